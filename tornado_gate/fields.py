@@ -1,0 +1,224 @@
+"""Marshmallow fields and a schema for bodies of wire formats: nothing is converted, unknown names are kept.
+
+marshmallow's own Boolean takes 1 and "true", its Float takes "5". A gateway that forwards a body as it came must refuse
+what it would otherwise have to repair. `check` turns marshmallow's nested messages into one InvalidField with a path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from marshmallow import INCLUDE, Schema, ValidationError, fields
+
+from tornado_gate.errors import InvalidField
+
+MAX_INTEGER = 2**63 - 1
+
+
+class Body(Schema):
+    """The base of body schemas: unknown names are kept, because an upstream may know them."""
+
+    class Meta:
+        unknown = INCLUDE
+
+
+class String(fields.Field[str]):
+    """A JSON string; `choices` and `longest` (characters) narrow it."""
+
+    def __init__(self, *, choices: Sequence[str] = (), longest: int | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.choices = tuple(choices)
+        self.longest = longest
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> str:
+        if not isinstance(value, str):
+            raise ValidationError(f"must be a string, not {named(value)}")
+        if self.choices and value not in self.choices:
+            raise ValidationError(f"must be one of {listed(self.choices)}, not '{value[:50]}'")
+        if self.longest is not None and len(value) > self.longest:
+            raise ValidationError(f"is {len(value)} characters long; {self.longest} are allowed")
+        return value
+
+
+class Boolean(fields.Field[bool]):
+    """true or false and nothing else."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError(f"must be true or false, not {named(value)}")
+        return value
+
+
+class _Number(fields.Field[Any]):
+    what = ""
+
+    def __init__(self, *, least: float | None = None, most: float | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.least, self.most = least, most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        self._check_type(value)
+        if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
+            raise ValidationError(f"must be {self._range()}, not {value}")
+        return value
+
+    def _check_type(self, value: Any) -> None:
+        raise ValidationError(f"must be {self.what}, not {named(value)}")
+
+    def _range(self) -> str:
+        if self.most is None:
+            return f"{self.least} or more"
+        return f"{self.most} or less" if self.least is None else f"from {self.least} to {self.most}"
+
+
+class Integer(_Number):
+    """A JSON integer: not true, not 1.5, not 5.0, not "5"."""
+
+    what = "an integer"
+
+    def _check_type(self, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            super()._check_type(value)
+        if abs(value) > MAX_INTEGER:
+            raise ValidationError("is beyond 64 bits")
+
+
+class Number(_Number):
+    """A finite JSON number."""
+
+    what = "a number"
+
+    def _check_type(self, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            super()._check_type(value)
+
+
+class Object(fields.Field[dict[str, Any]]):
+    """A JSON object, passed on as it is; `schema` checks its members."""
+
+    def __init__(self, schema: type[Schema] | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._schema_class = schema
+        self._schema: Schema | None = None
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValidationError(f"must be an object, not {named(value)}")
+        if self._schema_class is not None:
+            self._schema = self._schema or self._schema_class()
+            errors = self._schema.validate(value)
+            if errors:
+                raise ValidationError(errors)
+        return value
+
+
+class Array(fields.Field[list[Any]]):
+    """A JSON array of `item`s, with bounds on its length."""
+
+    def __init__(self, item: fields.Field[Any], *, least: int = 0, most: int | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.item, self.least, self.most = item, least, most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        if not isinstance(value, list):
+            raise ValidationError(f"must be an array, not {named(value)}")
+        if len(value) < self.least:
+            raise ValidationError("must not be empty" if self.least == 1 else f"must have {self.least} items or more")
+        if self.most is not None and len(value) > self.most:
+            raise ValidationError(f"has {len(value)} items; {self.most} are allowed")
+        for index, item in enumerate(value):
+            try:
+                self.item.deserialize(item)
+            except ValidationError as error:
+                raise ValidationError({index: error.messages}) from None
+        return value
+
+
+class OneOf(fields.Field[Any]):
+    """A value that any of several fields takes, chosen by its JSON type: ``OneOf(string=String(), array=Array(…))``."""
+
+    def __init__(self, *, by_type: Mapping[type, fields.Field[Any]], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.by_type = by_type
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        field = self.by_type.get(type(value))
+        if field is None:
+            allowed = " or ".join(_NAMES[kind] for kind in self.by_type)
+            raise ValidationError(f"must be {allowed}, not {named(value)}")
+        return field.deserialize(value)
+
+
+class Checked(fields.Field[Any]):
+    """A value that a function checks: for arrays that grow, where a schema per item would cost too much.
+
+    `function` raises InvalidField with a path below this field, or returns None.
+    """
+
+    def __init__(self, function: Callable[[Any], None], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.function = function
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        self.function(value)
+        return value
+
+
+_NAMES: dict[type, str] = {
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def named(value: Any) -> str:
+    """The JSON type of a value, as a reader would say it."""
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def listed(choices: Iterable[str]) -> str:
+    """'a', 'b' or 'c'."""
+    words = [f"'{choice}'" for choice in choices]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def check(schema: Schema, body: Mapping[str, Any]) -> None:
+    """Check `body`. Raises InvalidField for the first field that is wrong, in the order of the schema."""
+    errors = schema.validate(body)
+    if errors:
+        path, message = first_fault(errors)
+        name = ".".join(map(str, path))
+        raise InvalidField(name, f"'{name}' {message}.", code=_code(message))
+
+
+def first_fault(errors: Any) -> tuple[list[str | int], str]:
+    """The first leaf of marshmallow's nested messages: its path and its text."""
+    path: list[str | int] = []
+    while isinstance(errors, dict):
+        key = next(iter(errors))
+        if key != "_schema":
+            path.append(key)
+        errors = errors[key]
+    message = errors[0] if isinstance(errors, list) else str(errors)
+    if isinstance(message, dict):
+        deeper, message = first_fault(message)
+        path += deeper
+    return path, _plain(str(message))
+
+
+def _plain(message: str) -> str:
+    """marshmallow's own sentences in the style of ours."""
+    return {
+        "Missing data for required field.": "is missing",
+        "Field may not be null.": "must not be null",
+    }.get(message, message)
+
+
+def _code(message: str) -> str:
+    return "missing_required_parameter" if message == "is missing" else "invalid_value"

@@ -1,0 +1,176 @@
+"""The whole contract of a plugin. Read this file and write one.
+
+A plugin is anything that pluggy can register (a module, or a class, which is instantiated without arguments) under an entry point
+of the group ``tornado_gate``. The entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
+`provider_impl`; name only the arguments you use. A hook marked ``wrapper=True`` stands around the hook of every plugin on
+that side; a plugin that has nothing else is a wrapper.
+
+Hooks are never awaited by pluggy: an async hook returns its coroutine or its async generator, and the core awaits it. A
+wrapper around one gets that object from its ``yield`` and may return another around it.
+
+What a hook may raise: a `GateError` is the caller's answer, with its status and message. Anything else is a fault of the
+plugin: the caller gets 503 without its text, the log the traceback. A hook that blocks the event loop for longer than
+``server.hook_seconds`` is interrupted and counts as failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pluggy
+
+from tornado_gate.errors import GateError
+from tornado_gate.types import (
+    Call,
+    Operation,
+    Reply,
+    Request,
+    Route,
+    StreamEvent,
+    UpstreamRequest,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+
+FORMAT_PROJECT = "tornado_gate_format"
+PROVIDER_PROJECT = "tornado_gate_provider"
+
+format_spec = pluggy.HookspecMarker(FORMAT_PROJECT)
+provider_spec = pluggy.HookspecMarker(PROVIDER_PROJECT)
+format_impl = pluggy.HookimplMarker(FORMAT_PROJECT)
+provider_impl = pluggy.HookimplMarker(PROVIDER_PROJECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderEntry:
+    """One entry under ``providers:`` in conf, as `configure` sees it.
+
+    `settings` are the keys of the entry that the core does not know, which are the plugin's to check.
+    """
+
+    name: str
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a provider entry can do.
+
+    `operations` are those it serves. `speaks` names the wire formats that it takes as they come (the verbatim lane).
+    `base_url`, when given, replaces the entry's in every target; `settings` arrive there as `call.target.settings`.
+    """
+
+    operations: frozenset[Operation] = frozenset({"chat"})
+    speaks: frozenset[str] = frozenset()
+    base_url: str | None = None
+    settings: Any = None
+
+
+class FormatSpec:
+    """A wire format that callers speak. Required: `routes`, `translate_request`, `translate_response`, `translate_error`."""
+
+    @format_spec(firstresult=True)
+    def routes(self) -> list[Route]:
+        """The routes that this format serves. Called once for each configuration.
+
+        All of them need a key. A path and method that another format serves too is an error in conf unless one of the two
+        routes `claims` its requests.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def translate_request(self, call: Call, wire: WireRequest) -> Request:
+        """Check the body and turn it into a common request.
+
+        `wire.json` is a JSON object without duplicate keys, NaN or excessive depth; everything else is yours to check.
+        `wire.path_arguments` holds the segments named in the route. The model in the request is the one the caller
+        named. Raises `InvalidField` with the path of the first field that is wrong. Called at most once for each request, and
+        not at all for one that takes the verbatim lane.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+        """Turn events into the reply: one chunk for a whole answer, one or more for each event of a stream.
+
+        Return at once: `Reply.chunks` is an async generator that reads `events` when it is read. The order of events has
+        been checked; a stream that failed after its first event ends with `StreamError`, which must become this format's
+        error event and never a normal finish. `stream.collect` makes a whole result of events, and raises the error instead.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def translate_error(self, call: Call | None, error: GateError, streaming: bool) -> bytes:
+        """The body of an error answer, or, when `streaming`, the frame that ends a stream with it.
+
+        `error.body()` has the four strings. Status and headers are the core's. `call` is None when the request failed before
+        it was read.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
+        """Optional: the verbatim lane. Check the body and return it as it came, patched only where conf demands.
+
+        Called instead of `translate_request` when the target's provider speaks the route's `wire_format`. Without this
+        hook the route never takes the verbatim lane.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+        """Optional, with `forward_request`: pass the upstream's bytes on, and note usage and finish reason on `call.meter`.
+
+        The chunks of a stream end at frame borders. `incoming.chunks` raises a `GateError` when the upstream breaks off:
+        before the first chunk let it rise, later end the stream with this format's error event.
+        """
+        raise AssertionError("a specification is never called")
+
+
+class ProviderSpec:
+    """A vendor's API. Required: `translate_request` and `translate_response`."""
+
+    @provider_spec(firstresult=True)
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        """Optional: check one conf entry and say what it can do. Called for each entry and configuration, never per request.
+
+        Raises `ConfigError` with paths below the entry, e.g. ``[(("base_url",), "is missing; …")]``. Without this hook an entry
+        serves chat, speaks no wire format and takes no settings.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
+        """Turn a common request into what the upstream is sent.
+
+        Match on the request's class and raise `UnsupportedOperation` for what you do not serve. A `Verbatim` request comes
+        only if `configure` said so: send its `raw` with the model patched to `call.target.upstream_model`. Name every field
+        that cannot be honoured with `call.lose(request.field_name("top_k"))`. Keys go into headers, never into the address.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        """Optional: the only I/O, a coroutine. The default sends `outgoing` over HTTP with pooled connections.
+
+        Return as soon as the upstream has begun to answer; `chunks` brings the rest. Raise an `UpstreamError` for an upstream
+        that failed or refused. Push what must be closed on `call.closing`. Deadlines are kept by the core.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    def translate_response(
+        self, call: Call, request: Request, incoming: UpstreamResponse
+    ) -> AsyncIterator[StreamEvent]:
+        """Turn the upstream's answer into events; usually an async generator. Order: see `types.events`.
+
+        Not called for a `Verbatim` request. `stream.replay` makes events of a whole `ChatResult`. An error inside a stream
+        that began well is a `StreamError` event. A stream that just stops is made one by the core.
+        """
+        raise AssertionError("a specification is never called")

@@ -1,0 +1,294 @@
+"""Events to a whole result, and back; and the order of events. Pure: no wire format, no I/O.
+
+A whole answer is a stream that was collected, so that both take one path.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
+from tornado_gate.types.events import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    UsageReport,
+)
+from tornado_gate.types.results import ChatResult, Choice, ModelList, Usage
+
+
+class OrderError(Exception):
+    """A plugin's events came in an order that the vocabulary does not allow."""
+
+
+class OrderChecker:
+    """Says of each event whether it may come now. One for each stream."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.finished = False
+        self._open: dict[int, int] = {}
+        self._indexes: set[int] = set()
+        self._choices: set[int] = set()
+        self._done: set[int] = set()
+
+    def check(self, event: StreamEvent) -> None:
+        """Raises OrderError, naming what was wrong."""
+        if self.finished:
+            raise OrderError(f"{type(event).__name__} after the end")
+        match event:
+            case PartDelta(index=index):
+                if index not in self._open:
+                    raise OrderError(f"PartDelta for part {index}, which is not open")
+            case PartStart(index=index, choice=choice):
+                self._need_start(event)
+                if index in self._indexes:
+                    raise OrderError(f"PartStart for part {index}, which was there before")
+                if choice in self._done:
+                    raise OrderError(f"PartStart in choice {choice}, which is finished")
+                self._indexes.add(index)
+                self._open[index] = choice
+                self._choices.add(choice)
+            case PartEnd(index=index):
+                if self._open.pop(index, None) is None:
+                    raise OrderError(f"PartEnd for part {index}, which is not open")
+            case Finish(choice=choice):
+                self._need_start(event)
+                if choice in self._open.values():
+                    raise OrderError(f"Finish of choice {choice}, which has an open part")
+                if choice in self._done:
+                    raise OrderError(f"Finish of choice {choice}, which is finished")
+                self._done.add(choice)
+            case ResponseStart():
+                if self.started:
+                    raise OrderError("a second ResponseStart")
+                self.started = True
+            case UsageReport():
+                self._need_start(event)
+            case StreamError() | ModelList():
+                self.finished = True
+
+    def complete(self) -> bool:
+        """Whether a stream that ends here has ended well."""
+        return self.finished or (bool(self._done) and not self._open and self._choices <= self._done)
+
+    def _need_start(self, event: StreamEvent) -> None:
+        if not self.started:
+            raise OrderError(f"{type(event).__name__} before ResponseStart")
+
+
+@dataclass(slots=True)
+class _OpenPart:
+    start: PartStart
+    pieces: list[Any] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _OpenChoice:
+    parts: dict[int, Part] = field(default_factory=dict)
+    logprobs: dict[str, list[Any]] = field(default_factory=dict)
+    finish: Finish | None = None
+
+
+class Collector:
+    """Takes events and makes a ChatResult of them."""
+
+    def __init__(self) -> None:
+        self._start: ResponseStart | None = None
+        self._open: dict[int, _OpenPart] = {}
+        self._choices: dict[int, _OpenChoice] = {}
+        self._usage: Usage | None = None
+
+    def add(self, event: StreamEvent) -> None:
+        """Take one event. Raises the error of a StreamError."""
+        match event:
+            case PartDelta(index=index):
+                self._add_delta(self._open[index], event)
+            case PartStart(index=index):
+                self._open[index] = _OpenPart(event)
+                self._choices.setdefault(event.choice, _OpenChoice())
+            case PartEnd(index=index):
+                part = self._open.pop(index)
+                self._choices[part.start.choice].parts[index] = _closed(part, event)
+            case Finish(choice=choice):
+                self._choices.setdefault(choice, _OpenChoice()).finish = event
+            case UsageReport(usage=usage):
+                self._usage = usage
+            case ResponseStart():
+                self._start = event
+            case StreamError(error=error):
+                raise error
+            case ModelList():
+                raise OrderError("a model list where a chat was expected")
+
+    def _add_delta(self, part: _OpenPart, delta: PartDelta) -> None:
+        if delta.data:
+            part.pieces.append(delta.data)
+        if delta.transcript:
+            part.transcript.append(delta.transcript)
+        if delta.logprobs:
+            kind = "refusal" if part.start.kind == "refusal" else "content"
+            self._choices[part.start.choice].logprobs.setdefault(kind, []).extend(delta.logprobs)
+
+    def result(self) -> ChatResult:
+        """The whole answer. Raises UpstreamError when the stream ended before its end."""
+        if self._start is None or not self._choices or any(c.finish is None for c in self._choices.values()):
+            raise UpstreamError("The upstream's answer ended before it was complete.")
+        return ChatResult(
+            model=self._start.model,
+            id=self._start.id,
+            created=self._start.created,
+            extra=self._start.extra,
+            usage=self._usage,
+            choices=tuple(_choice(self._choices[index]) for index in sorted(self._choices)),
+        )
+
+
+def _choice(choice: _OpenChoice) -> Choice:
+    finish = choice.finish
+    assert finish is not None, "result() has looked"
+    return Choice(
+        parts=tuple(choice.parts[index] for index in sorted(choice.parts)),
+        reason=finish.reason,
+        raw_reason=finish.raw,
+        stop_sequence=finish.stop_sequence,
+        logprobs=choice.logprobs or None,
+        extra=finish.extra,
+    )
+
+
+def _closed(part: _OpenPart, end: PartEnd) -> Part:
+    start = part.start
+    extra = {**start.extra, **end.extra}
+    if start.part is not None:
+        return start.part
+    if start.kind == "audio":
+        sound = base64.b64encode(b"".join(part.pieces)).decode()
+        return Audio(
+            source=Data(media_type=start.media_type, base64=sound),
+            reference=start.id or None,
+            transcript="".join(part.transcript) or None,
+            extra=extra,
+        )
+    text = "".join(part.pieces)
+    match start.kind:
+        case "tool_call":
+            return ToolCall(
+                id=start.id, name=start.name, arguments=text, kind=start.tool_kind, signature=end.signature, extra=extra
+            )
+        case "thinking":
+            return Thinking(text=text, signature=end.signature, redacted=start.redacted, extra=extra)
+        case "refusal":
+            return Refusal(text=text, extra=extra)
+        case "text":
+            return Text(text=text, signature=end.signature, extra=extra)
+        case _:
+            raise OrderError(f"a part of kind {start.kind} must come whole")
+
+
+async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
+    """The whole answer. Raises the error of a stream that failed, UpstreamError for one that just stopped."""
+    collector = Collector()
+    async for event in events:
+        collector.add(event)
+    return collector.result()
+
+
+def replay(result: ChatResult) -> Iterator[StreamEvent]:
+    """The events of a whole answer: collecting them gives it back."""
+    yield ResponseStart(model=result.model, id=result.id, created=result.created, extra=result.extra)
+    index = 0
+    for number, choice in enumerate(result.choices):
+        logprobs = {kind: tuple(entries) for kind, entries in (choice.logprobs or {}).items()}
+        for part in choice.parts:
+            yield from _replay_part(index, number, part, logprobs)
+            index += 1
+    if result.usage is not None:
+        yield UsageReport(usage=result.usage)
+    for number, choice in enumerate(result.choices):
+        yield Finish(
+            reason=choice.reason,
+            raw=choice.raw_reason,
+            choice=number,
+            stop_sequence=choice.stop_sequence,
+            extra=choice.extra,
+        )
+
+
+def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) -> Iterator[StreamEvent]:
+    start = PartStart(index=index, kind="vendor", choice=choice)
+    match part:
+        case Text():
+            yield replace(start, kind="text", extra=part.extra)
+            yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("content", None))
+            yield PartEnd(index=index, signature=part.signature)
+        case Refusal():
+            yield replace(start, kind="refusal", extra=part.extra)
+            yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("refusal", None))
+            yield PartEnd(index=index)
+        case Thinking():
+            yield replace(start, kind="thinking", redacted=part.redacted, extra=part.extra)
+            yield PartDelta(index=index, data=part.text)
+            yield PartEnd(index=index, signature=part.signature)
+        case ToolCall():
+            yield replace(
+                start, kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra
+            )
+            yield PartDelta(index=index, data=part.arguments)
+            yield PartEnd(index=index, signature=part.signature)
+        case Audio(source=Data() as sound):
+            yield replace(
+                start, kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra
+            )
+            yield PartDelta(index=index, data=base64.b64decode(sound.base64), transcript=part.transcript or "")
+            yield PartEnd(index=index)
+        case _:
+            yield replace(start, part=part)
+            yield PartEnd(index=index)
+
+
+async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+    """A plain iterator as the async one that hooks return."""
+    for event in events:
+        yield event
+
+
+async def checked(events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+    """`events` with their order checked, and every failure after the first real event turned into a StreamError.
+
+    Before the first event that says something (anything but ResponseStart) a failure is raised, so that it keeps its status
+    and another target may be tried. Raises OrderError for a plugin's fault.
+    """
+    checker = OrderChecker()
+    held: list[StreamEvent] = []
+    spoken = False
+    try:
+        async for event in events:
+            checker.check(event)
+            if not spoken:
+                if isinstance(event, ResponseStart):
+                    held.append(event)
+                    continue
+                if isinstance(event, StreamError):
+                    raise event.error
+                spoken = True
+                for early in held:
+                    yield early
+            yield event
+            if checker.finished:
+                return
+        if not checker.complete():
+            raise UpstreamError("The upstream's stream stopped before its end.")
+    except GateError as error:
+        if not spoken:
+            raise
+        yield StreamError(error=error)

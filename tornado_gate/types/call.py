@@ -1,0 +1,101 @@
+"""What the stops of one request share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types.results import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds: to connect, to the first event, between events, for the whole answer."""
+
+    connect: float = 5.0
+    first_event: float = 60.0
+    gap: float = 60.0
+    total: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks. `id` and `account` are safe to log; empty `models` or `operations` mean all."""
+
+    id: str
+    account: str
+    name: str = ""
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Who answers: a provider entry of conf and the upstream's name of the model.
+
+    `base_url` has no slash at its end and holds the version part where the plugin's `configure` put one. `settings` are what
+    the plugin's `configure` returned, or the entry's own; `facts` what conf says of the model (token limits, …).
+    """
+
+    provider: str
+    plugin: str
+    model: str
+    upstream_model: str
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Any = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    timeouts: Timeouts = Timeouts()
+
+
+NOWHERE = Target(provider="", plugin="", model="", upstream_model="")
+
+
+@dataclass(slots=True)
+class Meter:
+    """What is noted in passing for metrics and logs; never a word of what was said."""
+
+    usage: Usage | None = None
+    finish_reason: str = ""
+    attempts: int = 0
+    first_event_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
+
+    `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and
+    when the caller leaves.
+    """
+
+    id: str
+    operation: str
+    format: str
+    model: str = ""
+    caller: Caller
+    target: Target = NOWHERE
+    strict: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+    meter: Meter = field(default_factory=Meter)
+    closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+    pool: Any = field(default=None, repr=False)
+
+    def lose(self, name: str) -> None:
+        """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.
+
+        Raises InvalidField when the caller asked for strictness (`x-gate-strict: 1`).
+        """
+        if self.strict:
+            raise InvalidField(
+                name,
+                f"'{name}' cannot be honoured by the model '{self.model}', and x-gate-strict asks for an error then.",
+                code="unsupported_parameter",
+            )
+        if name not in self.losses:
+            self.losses.append(name)
