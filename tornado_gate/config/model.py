@@ -1,0 +1,132 @@
+"""Conf as frozen data: what `conf/gate.yaml` says, checked, with every default filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tornado_gate.types import Timeouts
+
+FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
+"""Plugins that are on unless conf says off, when they are installed."""
+
+
+class Secret(str):
+    """A value that must not be shown. `repr` masks it, so that no dataclass, traceback or log line gives it away."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Secret(***)" if self else "Secret('')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """`processes` 0 means one for each core. Seconds where a name ends in seconds.
+
+    `metrics_port` None serves /metrics on `port`. `drain_seconds` is how long open requests may go on after SIGTERM.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    processes: int = 1
+    data_dir: Path = Path("var")
+    public_url: str = ""
+    metrics_port: int | None = None
+    access_log: bool = True
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "text"] = "json"
+    drain_seconds: float = 30.0
+    hook_seconds: float = 5.0
+    keep_alive_seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An account at an upstream. `settings` are the entry's keys that belong to its plugin."""
+
+    name: str
+    plugin: str
+    base_url: str = ""
+    api_key: Secret = Secret("")
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    timeouts: Timeouts = Timeouts()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTarget:
+    """Where a model is served. `model` None means the name the client asked for (after a wildcard: the rest of it)."""
+
+    provider: str
+    model: str | None = None
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """A name that clients may ask for; one `*` in it stands for the rest of the name.
+
+    `fallback` are names of other entries. `operations` None means all that the plugin offers. `timeouts` holds only what
+    the entry narrows. `facts` are the descriptive keys (`display_name`, `input_token_limit`, …) that were given.
+    """
+
+    name: str
+    targets: tuple[ModelTarget, ...]
+    fallback: tuple[str, ...] = ()
+    operations: frozenset[str] | None = None
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyEntry:
+    """A key given by file. Empty `models` and `operations` mean all; entries that share `account` share what it owns."""
+
+    name: str
+    key: Secret
+    account: str
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """For keys that say nothing of their own; None means no limit. `body_bytes` is for JSON bodies."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    body_bytes: int = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuits:
+    """When a target is left alone: after `failures` in a row, for `open_seconds`, then one request probes it."""
+
+    failures: int = 5
+    open_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole file. `lines` maps a key path to its line, for faults that are found later (by a plugin's `configure`).
+
+    `inactive` are entries that are off because a plugin is: (key path, why).
+    """
+
+    path: Path | None
+    server: Server = Server()
+    plugins: Mapping[str, bool] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    models: Mapping[str, ModelEntry] = field(default_factory=dict)
+    keys: tuple[KeyEntry, ...] = ()
+    limits: Limits = Limits()
+    circuits: Circuits = Circuits()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    dialect: Literal["contract", "vendor", "auto"] = "auto"
+    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+    inactive: tuple[tuple[tuple[str | int, ...], str], ...] = ()
