@@ -6,7 +6,7 @@ A whole answer is a stream that was collected, so that both take one path.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -262,18 +262,23 @@ async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEve
         yield event
 
 
-async def checked(events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+async def checked(
+    events: AsyncIterator[StreamEvent], blame: Callable[[OrderError, str], GateError]
+) -> AsyncIterator[StreamEvent]:
     """`events` with their order checked, and every failure after the first real event turned into a StreamError.
 
     Before the first event that says something (anything but ResponseStart) a failure is raised, so that it keeps its status
-    and another target may be tried. Raises OrderError for a plugin's fault.
+    and another target may be tried. `blame` makes the error for events in a wrong order.
     """
     checker = OrderChecker()
     held: list[StreamEvent] = []
     spoken = False
     try:
         async for event in events:
-            checker.check(event)
+            try:
+                checker.check(event)
+            except OrderError as error:
+                raise blame(error, "the order of its events") from error
             if not spoken:
                 if isinstance(event, ResponseStart):
                     held.append(event)
@@ -292,3 +297,12 @@ async def checked(events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEve
         if not spoken:
             raise
         yield StreamError(error=error)
+    finally:
+        await close(events)
+
+
+async def close(items: AsyncIterator[Any]) -> None:
+    """End an async generator that nobody will read on; anything else has nothing to close."""
+    aclose = getattr(items, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -1,0 +1,67 @@
+# Everything a fresh machine needs is python3 >= 3.11 and make. `make` alone lists the commands.
+
+VENV := .venv
+BIN := $(VENV)/bin
+CONF ?= conf/gate.yaml
+STAMPS := $(VENV)/stamps
+NODE_TESTS := tests/node
+PACKAGES := tornado_gate $(wildcard plugins/*/tornado_gate_*)
+TYPED := $(PACKAGES) tests/support tests/sdk
+SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+# pip and npm keep their caches below HOME. Where there is none that can be written, they get a place of their own.
+ifneq ($(shell test -n "$$HOME" && test -w "$$HOME" && echo yes),yes)
+export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
+export npm_config_cache := $(CURDIR)/$(VENV)/cache/npm
+endif
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install run test lint clean moved
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+install: $(STAMPS)/runtime ## make .venv with the gateway and its plugins; leaves .venv/bin/tornado-gate
+
+run: install ## install, then serve conf/gate.yaml (CONF=FILE: another one)
+	$(BIN)/tornado-gate serve --conf $(CONF)
+
+test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install what tests need, then run them all (PYTEST_ARGS=…: only some)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMPS)/dev ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+
+clean: ## remove everything that these commands made, but not var/
+	rm -rf $(VENV) $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
+
+# A virtual environment holds absolute paths: in a checkout that was moved or copied it must be made anew.
+ifneq ($(shell cat $(STAMPS)/venv 2>/dev/null),$(CURDIR))
+$(STAMPS)/venv: moved
+endif
+
+$(STAMPS)/venv: tools/make_venv.sh
+	sh tools/make_venv.sh $(VENV)
+	@mkdir -p $(STAMPS)
+	@echo "$(CURDIR)" > $@
+
+$(STAMPS)/runtime: $(STAMPS)/venv requirements.txt $(SETUPS)
+	$(BIN)/python -m pip install -qq -r requirements.txt
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
+	$(BIN)/python -m pip install -qq -r requirements-dev.txt
+	@touch $(STAMPS)/runtime $@
+
+# The Node that runs npm and the tests is the one in .venv, whatever the machine has.
+$(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
+	cd $(NODE_TESTS) && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
+	@touch $@

@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="tornado-gate-local",
+    version="0.1.0",
+    description="The embedded demonstration provider of tornado_gate: answers chat with no network and no model weights",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["tornado_gate_local", "tornado_gate_local.*"]),
+    package_data={"tornado_gate_local": ["py.typed"]},
+    zip_safe=False,
+    install_requires=["tornado-gate"],
+    entry_points={"tornado_gate": ["local = tornado_gate_local"]},
+)

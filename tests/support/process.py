@@ -1,0 +1,99 @@
+"""A child process that announces itself by a line, and whose output is kept."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 15.0
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class ChildFailed(AssertionError):
+    """A child did not start, or did not stop; the message holds what it printed."""
+
+
+class Child:
+    """One child process. stdout and stderr are collected, both, in the order they came.
+
+    Waiting is by its output and its end only, never by the clock: a deadline ends a wait that failed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: Path = REPOSITORY,
+    ) -> None:
+        self.command = list(command)
+        self.process = subprocess.Popen(
+            self.command,
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        self._lines: list[str] = []
+        self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name=f"output of {command[0]}", daemon=True)
+        self._reader.start()
+
+    @property
+    def output(self) -> str:
+        """All that the child has printed so far."""
+        return "".join(self._lines)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+            self._news.put(line)
+        self._news.put(None)
+
+    def wait_for_line(self, pattern: str, seconds: float = READY_SECONDS) -> re.Match[str]:
+        """The first line not yet looked at in which `pattern` is found. Raises ChildFailed when none comes in time."""
+        deadline = time.monotonic() + seconds
+        try:
+            while (line := self._news.get(timeout=max(0.0, deadline - time.monotonic()))) is not None:
+                if found := re.search(pattern, line):
+                    return found
+            self.process.wait()
+            state = f"before it ended with status {self.process.returncode}"
+        except queue.Empty:
+            state = f"in {seconds} s"
+        self.kill()
+        raise ChildFailed(f"{self.command} printed no line like {pattern!r} {state}:\n{self.output}")
+
+    def stop(self, seconds: float = STOP_SECONDS) -> str:
+        """Ask it to end (SIGTERM), wait until it has, and return its output. Raises ChildFailed when it does not end."""
+        self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ChildFailed(f"{self.command} ignored SIGTERM for {seconds} s:\n{self.output}") from error
+        self._close()
+        return self.output
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL)."""
+        self.process.kill()
+        self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._reader.join(STOP_SECONDS)
+        if self.process.stdout is not None and not self._reader.is_alive():
+            self.process.stdout.close()

@@ -1,0 +1,68 @@
+"""Find the caller's key in a request, and say what it may do. Knows no storage.
+
+Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key` and `?key=`. Two different keys are
+refused, because which of them an upstream or a log would take is anybody's guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from tornado_gate.errors import AuthenticationFailed, NotAllowed
+from tornado_gate.types import Caller
+
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+KEY_PARAMETER = "key"
+LONGEST_KEY = 512
+HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
+
+
+def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
+    """The one key in a request; `headers` are lower-case. Raises AuthenticationFailed for none, or for two that differ."""
+    found: set[str] = set()
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer":
+        found.add(token.strip())
+    found.update(headers.get(name, "").strip() for name in KEY_HEADERS[1:])
+    found.update(key.strip() for key in keys_in_query)
+    found.discard("")
+    if not found:
+        raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")
+    if len(found) > 1:
+        raise AuthenticationFailed("Two different API keys were given; send one.", code="ambiguous_api_key")
+    key = found.pop()
+    if len(key) > LONGEST_KEY:
+        raise unknown_key()
+    return key
+
+
+def unknown_key() -> AuthenticationFailed:
+    """The same answer for a key that never was, one that was revoked and one that has expired."""
+    return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW}")
+
+
+def may_use_model(caller: Caller, model: str) -> bool:
+    """Whether the key's globs cover a model's name. No globs: every model."""
+    return not caller.models or any(_glob(pattern).fullmatch(model) for pattern in caller.models)
+
+
+def check_operation(caller: Caller, operation: str) -> None:
+    """Raises NotAllowed when the key is narrowed to other operations. Listing models is always allowed."""
+    if caller.operations and operation != "models" and operation not in caller.operations:
+        allowed = ", ".join(caller.operations)
+        raise NotAllowed(f"This API key may not be used for '{operation}'; it is limited to: {allowed}.")
+
+
+def check_model(caller: Caller, model: str) -> None:
+    """Raises NotAllowed when the key's globs do not cover `model`."""
+    if not may_use_model(caller, model):
+        raise NotAllowed("This API key may not use this model.", param="model", code="model_not_allowed")
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Only `*` is special. Runs of stars are one, so that matching stays near linear for the few stars there are."""
+    pieces = re.split(r"\*+", pattern)
+    return re.compile(".*".join(map(re.escape, pieces)), re.DOTALL)

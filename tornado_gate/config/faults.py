@@ -1,0 +1,144 @@
+"""Faults of conf: where they are, what is wrong, what is allowed; and marshmallow's messages turned into them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tornado_gate.errors import ConfigError
+
+KeyPath = tuple[str | int, ...]
+Fault = tuple[KeyPath, str]
+
+LONGEST_KEY = 120
+MANY_CHOICES = 200
+
+
+class FileFaults(ConfigError):
+    """The faults of one file. `lines` maps a key path to its line; that of () is where a fault without a key lies."""
+
+    def __init__(self, faults: list[Fault], path: Path | None, lines: Mapping[KeyPath, int]) -> None:
+        super().__init__(faults)
+        self.path = path
+        self.lines = lines
+
+    def report(self) -> list[str]:
+        """One ``FILE:LINE: KEY: message`` for each fault, in the order of the file."""
+        return describe(self.faults, self.path, self.lines)
+
+
+def describe(faults: Iterable[Fault], config_path: Path | None, lines: Mapping[KeyPath, int]) -> list[str]:
+    """``FILE:LINE: KEY: message`` for each fault, sorted by line; a key that is missing has the line of its parent.
+
+    `config_path` None stands for the conf that is built in.
+    """
+    file = "built-in conf" if config_path is None else str(config_path)
+    placed = sorted((line_of(path, lines), ".".join(map(str, path)), message) for path, message in faults)
+    return [_printable(f"{file}:{line}: {_shown(key)}{message}") for line, key, message in placed]
+
+
+def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """The line of `path` or of its nearest parent."""
+    for length in range(len(path), -1, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return 1
+
+
+def _shown(key: str) -> str:
+    if not key:
+        return ""
+    return f"{key[:LONGEST_KEY]}{'…' if len(key) > LONGEST_KEY else ''}: "
+
+
+def _printable(text: str) -> str:
+    """A fault is one line, and what a file holds must not steer the terminal it is shown on."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """``; did you mean 'port'?`` for the nearest of `choices`, else nothing."""
+    nearest = _nearest(word[:LONGEST_KEY], tuple(choices))
+    return f"; did you mean '{nearest}'?" if nearest else ""
+
+
+@lru_cache(maxsize=256)
+def _nearest(word: str, choices: tuple[str, ...]) -> str:
+    """difflib is slow, so among many choices only those of about the same length are compared."""
+    if len(choices) > MANY_CHOICES:
+        similar = (name for name in choices if abs(len(name) - len(word)) <= 1 and name[:1] == word[:1])
+        choices = tuple(similar)[:MANY_CHOICES]
+    return next(iter(difflib.get_close_matches(word, choices, n=1)), "")
+
+
+def unknown(what: str, word: str, choices: Iterable[str]) -> str:
+    """``unknown provider 'x'``, with the nearest of `choices`, or with all of them when they are few."""
+    names = sorted(choices)
+    suggestion = did_you_mean(word, names)
+    if suggestion:
+        return f"unknown {what}{suggestion}"
+    if not names:
+        return f"unknown {what}; there is none"
+    return f"unknown {what}; allowed: {', '.join(names[:30])}{', …' if len(names) > 30 else ''}"
+
+
+_PLAIN = {
+    "Missing data for required field.": "is missing",
+    "Field may not be null.": "has no value; give it one, or leave the key out",
+    "Not a valid string.": "must be a string",
+    "Not a valid integer.": "must be an integer",
+    "Not a valid number.": "must be a number",
+    "Not a valid boolean.": "must be true or false",
+    "Not a valid list.": "must be a list",
+    "Not a valid mapping type.": "must be a mapping",
+    "Invalid input type.": "must be a mapping",
+}
+_UNKNOWN_KEY = "Unknown field."
+
+
+def leaves(messages: Any, place: object = None, path: KeyPath = (), names: Iterable[str] = ()) -> Iterator[Fault]:
+    """Every leaf of marshmallow's nested messages with its path.
+
+    `place` is the schema or field that the messages come from, which knows the keys that are allowed; `names` are those
+    allowed where the last key of `path` stands.
+    """
+    if isinstance(messages, Mapping):
+        for key, inner in messages.items():
+            if key == "_schema" and inner != [_UNKNOWN_KEY]:
+                yield from leaves(inner, place, path, names)
+            else:
+                yield from leaves(inner, below(place, key), (*path, key), keys_of(place))
+    elif isinstance(messages, list):
+        for message in messages:
+            yield from leaves(message, place, path, names)
+    elif messages == _UNKNOWN_KEY:
+        yield path, unknown("key", str(path[-1]), names)
+    else:
+        yield path, _PLAIN.get(str(messages), str(messages))
+
+
+def below(place: object, key: str | int) -> object:
+    """The schema or field that checks what stands under `key` in `place`, or None when nobody knows."""
+    schema = _inside(place)
+    if hasattr(schema, "load_fields"):
+        if isinstance(key, int):  # Nested(many=True)
+            return schema
+        return next((field for name, field in _by_key(schema) if name == key), None)
+    return getattr(place, "item", None) or getattr(place, "inner", None)
+
+
+def keys_of(place: object) -> list[str]:
+    """The keys that `place` allows, empty where it is no schema."""
+    return [name for name, _ in _by_key(_inside(place))]
+
+
+def _inside(place: object) -> Any:
+    return getattr(place, "schema", place)
+
+
+def _by_key(schema: Any) -> list[tuple[str, object]]:
+    load_fields: Mapping[str, Any] = getattr(schema, "load_fields", {})
+    return [(field.data_key or name, field) for name, field in load_fields.items()]

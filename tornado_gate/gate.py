@@ -1,0 +1,138 @@
+"""Gate: what lives as long as the process. The snapshot in force, connection pools, circuits, keys, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from tornado_gate.auth import unknown_key
+from tornado_gate.config.model import Config
+from tornado_gate.health import Health
+from tornado_gate.keystore import KeyRing, KeyStore, digest
+from tornado_gate.metrics import LoopLag, Metrics
+from tornado_gate.plugins import PluginHost
+from tornado_gate.snapshot import ProviderInUse, Snapshot, build
+from tornado_gate.types import Caller
+from tornado_gate.upstream import Pool
+
+log = logging.getLogger(__name__)
+
+
+class Gate:
+    """Made once for each process, from a checked Config. `start` inside the loop, `close` before it ends."""
+
+    def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
+        self.host = host
+        self.health = Health()
+        self.metrics = metrics
+        self.draining = False
+        self.open_requests = 0
+        self._pools: dict[Hashable, Pool] = {}
+        self._closing: set[asyncio.Future[None]] = set()
+        self._users: dict[int, int] = {}
+        self._retired: dict[int, Snapshot] = {}
+        self._lag = LoopLag(metrics)
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.snapshot = build(config, host)
+        self.keys = KeyRing(keystore, {})
+        self._apply(self.snapshot)
+        host.on_failure.append(lambda plugin, _detail: metrics.plugin_error(plugin))
+
+    async def start(self) -> None:
+        """Begin to watch: keys that are revoked, plugins that block, the loop's lag."""
+        await self.keys.start()
+        self._lag.start()
+        self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
+        self.host.watchdog.start(asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        self.host.watchdog.stop()
+        self._lag.stop()
+        await self.keys.stop()
+        for pool in self._pools.values():
+            await pool.close()
+        self._pools.clear()
+
+    async def authenticate(self, key: str) -> Caller:
+        """Who a key belongs to. Raises AuthenticationFailed."""
+        record = await self.keys.find(key)
+        if record is None:
+            raise unknown_key()
+        return Caller(
+            id=record.id,
+            account=record.account,
+            name=record.name,
+            models=tuple(record.models),
+            operations=tuple(record.operations),
+        )
+
+    def replace(self, snapshot: Snapshot) -> None:
+        """Put a new snapshot in force. Requests that run keep theirs; its pools close when the last of them has ended."""
+        old, self.snapshot = self.snapshot, snapshot
+        self._retired[old.number] = old
+        self._apply(snapshot)
+        self._close_unused()
+
+    def _apply(self, snapshot: Snapshot) -> None:
+        config = snapshot.config
+        self.keys.replace({digest(entry.key): entry for entry in config.keys})
+        self.metrics.known(models=list(config.models), providers=list(config.providers))
+        self.host.watchdog.limit_seconds = config.server.hook_seconds
+
+    def pool(self, provider: ProviderInUse) -> Pool:
+        """The connections of a provider entry: the same for every snapshot in which the entry is the same."""
+        pool = self._pools.get(provider.identity)
+        if pool is None:
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts)
+        return pool
+
+    def using(self, snapshot: Snapshot) -> AbstractContextManager[None]:
+        """Around a request: its snapshot's pools stay open, and draining waits for it."""
+        return _Use(self, snapshot.number)
+
+    def _entered(self, number: int) -> None:
+        self._users[number] = self._users.get(number, 0) + 1
+        self.open_requests += 1
+        self.idle.clear()
+
+    def _left(self, number: int) -> None:
+        self.open_requests -= 1
+        if not self.open_requests:
+            self.idle.set()
+        self._users[number] -= 1
+        if not self._users[number]:
+            del self._users[number]
+            if number in self._retired:
+                self._close_unused()
+
+    def _close_unused(self) -> None:
+        self._retired = {number: old for number, old in self._retired.items() if number in self._users}
+        needed = {
+            provider.identity
+            for snapshot in (self.snapshot, *self._retired.values())
+            for provider in snapshot.providers.values()
+        }
+        for identity in set(self._pools) - needed:
+            closing = asyncio.ensure_future(self._pools.pop(identity).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+class _Use:
+    __slots__ = ("_gate", "_number")
+
+    def __init__(self, gate: Gate, number: int) -> None:
+        self._gate = gate
+        self._number = number
+
+    def __enter__(self) -> None:
+        self._gate._entered(self._number)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate._left(self._number)

@@ -1,0 +1,1 @@
+"""HTTP on the caller's side. Handlers reach plugins only through the pipeline."""

@@ -1,0 +1,292 @@
+"""Every request -> reply route of every format, streamed or not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+from tornado.web import stream_request_body
+
+from tornado_gate import auth, jsonbody, pipeline
+from tornado_gate.errors import GateError, InternalError, PluginError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate.gate import Gate
+from tornado_gate.handlers.base import GateHandler
+from tornado_gate.logs import AccessLine, access
+from tornado_gate.routing import Matched
+from tornado_gate.types import Call, Caller, Reply, WireRequest
+
+log = logging.getLogger(__name__)
+
+DRAIN_BYTES = 64 * 1024 * 1024
+"""How much of a refused body is read and thrown away, so that the client gets to see the answer."""
+
+UPSTREAM_HEADERS_PASSED = ("openai-processing-ms", "openai-version", "retry-after")
+NOBODY = Caller(id="", account="")
+
+
+@stream_request_body
+class AnswerHandler(GateHandler):
+    """Authenticate, read the body, ask the pipeline, write the reply at the reader's pace; leave nothing open."""
+
+    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]
+        super().initialize(gate)
+        self.matched = matched
+        self.route = matched.served.route
+        self.format = matched.served.format
+        self.body: list[bytes] = []
+        self.body_bytes = 0
+        self.sent_bytes = 0
+        self.work: asyncio.Task[None] | None = None
+        self.call = self._call()
+
+    def _call(self) -> Call:
+        headers = self.request.headers
+        return Call(
+            id=self.request_id,
+            operation=self.route.operation,
+            format=self.format,
+            caller=NOBODY,
+            strict=headers.get("x-gate-strict", "") == "1",
+        )
+
+    async def prepare(self) -> None:
+        """Everything that can be refused before the body is read."""
+        limit = self.snapshot.config.limits.body_bytes
+        self.request.connection.set_max_body_size(limit + DRAIN_BYTES)  # type: ignore[attr-defined]
+        try:
+            if self.gate.draining:
+                self.set_header("Connection", "close")
+                raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+            key = auth.find_key(_headers(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
+            caller = await self.gate.authenticate(key)
+            self.call = replace(self._known_call, caller=caller)
+            auth.check_operation(caller, self.route.operation)
+            self._check_body_headers(limit)
+        except GateError as error:
+            self.fail(error)
+
+    @property
+    def _known_call(self) -> Call:
+        assert self.call is not None, "initialize has made it"
+        return self.call
+
+    def _check_body_headers(self, limit: int) -> None:
+        headers = self.request.headers
+        if headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise UnsupportedMediaType("Compressed bodies are not accepted; send the body as it is.")
+        length = headers.get("Content-Length", "0")
+        if length.isdecimal() and int(length) > limit:
+            raise self._too_large(limit)
+        has_body = length != "0" or "Transfer-Encoding" in headers
+        if self.route.method != "GET" and has_body and not _is_json(headers.get("Content-Type", "application/json")):
+            raise UnsupportedMediaType("This route takes a JSON body: send 'Content-Type: application/json'.")
+
+    def _too_large(self, limit: int) -> TooLarge:
+        return TooLarge(f"The body is larger than the {limit} bytes that are allowed.")
+
+    def data_received(self, chunk: bytes) -> None:
+        if self._finished:
+            return
+        self.body_bytes += len(chunk)
+        limit = self.snapshot.config.limits.body_bytes
+        if self.body_bytes > limit:
+            self.body.clear()
+            self.set_header("Connection", "close")
+            self.fail(self._too_large(limit))
+            return
+        self.body.append(chunk)
+
+    async def get(self) -> None:
+        await self._work()
+
+    post = put = patch = delete = get  # the router has matched the method; no other comes here
+
+    async def _work(self) -> None:
+        self.work = asyncio.ensure_future(self._answer())
+        try:
+            await self.work
+        except asyncio.CancelledError:
+            log.debug("the caller left", extra={"fields": {"request_id": self.request_id}})
+
+    def on_connection_close(self) -> None:
+        """The caller left: stop, and close the upstream's connection, at once."""
+        if self.work is not None:
+            self.work.cancel()
+
+    async def _answer(self) -> None:
+        with self.gate.using(self.snapshot):
+            async with AsyncExitStack() as closing:
+                call = self.call = replace(self._known_call, closing=closing)
+                try:
+                    answer = await pipeline.answer(self.gate, self.snapshot, call, self._wire())
+                except GateError as error:
+                    self.fail(error)
+                    return
+                self.call = answer.call
+                call.meter.first_event_seconds = time.monotonic() - self.started
+                closing.push_async_callback(_aclose, answer.reply.chunks)
+                await self._write(answer.reply)
+
+    def _wire(self) -> WireRequest:
+        raw = b"".join(self.body)
+        self.body.clear()
+        query = {
+            name: values[-1].decode("utf-8", "replace")
+            for name, values in self.request.query_arguments.items()
+            if name != auth.KEY_PARAMETER
+        }
+        headers = _headers(self.request.headers)
+        return WireRequest(
+            route=self.route,
+            path=self.request.path,
+            path_arguments=self.matched.arguments,
+            query=query,
+            headers={name: value for name, value in headers.items() if name not in auth.KEY_HEADERS},
+            raw=raw,
+            json=MappingProxyType({}) if self.route.method == "GET" else jsonbody.load_object(raw),
+        )
+
+    async def _write(self, reply: Reply) -> None:
+        self.set_status(reply.status)
+        self.set_header("Content-Type", reply.content_type)
+        for name, value in reply.headers.items():
+            self.set_header(name, value)
+        self._set_own_headers(self._known_call)
+        try:
+            if reply.content_type.startswith("text/event-stream"):
+                await self._write_stream(reply)
+            else:
+                await self._write_whole(reply)
+        except StreamClosedError:
+            pass  # the caller left while we wrote
+        except GateError as error:
+            await self._fail_late(error)
+
+    def _set_own_headers(self, call: Call) -> None:
+        if call.target.provider:
+            self.set_header("x-gate-provider", call.target.provider)
+            self.set_header("x-gate-model", call.target.upstream_model.encode("ascii", "replace").decode())
+        if call.losses:
+            self.set_header("x-gate-loss", ",".join(call.losses).encode("ascii", "replace"))
+        if call.meter.attempts > 1:
+            self.set_header("x-gate-attempts", str(call.meter.attempts))
+
+    async def _write_whole(self, reply: Reply) -> None:
+        """One chunk gets a Content-Length; more are passed on as they come."""
+        held: bytes | None = None
+        async for chunk in reply.chunks:
+            if held is not None:
+                await self._send(held)
+            held = chunk
+        self.sent_bytes += len(held or b"")
+        self.finish(held)
+
+    async def _write_stream(self, reply: Reply) -> None:
+        pings = _Pings(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
+        self.gate.metrics.stream_opened()
+        try:
+            async for chunk in reply.chunks:
+                pings.written()
+                await self._send(chunk)
+        finally:
+            pings.stop()
+            self.gate.metrics.stream_closed()
+        self.finish()
+
+    async def _send(self, chunk: bytes) -> None:
+        self.sent_bytes += len(chunk)
+        self.write(chunk)
+        await self.flush()
+
+    async def _fail_late(self, error: GateError) -> None:
+        """A failure that the format did not render itself. Before the headers went out it is an ordinary answer."""
+        if not self._headers_written:
+            self.fail(error)
+            return
+        wire_format = self.snapshot.formats[self.format]
+        if "event-stream" not in str(self._headers.get("Content-Type")):
+            self.request.connection.stream.close()  # type: ignore[attr-defined]  # half an answer must not look whole
+            return
+        self.finish(wire_format.translate_error(self.call, error, streaming=True))
+
+    def on_finish(self) -> None:
+        call, seconds = self._known_call, time.monotonic() - self.started
+        meter, target = call.meter, call.target
+        self.gate.metrics.request_finished(
+            format=self.format,
+            operation=self.route.operation,
+            model=target.model or call.model,
+            provider=target.provider,
+            status=self.get_status(),
+            seconds=seconds,
+            first_event_seconds=meter.first_event_seconds,
+            usage=meter.usage,
+        )
+        if self.snapshot.config.server.access_log:
+            access(
+                AccessLine(
+                    method=self.request.method or "",
+                    path=self.request.path,
+                    status=self.get_status(),
+                    milliseconds=seconds * 1000,
+                    request_id=self.request_id,
+                    caller=call.caller.id,
+                    model=call.model,
+                    provider=target.provider,
+                    bytes_out=self.sent_bytes,
+                    input_tokens=meter.usage.input_tokens if meter.usage else None,
+                    output_tokens=meter.usage.output_tokens if meter.usage else None,
+                    attempts=meter.attempts,
+                )
+            )
+
+
+class _Pings:
+    """Writes the format's keep-alive when nothing was written for a while, between whole chunks."""
+
+    def __init__(self, handler: AnswerHandler, keep_alive: bytes, seconds: float) -> None:
+        self._handler = handler
+        self._keep_alive = keep_alive
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._timer = self._loop.call_later(seconds, self._look) if keep_alive and seconds else None
+
+    def written(self) -> None:
+        self._last = self._loop.time()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if now - self._last >= self._seconds:
+            self._handler.write(self._keep_alive)
+            self._handler.flush()
+            self._last = now
+        self._timer = self._loop.call_later(self._last + self._seconds - now, self._look)
+
+
+def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _is_json(content_type: str) -> bool:
+    kind, _, parameters = content_type.lower().partition(";")
+    kind = kind.strip()
+    charset = parameters.partition("charset=")[2].strip(' "')
+    return (kind == "application/json" or kind.endswith("+json")) and charset in ("", "utf-8", "utf8")
+
+
+async def _aclose(chunks: AsyncIterator[bytes]) -> None:
+    aclose: Any = getattr(chunks, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -1,0 +1,100 @@
+"""What every handler does: a request id, one place where a failure becomes an answer, nothing shared with caches."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+import orjson
+from tornado.httputil import HTTPServerRequest
+from tornado.web import Application, HTTPError, RequestHandler
+
+from tornado_gate.errors import (
+    GateError,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    RequestError,
+)
+from tornado_gate.gate import Gate
+from tornado_gate.types import Call
+
+log = logging.getLogger(__name__)
+
+_SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class GateHandler(RequestHandler):
+    """The base of all handlers. `fail` is the only place where an error becomes bytes."""
+
+    SUPPORTED_METHODS = METHODS  # type: ignore[assignment]  # Tornado's type is a tuple of exactly seven
+
+    def __init__(self, application: Application, request: HTTPServerRequest, **arguments: Any) -> None:
+        self.started = time.monotonic()
+        given = request.headers.get("X-Request-Id", "")
+        self.request_id = given if _SANE_ID.fullmatch(given) else "req_" + secrets.token_hex(12)
+        super().__init__(application, request, **arguments)
+
+    def initialize(self, gate: Gate) -> None:
+        self.gate = gate
+        self.snapshot = gate.snapshot
+        self.format = ""
+        self.call: Call | None = None
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        self.set_header("x-request-id", self.request_id)
+        self.set_header("Cache-Control", "private, no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def compute_etag(self) -> str | None:
+        return None  # answers are not for caches
+
+    def fail(self, error: GateError) -> None:
+        """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
+        self.clear()
+        self.set_status(error.status)
+        for name, value in error.headers.items():
+            self.set_header(name, value)
+        self.set_header("Content-Type", "application/json")
+        self.finish(self.envelope(error))
+
+    def envelope(self, error: GateError) -> bytes:
+        """The body of an error answer."""
+        wire_format = self.snapshot.formats.get(self.format)
+        if wire_format is not None:
+            try:
+                return wire_format.translate_error(self.call, error)
+            except GateError:
+                pass  # the format itself has failed; its name is in the log
+        return orjson.dumps({"error": error.body()})
+
+    def write_error(self, status_code: int, **details: Any) -> None:
+        """What Tornado itself refuses, and what nobody foresaw."""
+        error = details.get("exc_info", (None, None, None))[1]
+        self.fail(error if isinstance(error, GateError) else _from_tornado(self, status_code))
+
+    def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, (GateError, HTTPError)):
+            return
+        log.error(
+            "request failed: %s",
+            kind.__name__ if kind else "unknown",
+            exc_info=(kind, error, trace),
+            extra={"fields": {"request_id": self.request_id}},
+        )
+
+
+def _from_tornado(handler: GateHandler, status: int) -> GateError:
+    method, path = handler.request.method or "", handler.request.path[:200]
+    if status == 404:
+        return NotFound(f"There is no route '{path}'.", code="unknown_route")
+    if status == 405:
+        return MethodNotAllowed(method, ["GET"])
+    if 400 <= status < 500:
+        return RequestError("The request could not be read.", status=status)
+    return InternalError()

@@ -1,0 +1,318 @@
+"""Find installed plugins, check them against the hook specifications, give the pipeline one Lane for each.
+
+Nothing here knows a plugin by name, and nothing a plugin does at import or in a hook gets past this file: it is named, and
+what needs it answers 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from types import FrameType
+from typing import Any, TypeVar
+
+import pluggy
+
+from tornado_gate import upstream
+from tornado_gate.errors import ConfigError, GateError, PluginError
+from tornado_gate.hookspecs import (
+    FORMAT_PROJECT,
+    PROVIDER_PROJECT,
+    Capabilities,
+    FormatSpec,
+    ProviderEntry,
+    ProviderSpec,
+    provider_impl,
+)
+from tornado_gate.stream import OrderError
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    ModelsRequest,
+    Reply,
+    Request,
+    Route,
+    StreamEvent,
+    UpstreamRequest,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.watchdog import Blocked, Watchdog
+
+log = logging.getLogger(__name__)
+
+GROUP = "tornado_gate"
+IMPORT_SECONDS = 20.0
+REQUIRED = {
+    FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
+    PROVIDER_PROJECT: ("translate_request", "translate_response"),
+}
+SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Plugin:
+    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps its side to the names it implements."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    entry_point: metadata.EntryPoint
+    implementation: Any = None
+    hooks: dict[str, list[str]] = field(default_factory=dict)
+    wrapper: bool = False
+    error: str = ""
+
+    @property
+    def kind(self) -> str:
+        """format, provider, wrapper, both of the first two, or "" before it is loaded."""
+        return "wrapper" if self.wrapper else "+".join(sorted(self.hooks))
+
+
+class PluginHost:
+    """All installed plugins of a process. Imports each once, when conf first turns it on."""
+
+    def __init__(self, watchdog_seconds: float = 5.0) -> None:
+        self.plugins: dict[str, Plugin] = {}
+        self.watchdog = Watchdog(self.owner, watchdog_seconds)
+        self.failures: dict[str, tuple[float, str]] = {}
+        self.on_failure: list[Any] = []
+        self.discover()
+
+    def discover(self) -> None:
+        """Look for newly installed plugins; keep what is loaded, try again what had failed."""
+        found: dict[str, Plugin] = {}
+        for entry_point in metadata.entry_points(group=GROUP):
+            distribution = entry_point.dist
+            plugin = Plugin(
+                name=entry_point.name,
+                module=entry_point.module,
+                distribution=distribution.name if distribution else "",
+                version=distribution.version if distribution else "",
+                entry_point=entry_point,
+            )
+            other = found.get(plugin.name)
+            if other is None:
+                found[plugin.name] = plugin
+            elif other.distribution != plugin.distribution:
+                other.error = f"both {other.distribution} and {plugin.distribution} have a plugin of this name"
+        for name, plugin in found.items():
+            known = self.plugins.get(name)
+            if known is None or known.implementation is None or known.entry_point != plugin.entry_point:
+                self.plugins[name] = plugin
+        for name in set(self.plugins) - set(found):
+            if self.plugins[name].implementation is None:
+                del self.plugins[name]
+
+    def add(self, name: str, implementation: Any) -> Plugin:
+        """Put a plugin in without an entry point: for tests of plugins and of the core."""
+        module = getattr(implementation, "__name__", None) or type(implementation).__module__
+        entry_point = metadata.EntryPoint(name, module, GROUP)
+        plugin = Plugin(name=name, module=module, distribution="", version="", entry_point=entry_point)
+        self._register(plugin, implementation)
+        self.plugins[name] = plugin
+        return plugin
+
+    def load(self, name: str) -> Plugin:
+        """Import and check a plugin. What goes wrong ends up in its `error`. Raises KeyError when it is not installed."""
+        plugin = self.plugins[name]
+        if plugin.implementation is not None or plugin.error:
+            return plugin
+        try:
+            with self.watchdog.guard(name, IMPORT_SECONDS):
+                self._register(plugin, plugin.entry_point.load())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            plugin.error = f"{type(error).__name__}: {error}".strip()
+            if isinstance(error, Blocked):
+                plugin.error = f"did not finish its import within {IMPORT_SECONDS:.0f} s"
+            self.failed(name, plugin.error, error)
+        return plugin
+
+    def _register(self, plugin: Plugin, implementation: Any) -> None:
+        if isinstance(implementation, type):
+            implementation = implementation()
+        wrappers: list[bool] = []
+        for project, (side, spec) in SIDES.items():
+            manager = _manager(project, spec, [(plugin.name, implementation)])
+            callers = manager.get_hookcallers(manager.get_plugin(plugin.name)) or []
+            names = [caller.name for caller in callers]
+            if not names:
+                continue
+            wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
+            wrappers += wrapping
+            if not any(wrapping) and (missing := [hook for hook in REQUIRED[project] if hook not in names]):
+                raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
+            plugin.hooks[side] = names
+        if not plugin.hooks:
+            raise TypeError("it implements no hook; mark them with tornado_gate.provider_impl or format_impl")
+        if any(wrappers) and not all(wrappers):
+            raise TypeError("a plugin with wrapper hooks must have nothing but wrapper hooks")
+        plugin.wrapper = any(wrappers)
+        plugin.implementation = implementation
+
+    def failed(self, name: str, detail: str, error: BaseException | None = None) -> None:
+        """Note that a plugin failed, name it in the log, and tell whoever listens."""
+        self.failures[name] = (time.time(), detail)
+        log.error("plugin '%s' failed: %s", name, detail, exc_info=error, extra={"fields": {"plugin": name}})
+        for listener in self.on_failure:
+            listener(name, detail)
+
+    def owner(self, frame: FrameType) -> str:
+        """The plugin whose module a frame runs in, or ""."""
+        module = str(frame.f_globals.get("__name__", ""))
+        for plugin in self.plugins.values():
+            if module == plugin.module or module.startswith(plugin.module + "."):
+                return plugin.name
+        return ""
+
+    def wrappers(self, names: Iterable[str]) -> list[Plugin]:
+        """The wrappers among the plugins `names`, in their order."""
+        return [plugin for name in names if (plugin := self.plugins[name]).wrapper]
+
+
+def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(project)
+    manager.add_hookspecs(spec)
+    for name, implementation in plugins:
+        manager.register(implementation, name)
+    manager.check_pending()
+    return manager
+
+
+class _Defaults:
+    """What the core does where a provider plugin does not say."""
+
+    @provider_impl(trylast=True)
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        return await upstream.call_upstream(call, outgoing)
+
+    @provider_impl(trylast=True)
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        if entry.settings:
+            raise ConfigError([((str(name),), "unknown key; this plugin takes no settings") for name in entry.settings])
+        return Capabilities()
+
+
+class Lane:
+    """One plugin as the pipeline sees it: its hooks, the core's defaults, all wrappers, no other plugin.
+
+    Every method raises PluginError, and names the plugin in the log, when the plugin raises something that is no GateError
+    or returns what the specification does not allow.
+    """
+
+    def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
+        self.host = host
+        self.plugin = plugin
+        self.name = plugin.name
+        side, spec = SIDES[project]
+        others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
+        defaults = [("tornado_gate", _Defaults())] if project == PROVIDER_PROJECT else []
+        manager = _manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
+        self.hooks = {caller: getattr(manager.hook, caller) for caller in vars(spec) if hasattr(manager.hook, caller)}
+
+    def call(self, hook: str, kind: type[T] | tuple[type[T], ...], **arguments: Any) -> T:
+        """Call a hook and check the type of what it returns."""
+        try:
+            result = self.hooks[hook](**arguments)
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
+        if not isinstance(result, kind):
+            raise self.broken(f"{hook} returned {type(result).__name__}, which the specification does not allow")
+        return result
+
+    def fault(self, error: BaseException, where: str) -> GateError:
+        """The PluginError for something that the plugin, or a wrapper around it, raised."""
+        if isinstance(error, GateError):
+            return error
+        culprit = self.name
+        if isinstance(error, Blocked):
+            culprit = error.plugin
+        else:
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                culprit = self.host.owner(frame) or culprit
+        detail = f"{where} raised {type(error).__name__}"
+        self.host.failed(culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error)
+        return PluginError(culprit, detail)
+
+    def broken(self, detail: str) -> PluginError:
+        """The PluginError for a contract that was not kept."""
+        self.host.failed(self.name, detail)
+        return PluginError(self.name, detail)
+
+
+class FormatLane(Lane):
+    """A wire format. `routes` are those it serves; `forwards` says whether it can take the verbatim lane."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
+        names = plugin.hooks["format"]
+        self.forwards = "forward_request" in names and "forward_response" in names
+        self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
+
+    def translate_request(self, call: Call, wire: WireRequest) -> Request:
+        return self.call("translate_request", (ChatRequest, ModelsRequest), call=call, wire=wire)
+
+    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
+        return self.call("forward_request", Verbatim, call=call, wire=wire)
+
+    def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+        return self.call("translate_response", Reply, call=call, request=request, events=events)
+
+    def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+        return self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
+
+    def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
+        return self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
+
+
+class ProviderLane(Lane):
+    """A provider plugin; the same for all its entries."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
+
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        return self.call("configure", Capabilities, entry=entry)
+
+    def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
+        return self.call("translate_request", UpstreamRequest, call=call, request=request)
+
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        pending: Any = self.call("call_upstream", object, call=call, outgoing=outgoing)  # type: ignore[type-abstract]
+        if not inspect.isawaitable(pending):
+            raise self.broken("call_upstream must be a coroutine function")
+        try:
+            incoming = await pending
+        except (GateError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, "call_upstream") from error
+        if not isinstance(incoming, UpstreamResponse):
+            raise self.broken(f"call_upstream gave {type(incoming).__name__}, not an UpstreamResponse")
+        return incoming
+
+    def translate_response(self, call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+        events: Any = self.call("translate_response", object, call=call, request=request, incoming=incoming)
+        if not hasattr(events, "__aiter__"):
+            if inspect.iscoroutine(events):
+                events.close()
+            raise self.broken("translate_response must return an async iterator, as an async generator does")
+        return events  # type: ignore[no-any-return]
+
+
+def hook_table(plugins: Mapping[str, Plugin]) -> list[str]:
+    """Every hook that some loaded plugin implements, sorted; for listings."""
+    return sorted({hook for plugin in plugins.values() for hooks in plugin.hooks.values() for hook in hooks})

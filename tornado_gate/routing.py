@@ -1,0 +1,150 @@
+"""Names to places, pure: a method and path to a route, a model's name to its targets in order of preference."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from tornado_gate.config.model import ModelEntry, ModelTarget
+from tornado_gate.errors import MethodNotAllowed, NotFound
+from tornado_gate.types import Route
+
+_SEGMENT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A route and the format that serves it."""
+
+    format: str
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    served: Served
+    arguments: Mapping[str, str]
+
+
+class RouteConflict(Exception):
+    """Two formats want the same requests."""
+
+
+class RouteTable:
+    """Every method and path of every format. Exact paths cost one look-up, however many there are."""
+
+    def __init__(self, served: Iterable[Served]) -> None:
+        self._exact: dict[str, dict[str, list[Served]]] = {}
+        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, list[Served]]]] = {}
+        for one in served:
+            self._add(one)
+
+    def _add(self, one: Served) -> None:
+        path = one.route.path
+        if "{" in path:
+            methods = self._patterns.setdefault(path, (_pattern(path), {}))[1]
+        else:
+            methods = self._exact.setdefault(path, {})
+        rivals = methods.setdefault(one.route.method, [])
+        if one.route.claims is None and any(rival.route.claims is None for rival in rivals):
+            raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
+        rivals.append(one)
+        rivals.sort(key=lambda rival: rival.route.claims is None)
+
+    def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Matched:
+        """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
+
+        `path` is as it stood in the request line: it is compared before anything is decoded, so that no spelling of a
+        path reaches another route than the one it looks like.
+        """
+        plain = path[:-1] if path.endswith("/") and path != "/" else path
+        methods, arguments = self._find(plain)
+        rivals = methods.get(method)
+        if rivals is None:
+            raise MethodNotAllowed(method, list(methods))
+        for rival in rivals:
+            if rival.route.claims is None or rival.route.claims(headers, query):
+                return Matched(rival, arguments)
+        raise NotFound(f"Nothing here answers {method} in this form.")
+
+    def _find(self, path: str) -> tuple[dict[str, list[Served]], dict[str, str]]:
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods, {}
+        for pattern, candidates in self._patterns.values():
+            found = pattern.fullmatch(path)
+            if found is not None:
+                try:
+                    arguments = {k: unquote(v, errors="strict") for k, v in found.groupdict().items()}
+                except UnicodeDecodeError:
+                    break
+                return candidates, arguments
+        shown = path if len(path) <= 200 else path[:200] + "…"
+        raise NotFound(f"There is no route '{shown}'.", code="unknown_route")
+
+    def any_format(self, path: str) -> str:
+        """The format that serves a path in any method, or "": whose envelope an error there should have."""
+        plain = path[:-1] if path.endswith("/") else path
+        try:
+            methods, _ = self._find(plain)
+        except NotFound:
+            return ""
+        return next(iter(methods.values()))[-1].format
+
+    def __iter__(self) -> Iterable[Served]:
+        tables = [*self._exact.values(), *(methods for _, methods in self._patterns.values())]
+        return (served for methods in tables for rivals in methods.values() for served in rivals)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """``/v1/models/{model}`` as a pattern. Only the last segment may hold slashes, as the names of models do."""
+    names = _SEGMENT.findall(path)
+    pieces = _SEGMENT.split(path)
+    text = re.escape(pieces[0])
+    for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
+        text += f"(?P<{name}>{'.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
+    return re.compile(text)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model entry that answers to a name; `rest` is what the entry's `*` stood for, "" for an exact entry."""
+
+    entry: ModelEntry
+    rest: str
+
+
+class ModelTable:
+    """Model names to entries: an exact one, else the longest wildcard."""
+
+    def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
+        self._exact = {name: entry for name, entry in entries.items() if "*" not in name}
+        wildcards = [(*name.split("*", 1), entry) for name, entry in entries.items() if "*" in name]
+        self._wildcards: list[tuple[str, str, ModelEntry]] = sorted(
+            wildcards, key=lambda wildcard: -len(wildcard[0]) - len(wildcard[1])
+        )
+
+    def find(self, name: str) -> FoundModel | None:
+        entry = self._exact.get(name)
+        if entry is not None:
+            return FoundModel(entry, "")
+        for prefix, suffix, entry in self._wildcards:
+            rest = name[len(prefix) : len(name) - len(suffix)]
+            if rest and name.startswith(prefix) and name.endswith(suffix) and len(name) > len(prefix) + len(suffix):
+                return FoundModel(entry, rest)
+        return None
+
+    def listed(self) -> Iterable[ModelEntry]:
+        """The entries that a list can name: those without a wildcard."""
+        return self._exact.values()
+
+
+def in_order_of_weight(targets: Iterable[ModelTarget], chance: random.Random) -> list[ModelTarget]:
+    """A random order in which the first is each target as often as its weight says, and so on for the rest.
+
+    Source of the method: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
+    """
+    return sorted(targets, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)

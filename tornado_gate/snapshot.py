@@ -1,0 +1,272 @@
+"""Conf and plugins become one immutable Snapshot, from which everything about a request is derived.
+
+What is wrong with conf stops the building (ConfigError, with every fault); what is wrong with a plugin does not: its models
+stay in the table and answer 503.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tornado_gate import auth
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, Provider
+from tornado_gate.errors import ConfigError, GateError, PluginError, UnknownModel, UnsupportedOperation
+from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.plugins import FormatLane, Plugin, PluginHost, ProviderLane
+from tornado_gate.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
+from tornado_gate.types import Call, Caller, Model, Target, Timeouts
+
+Faults = list[tuple[tuple[str | int, ...], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInUse:
+    """A provider entry with what its plugin said of it; `lane` is None when the plugin failed.
+
+    `identity` is equal for two snapshots in which the account is the same: they share its connections.
+    """
+
+    entry: Provider
+    lane: ProviderLane | None
+    capabilities: Capabilities
+    identity: Hashable
+
+    @property
+    def working(self) -> ProviderLane:
+        """The lane. Raises PluginError when the plugin failed."""
+        if self.lane is None:
+            raise PluginError(self.entry.plugin, "it is not usable")
+        return self.lane
+
+    @classmethod
+    def of(cls, entry: Provider, lane: ProviderLane | None, capabilities: Capabilities) -> ProviderInUse:
+        headers = tuple(sorted((name, str(value)) for name, value in entry.headers.items()))
+        account = (entry.name, entry.plugin, entry.base_url, str(entry.api_key), headers, entry.timeouts)
+        return cls(entry, lane, capabilities, account)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One configuration in force. `number` counts them in this process, from 1."""
+
+    number: int
+    config: Config
+    formats: Mapping[str, FormatLane]
+    providers: Mapping[str, ProviderInUse]
+    routes: RouteTable
+    models: ModelTable
+    created: int
+    chance: random.Random = field(default_factory=random.Random, repr=False)
+
+    def find_model(self, name: str, caller: Caller) -> ModelEntry:
+        """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""
+        found = self.models.find(name)
+        if found is None:
+            raise UnknownModel(name)
+        auth.check_model(caller, name)
+        return found.entry
+
+    def targets(self, call: Call) -> list[tuple[Target, ProviderInUse]]:
+        """Who may answer, best first: the model's targets by weight, then those of its fallback models.
+
+        Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
+        """
+        entry = self.find_model(call.model, call.caller)
+        names = [call.model, *(name for name in entry.fallback if auth.may_use_model(call.caller, name))]
+        all_targets = [pair for name in names for pair in self._targets_of(name)]
+        able = [pair for pair in all_targets if self._can(pair, call.operation)]
+        if not able:
+            raise UnsupportedOperation(f"The model '{call.model}' cannot do '{call.operation}'.")
+        working = [pair for pair in able if pair[1].lane is not None]
+        if not working:
+            raise PluginError(able[0][1].entry.plugin, "it is not usable")
+        return working
+
+    def _targets_of(self, name: str) -> Iterator[tuple[Target, ProviderInUse]]:
+        found = self.models.find(name)
+        if found is None:
+            return
+        for target in in_order_of_weight(found.entry.targets, self.chance):
+            yield self._target(name, found.rest, found.entry, target), self.providers[target.provider]
+
+    def _target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
+        provider = self.providers[target.provider]
+        base_url = provider.capabilities.base_url
+        settings = provider.capabilities.settings
+        return Target(
+            provider=target.provider,
+            plugin=provider.entry.plugin,
+            model=entry.name,
+            upstream_model=_upstream_model(name, rest, target),
+            base_url=provider.entry.base_url if base_url is None else base_url,
+            api_key=provider.entry.api_key,
+            headers=provider.entry.headers,
+            settings=provider.entry.settings if settings is None else settings,
+            facts=entry.facts,
+            timeouts=narrowed(provider.entry.timeouts, entry.timeouts),
+        )
+
+    def _can(self, pair: tuple[Target, ProviderInUse], operation: str) -> bool:
+        target, provider = pair
+        found = self.models.find(target.model)
+        narrowed_to = found.entry.operations if found else None
+        if narrowed_to is not None and operation not in narrowed_to:
+            return False
+        return provider.lane is None or operation in provider.capabilities.operations
+
+    def list_models(self, caller: Caller) -> tuple[Model, ...]:
+        """The models that a key may use, in the order of conf."""
+        return tuple(
+            self._model(entry.name, entry) for entry in self.models.listed() if auth.may_use_model(caller, entry.name)
+        )
+
+    def get_model(self, name: str, caller: Caller) -> Model:
+        """One model. Raises UnknownModel, also for one that the key may not use: its list does not have it either."""
+        found = self.models.find(name)
+        if found is None or not auth.may_use_model(caller, name):
+            raise UnknownModel(name)
+        return self._model(name, found.entry)
+
+    def _model(self, name: str, entry: ModelEntry) -> Model:
+        offered: set[str] = set()
+        for target in entry.targets:
+            offered |= self.providers[target.provider].capabilities.operations
+        if entry.operations is not None:
+            offered &= entry.operations
+        return Model(
+            id=name,
+            owner=entry.targets[0].provider,
+            operations=frozenset(offered),
+            created=self.created,
+            facts=entry.facts,
+        )
+
+
+def _upstream_model(name: str, rest: str, target: ModelTarget) -> str:
+    if target.model is None:
+        return rest or name
+    return target.model.replace("*", rest) if rest else target.model
+
+
+def narrowed(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
+    """A model may make its provider's timeouts shorter or longer for itself."""
+    return replace(timeouts, **by_model) if by_model else timeouts
+
+
+def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
+    """Everything that conf says, joined with the plugins. Raises ConfigError with every fault."""
+    return _Builder(config, host).build(number)
+
+
+class _Builder:
+    """Collects faults while it builds, so that a person sees all of them at once."""
+
+    def __init__(self, config: Config, host: PluginHost) -> None:
+        self.config = config
+        self.host = host
+        self.faults: Faults = []
+
+    def build(self, number: int) -> Snapshot:
+        on = self._load_plugins()
+        wrappers = self.host.wrappers(name for name, plugin in on.items() if not plugin.error)
+        formats = self._formats(on, wrappers)
+        providers = self._providers(on, wrappers)
+        self._check_operations(providers)
+        routes = self._routes(formats)
+        if self.faults:
+            raise ConfigError(self.faults)
+        return Snapshot(
+            number=number,
+            config=self.config,
+            formats=formats,
+            providers=providers,
+            routes=routes,
+            models=ModelTable(self.config.models),
+            created=int(time.time()),
+        )
+
+    def _load_plugins(self) -> dict[str, Plugin]:
+        names = [name for name in FIRST_PARTY_FORMATS if self.config.plugins.get(name, name in self.host.plugins)]
+        names += [name for name, switched_on in self.config.plugins.items() if switched_on and name not in names]
+        on: dict[str, Plugin] = {}
+        for name in names:
+            if name in self.host.plugins:
+                on[name] = self.host.load(name)
+            else:
+                installed = ", ".join(sorted(self.host.plugins)) or "none"
+                self.faults.append((("plugins", name), f"no plugin of this name is installed; installed: {installed}"))
+        return on
+
+    def _formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
+        lanes: dict[str, FormatLane] = {}
+        for name, plugin in on.items():
+            if plugin.error or plugin.wrapper or "format" not in plugin.hooks:
+                continue
+            try:
+                lanes[name] = FormatLane(self.host, plugin, wrappers)
+            except GateError:
+                continue  # named in the log by the lane; its routes are gone, everything else goes on
+        return lanes
+
+    def _providers(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, ProviderInUse]:
+        lanes: dict[str, ProviderLane] = {}
+        providers: dict[str, ProviderInUse] = {}
+        for name, entry in self.config.providers.items():
+            plugin = on.get(entry.plugin)
+            if plugin is None:
+                continue  # off, or reported as not installed
+            if not plugin.error and (plugin.wrapper or "provider" not in plugin.hooks):
+                self.faults.append((("providers", name, "plugin"), f"'{entry.plugin}' is a {plugin.kind}, not a provider"))
+                continue
+            if not plugin.error and plugin.name not in lanes:
+                lanes[plugin.name] = ProviderLane(self.host, plugin, wrappers)
+            lane = lanes.get(plugin.name)
+            providers[name] = self._configured(name, entry, lane)
+        return providers
+
+    def _configured(self, name: str, entry: Provider, lane: ProviderLane | None) -> ProviderInUse:
+        if lane is None:
+            return ProviderInUse.of(entry, None, Capabilities(operations=frozenset()))
+        seen_by_plugin = ProviderEntry(
+            name=name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
+        )
+        try:
+            return ProviderInUse.of(entry, lane, lane.configure(seen_by_plugin))
+        except ConfigError as error:
+            self.faults += [(("providers", name, *path), message) for path, message in error.faults]
+        except GateError:
+            pass  # named in the log by the lane; the entry's models answer 503
+        return ProviderInUse.of(entry, None, Capabilities(operations=frozenset()))
+
+    def _check_operations(self, providers: Mapping[str, ProviderInUse]) -> None:
+        for name, model in self.config.models.items():
+            wanted = model.operations or frozenset()
+            used = [providers[target.provider] for target in model.targets if target.provider in providers]
+            if not wanted or any(provider.lane is None for provider in used):
+                continue
+            offered = frozenset[str]().union(*(provider.capabilities.operations for provider in used))
+            for operation in sorted(wanted - offered):
+                able = ", ".join(sorted(offered)) or "nothing"
+                self.faults.append(
+                    (("models", name, "operations"), f"no target of it can do '{operation}'; they can do: {able}")
+                )
+
+    def _routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
+        served = [Served(name, route) for name, lane in formats.items() for route in lane.routes]
+        try:
+            return RouteTable(served)
+        except RouteConflict as conflict:
+            self.faults.append((("plugins",), f"two formats cannot be on together: {conflict}"))
+            return RouteTable([])
+
+
+def secrets_of(config: Config) -> set[str]:
+    """Every secret that conf holds, for the scrubber of logs."""
+    values: set[Any] = {provider.api_key for provider in config.providers.values()}
+    values |= {value for provider in config.providers.values() for value in provider.headers.values()}
+    values |= {key.key for key in config.keys}
+    return {str(value) for value in values if len(value) >= 8}

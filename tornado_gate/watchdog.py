@@ -1,0 +1,110 @@
+"""Interrupts plugin code that blocks the event loop, and names it.
+
+A hook that never returns would stop every request of the process. A thread looks at the loop's heartbeat; when it is late,
+a signal runs `_interrupt` in the main thread, which raises `Blocked` if the code that is running there belongs to a plugin.
+No work is done for a hook that behaves. Code that blocks inside a C extension without looking at signals cannot be
+interrupted; it is logged when it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 0.25
+
+
+class Blocked(BaseException):
+    """Raised inside plugin code that ran for too long. No Exception, so that the plugin does not swallow it."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(f"plugin '{plugin}' blocked the event loop")
+        self.plugin = plugin
+
+
+class Watchdog:
+    """One for each process. `owner(frame)` names the plugin whose code runs in a frame, or gives ""."""
+
+    def __init__(self, owner: Callable[[FrameType], str], limit_seconds: float) -> None:
+        self.limit_seconds = limit_seconds
+        self._owner = owner
+        self._beat_at: float | None = None
+        self._guarded = ""
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._main = threading.main_thread().ident or 0
+
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Begin to watch; with `loop`, its heartbeat too. Does nothing outside of the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if loop is not None:
+            self._beat(loop)
+        if self._thread is None:
+            signal.signal(signal.SIGALRM, self._interrupt)
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._beat_at = None
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    @contextmanager
+    def guard(self, plugin: str, limit_seconds: float) -> Iterator[None]:
+        """Watch code that runs outside of the loop, such as an import. Blames `plugin` whatever frame runs."""
+        if threading.current_thread() is not threading.main_thread() or self._thread is None:
+            yield
+            return
+        kept, self.limit_seconds = self.limit_seconds, limit_seconds
+        self._guarded, self._beat_at = plugin, time.monotonic()
+        try:
+            yield
+        finally:
+            self._beat_at = None if self._timer is None else time.monotonic()
+            self._guarded = ""
+            self.limit_seconds = kept
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._beat_at = time.monotonic()
+        self._timer = loop.call_later(BEAT_SECONDS, self._beat, loop)
+
+    def _late(self) -> bool:
+        beat_at = self._beat_at
+        return beat_at is not None and time.monotonic() - beat_at > self.limit_seconds
+
+    def _watch(self) -> None:
+        while not self._stop.wait(BEAT_SECONDS):
+            if self._late():
+                signal.pthread_kill(self._main, signal.SIGALRM)
+                self._stop.wait(1)  # one signal a second is enough
+
+    def _interrupt(self, _number: int, frame: FrameType | None) -> None:
+        if not self._late():
+            return
+        plugin = self._guarded
+        running = frame
+        while running is not None and not plugin:
+            plugin = self._owner(running)
+            running = running.f_back
+        if plugin:
+            if not self._guarded:
+                self._beat_at = time.monotonic()
+            raise Blocked(plugin)
+        log.warning("the event loop is blocked: %s", "".join(traceback.format_stack(frame, limit=5)))
