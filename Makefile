@@ -61,7 +61,7 @@ $(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
 	$(BIN)/python -m pip install -qq -r requirements-dev.txt
 	@touch $(STAMPS)/runtime $@
 
-# The Node that runs npm and the tests is the one in .venv, whatever the machine has.
+# The Node that runs npm and the tests is the one in .venv, whatever the machine has; it trusts whom the machine trusts.
 $(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
-	cd $(NODE_TESTS) && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
+	cd $(NODE_TESTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
 	@touch $@

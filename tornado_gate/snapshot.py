@@ -157,6 +157,14 @@ def narrowed(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
     return replace(timeouts, **by_model) if by_model else timeouts
 
 
+def configured(entry: Provider, lane: ProviderLane) -> Capabilities:
+    """What the plugin says of an entry. Raises ConfigError with paths below the entry, or PluginError."""
+    seen_by_plugin = ProviderEntry(
+        name=entry.name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
+    )
+    return lane.configure(seen_by_plugin)
+
+
 def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
     """Everything that conf says, joined with the plugins. Raises ConfigError with every fault."""
     return _Builder(config, host).build(number)
@@ -231,11 +239,8 @@ class _Builder:
     def _configured(self, name: str, entry: Provider, lane: ProviderLane | None) -> ProviderInUse:
         if lane is None:
             return ProviderInUse.of(entry, None, Capabilities(operations=frozenset()))
-        seen_by_plugin = ProviderEntry(
-            name=name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
-        )
         try:
-            return ProviderInUse.of(entry, lane, lane.configure(seen_by_plugin))
+            return ProviderInUse.of(entry, lane, configured(entry, lane))
         except ConfigError as error:
             self.faults += [(("providers", name, *path), message) for path, message in error.faults]
         except GateError:

@@ -2,18 +2,18 @@
 
 What of it is used here (its README, and ``dist/types.d.ts``, of 1.43.0):
 
-- ``llmock -p 0 -f FILE --strict`` binds a free port and logs ``aimock server listening on URL``. `--strict` makes a request
-  that no fixture matches an error instead of an empty 404.
+- ``llmock -p 0 -f FILE --strict`` binds a free port and logs ``aimock server listening on URL``. `--strict` makes a
+  request that no fixture matches an error (503) that is logged.
 - A fixtures file is ``{"fixtures": [{"match": {...}, "response": {...}}, ...]}``; the first whose match fits answers.
-  ``userMessage`` is found *within* the last user message; further: ``hasToolResult`` (a tool's result since the last user
-  message), ``toolName``, ``model``, ``responseFormat`` (the type), ``sequenceIndex`` (which time it matches).
-- A response is ``{"content"}``, ``{"toolCalls": [{"name", "arguments", "id"?}]}`` or ``{"error": {...}, "status"}``, and may
-  override ``usage``, ``finishReason``, ``id``, ``model``. ``latency`` (ms between chunks) and ``chunkSize`` (characters) pace a
-  stream, ``truncateAfterChunks`` breaks it off.
+  ``userMessage`` is found *within* the last user message; further: ``hasToolResult`` (a tool's result since the last
+  user message), ``toolName``, ``model``, ``responseFormat`` (the type), ``sequenceIndex`` (which time it matches).
+- A response is ``{"content"}``, ``{"toolCalls": [{"name", "arguments", "id"?}]}`` or ``{"error": {...}, "status"}``, and
+  may override ``usage``, ``finishReason``, ``id``, ``model``. ``latency`` (ms between chunks) and ``chunkSize``
+  (characters) pace a stream, ``truncateAfterChunks`` breaks it off.
 - ``stream_options.include_usage`` is honoured, ``n`` is not: it always gives one choice.
 - The journal of requests is at ``/__aimock/journal``: method, path, headers, body, response status, and ``interrupted``
   when the client left.
-- With the environment variable AIMOCK_API_KEYS it refuses every other key with 401.
+- With the environment variable AIMOCK_API_KEYS it refuses every other key with 401, at the journal too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.http import call
+from tests.support.control import call
 from tests.support.node import NODE, PACKAGES
 from tests.support.process import Child
 
@@ -48,6 +48,7 @@ class Aimock:
 
     child: Child
     url: str
+    key: str
 
     @classmethod
     def start(cls, fixtures: Path = FIXTURES, key: str = KEY) -> Aimock:
@@ -55,11 +56,11 @@ class Aimock:
         program = PACKAGES / "@copilotkit" / "aimock" / "dist" / "cli.js"
         command = [str(NODE), str(program), "-p", "0", "-f", str(fixtures), "--strict", "--validate-on-load"]
         child = Child(command, environment={"AIMOCK_API_KEYS": key})
-        return cls(child, child.wait_for_line(r"listening on (http://\S+)")[1])
+        return cls(child, child.wait_for_line(r"listening on (http://\S+)")[1], key)
 
     def journal(self, limit: int = 50) -> list[JournalEntry]:
         """The latest requests, oldest first."""
-        answer = call("GET", f"{self.url}/__aimock/journal?limit={limit}")
+        answer = call("GET", f"{self.url}/__aimock/journal?limit={limit}", key=self.key)
         return [_entry(value) for value in answer]
 
     def stop(self) -> str:

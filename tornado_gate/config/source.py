@@ -1,11 +1,12 @@
 """A YAML file as plain values, with the line of every key and item. Knows nothing of what the keys mean.
 
 Differs from `yaml.safe_load` where that bites: duplicate keys, tags and merge keys are faults; a key is the text that was
-written (``on:`` is "on"); a date stays text; aliases may not multiply what a small file holds.
+written (``on:`` is "on"); a date stays text; aliases cannot multiply what a small file holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,187 @@ MOST_VALUES = 500_000
 DEEPEST = 50
 
 _TAG = "tag:yaml.org,2002:"
-_TIMESTAMP = f"{_TAG}timestamp"
-
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: Any = type(
+    "ConfLoader",
+    (_Base,),
+    {
+        "yaml_implicit_resolvers": {
+            first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+            for first, resolvers in _Base.yaml_implicit_resolvers.items()
+        }
+    },
+)
 
 
-class _Loader(_Base):  # type: ignore[misc]  # which of the two loaders it is shows at run time only
-    yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML's own attribute
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in _Base.yaml_implicit_resolvers.items()
-    }
+@dataclass(slots=True)
+class Document:
+    """What a file holds: None, str, bool, int, float, list and dict with string keys. `lines` counts from 1."""
+
+    values: Any = None
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def read(path: Path) -> Document:
+    """Read the file at `path`. Raises FileFaults when it cannot be read or is no YAML."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise FileFaults([((), f"cannot be read: {error.strerror}")], path, {}) from None
+    if len(content) > LARGEST_FILE:
+        raise FileFaults([((), f"is too large; {LARGEST_FILE >> 20} MiB are allowed")], path, {})
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise FileFaults([((), "is not UTF-8 here; save the file as UTF-8")], path, {(): line}) from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Document:
+    """YAML text as a Document. Raises FileFaults, in the name of the file `path`, for what is no YAML."""
+    try:
+        _check_depth(text)
+        loader = _Loader(text)
+        try:
+            return _Reader(loader).read()
+        finally:
+            loader.dispose()
+    except _Unreadable as error:
+        message, line = str(error), error.line
+    except yaml.MarkedYAMLError as error:
+        message, line = _explained(error, text)
+    except yaml.reader.ReaderError as error:
+        message = f"is no YAML: the character U+{ord(_character(error)):04X} is not allowed"
+        line = text.count("\n", 0, max(text.find(_character(error)), 0)) + 1
+    raise FileFaults([((), message)], path, {(): line})
+
+
+class _Unreadable(Exception):
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def _check_depth(text: str) -> None:
+    """Composing is recursive, and in C it takes the process down where Python would raise; reading events is not."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise _Unreadable(f"is nested too deeply; {DEEPEST} levels are allowed", event.start_mark.line + 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+class _Reader:
+    """Turns composed nodes into values. Aliases are followed, so one node may be read several times."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+        self.document = Document()
+        self.count = 0
+        self.scalars: dict[str, Callable[[yaml.Node], Any]] = {
+            f"{_TAG}null": lambda node: None,
+            f"{_TAG}bool": loader.construct_yaml_bool,
+            f"{_TAG}int": loader.construct_yaml_int,
+            f"{_TAG}float": loader.construct_yaml_float,
+        }
+
+    def read(self) -> Document:
+        node = self.loader.get_single_node()
+        self.document.lines[()] = 1
+        if node is not None:
+            self.document.values = self.value(node, ())
+        return self.document
+
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        self.count += 1
+        if self.count > MOST_VALUES or len(path) > DEEPEST:
+            raise _Unreadable(
+                f"holds too much, aliases counted as what they stand for; {MOST_VALUES} values are allowed, "
+                f"{DEEPEST} levels deep",
+                node.start_mark.line + 1,
+            )
+        if node.tag == f"{_TAG}str":
+            return node.value
+        if node.tag == f"{_TAG}map" and isinstance(node, yaml.MappingNode):
+            return self.mapping(node, path)
+        if node.tag == f"{_TAG}seq" and isinstance(node, yaml.SequenceNode):
+            return self.sequence(node, path)
+        return self.scalar(node, path)
+
+    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        lines, values = self.document.lines, {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.fault((*path, "?"), line, "a key must be plain text; put quotes around it and around any ${...}")
+                continue
+            key = key_node.value
+            below = (*path, key)
+            if key_node.tag == f"{_TAG}merge":
+                self.fault(below, line, "merge keys are not supported; write the keys out")
+                continue
+            if key in values:
+                self.fault(below, line, f"is given twice, first on line {lines[below]}; leave one out")
+            lines[below] = line
+            values[key] = self.value(value_node, below)
+        return values
+
+    def sequence(self, node: yaml.SequenceNode, path: KeyPath) -> list[Any]:
+        for index, item in enumerate(node.value):
+            self.document.lines[(*path, index)] = item.start_mark.line + 1
+        return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+
+    def scalar(self, node: yaml.Node, path: KeyPath) -> Any:
+        construct = self.scalars.get(node.tag)
+        if construct is None or not isinstance(node, yaml.ScalarNode):
+            tag = node.tag.replace(_TAG, "!!")
+            self.fault(path, node.start_mark.line + 1, f"tags such as {tag[:50]} are not allowed; write the plain value")
+            return None
+        try:
+            return construct(node)
+        except (ValueError, KeyError, IndexError):
+            self.fault(path, node.start_mark.line + 1, "is not a number that can be read; put quotes around text")
+            return None
+
+    def fault(self, path: KeyPath, line: int, message: str) -> None:
+        self.document.lines.setdefault(path, line)
+        self.document.faults.append((path, message))
+
+
+def _character(error: yaml.reader.ReaderError) -> str:
+    """The character that stopped the reader: the C one gives its number, which PyYAML's types do not say."""
+    found: Any = error.character
+    return chr(found) if isinstance(found, int) else str(found)[:1]
+
+
+def _explained(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:
+    """PyYAML's complaint with a hint for what people commonly mean, and its line."""
+    problem = f"{error.context}: {error.problem}" if error.context else str(error.problem)
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return f"is no YAML: {problem}", 1
+    start = mark.line
+    lines = text.split("\n")
+    line = lines[start] if start < len(lines) else ""
+    hint = _hint(problem, line, line[mark.column : mark.column + 1])
+    return f"is no YAML: {problem}{hint}", start + 1
+
+
+def _hint(problem: str, line: str, character: str) -> str:
+    if "tab" in problem or character == "\t":
+        return "; YAML indents with spaces, never with tabs"
+    if "alias" in problem:
+        return '; a value or name that begins with * needs quotes: "*"'
+    if "${" in line and "flow" in problem:
+        return '; inside { } and [ ] a ${...} needs quotes: "${...}"'
+    if "mapping values" in problem:
+        return "; text that holds ': ' needs quotes"
+    if "cannot start" in problem:
+        return "; text that begins with this character needs quotes"
+    return ""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
-
 from tornado.iostream import StreamClosedError
 from tornado.web import stream_request_body
 
-from tornado_gate import auth, jsonbody, pipeline
-from tornado_gate.errors import GateError, InternalError, PluginError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate import auth, jsonbody, pipeline, stream
+from tornado_gate.errors import GateError, InternalError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gate import Gate
 from tornado_gate.handlers.base import GateHandler
 from tornado_gate.logs import AccessLine, access
@@ -27,7 +26,6 @@ log = logging.getLogger(__name__)
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
 
-UPSTREAM_HEADERS_PASSED = ("openai-processing-ms", "openai-version", "retry-after")
 NOBODY = Caller(id="", account="")
 
 
@@ -113,7 +111,8 @@ class AnswerHandler(GateHandler):
         try:
             await self.work
         except asyncio.CancelledError:
-            log.debug("the caller left", extra={"fields": {"request_id": self.request_id}})
+            if not self._headers_written:
+                self.set_status(499, "Client Closed Request")  # nobody reads it; metrics and the access log do
 
     def on_connection_close(self) -> None:
         """The caller left: stop, and close the upstream's connection, at once."""
@@ -131,7 +130,7 @@ class AnswerHandler(GateHandler):
                     return
                 self.call = answer.call
                 call.meter.first_event_seconds = time.monotonic() - self.started
-                closing.push_async_callback(_aclose, answer.reply.chunks)
+                closing.push_async_callback(stream.close, answer.reply.chunks)
                 await self._write(answer.reply)
 
     def _wire(self) -> WireRequest:
@@ -167,7 +166,10 @@ class AnswerHandler(GateHandler):
         except StreamClosedError:
             pass  # the caller left while we wrote
         except GateError as error:
-            await self._fail_late(error)
+            self._fail_late(error)
+        except Exception:
+            self.log_exception(*sys.exc_info())
+            self._fail_late(InternalError())
 
     def _set_own_headers(self, call: Call) -> None:
         if call.target.provider:
@@ -205,7 +207,7 @@ class AnswerHandler(GateHandler):
         self.write(chunk)
         await self.flush()
 
-    async def _fail_late(self, error: GateError) -> None:
+    def _fail_late(self, error: GateError) -> None:
         """A failure that the format did not render itself. Before the headers went out it is an ordinary answer."""
         if not self._headers_written:
             self.fail(error)
@@ -233,7 +235,7 @@ class AnswerHandler(GateHandler):
             access(
                 AccessLine(
                     method=self.request.method or "",
-                    path=self.request.path,
+                    path=self.request.path[:200],
                     status=self.get_status(),
                     milliseconds=seconds * 1000,
                     request_id=self.request_id,
@@ -284,9 +286,3 @@ def _is_json(content_type: str) -> bool:
     kind = kind.strip()
     charset = parameters.partition("charset=")[2].strip(' "')
     return (kind == "application/json" or kind.endswith("+json")) and charset in ("", "utf-8", "utf8")
-
-
-async def _aclose(chunks: AsyncIterator[bytes]) -> None:
-    aclose: Any = getattr(chunks, "aclose", None)
-    if aclose is not None:
-        await aclose()

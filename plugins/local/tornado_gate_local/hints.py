@@ -1,0 +1,143 @@
+"""What a text offers for the fields of a form: names, places, numbers, dates, addresses; and strings made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tornado_gate_local import pattern, words
+from tornado_gate_local.json_schema import Json, Keywords, Place
+
+LONGEST_STRING = 10_000
+LONGEST_PHRASE = 60
+
+_CAPITAL = r"[A-Z][\w’'-]*"
+_PLACE = re.compile(rf"\b(?:in|for|at|near|from|to)\s+({_CAPITAL}(?:,?[ ]{_CAPITAL}){{0,3}})")
+_SMALL_PLACE = re.compile(r"\b(?:in|for|at|near)\s+(?:the\s+)?([^\W\d_]+)")
+_NAME = re.compile(rf"(?<![.!?\n] )(?<!^)\b({_CAPITAL})", re.MULTILINE)
+_QUOTED = re.compile(r"[\"“”`]([^\"“”`\n]{1,200})[\"“”`]|(?<!\w)['‘]([^'‘’\n]{1,200})['’](?!\w)")
+_FORMATS = {
+    "date": re.compile(r"\b\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])\b"),
+    "email": re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),
+    "uri": re.compile(r"\bhttps?://[^\s\"'<>`{}|\\^]{1,200}[\w/]"),
+    "uuid": re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
+    "ipv4": re.compile(r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?![\d.])"),
+}
+_PLACE_NAMES = frozenset("address area city country destination location origin place region state town where".split())
+_PERSON_NAMES = frozenset("attendee author customer name participant people person recipient sender user who".split())
+_SUM_NAMES = frozenset("calculation equation expression formula math".split())
+
+
+class Hints:
+    """One text, read once. All answers are deterministic; `variant` asks for another one."""
+
+    def __init__(self, text: str) -> None:
+        self.text = words.sample(text)
+        self.significant = words.significant(text)
+        self.stems = frozenset(map(words.stem, self.significant))
+        self.numbers = words.numbers(text)
+        self._lower = self.text.lower()
+
+    def mentions(self, value: Json) -> bool:
+        """Whether the text names `value`: a string as whole words, a number as a number."""
+        if isinstance(value, str) and value.strip():
+            at = self._lower.find(value.lower())
+            end = at + len(value)
+            return at >= 0 and not self._lower[max(0, at - 1) : at].isalnum() and not self._lower[end : end + 1].isalnum()
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and value in self.numbers
+
+    def speaks_of(self, name: str) -> bool:
+        """Whether a word of the property's name is in the text."""
+        return any(words.stem(part) in self.stems for part in words.name_parts(name))
+
+    def yes(self) -> bool:
+        return not {"no", "not", "don't", "without", "false", "off", "disable", "never"} & set(self._lower.split())
+
+    def phrases(self, name: str, variant: int) -> Iterator[str]:
+        """Strings for the property `name`, the best first; never empty."""
+        found = [*self._by_name(name), *("".join(pair) for pair in _QUOTED.findall(self.text))]
+        if found:
+            yield found[variant % len(found)]
+        if variant and self.significant:
+            yield self.significant[variant % len(self.significant)]
+        phrase = " ".join(self.significant[:6])[:LONGEST_PHRASE].strip() or name or "text"
+        yield phrase if not variant else f"{phrase} {variant + 1}"
+
+    def _by_name(self, name: str) -> list[str]:
+        labelled = re.search(rf"\b{re.escape(name[:50])}\b(?: is|:| =|=)\s*[\"']?([\w.@+-]*\w)", self.text, re.IGNORECASE)
+        if name and labelled:
+            return [labelled.group(1)]
+        parts = set(map(words.stem, words.name_parts(name)))
+        if parts & _PLACE_NAMES:
+            return _PLACE.findall(self.text) or self._small_places() or self._names()
+        if parts & _SUM_NAMES:
+            return [found.strip() for found in [words.find_sum(self.text)] if found]
+        return self._names() if parts & _PERSON_NAMES else []
+
+    def _small_places(self) -> list[str]:
+        return [word.capitalize() for word in _SMALL_PLACE.findall(self.text) if word.lower() not in words.STOP_WORDS]
+
+    def _names(self) -> list[str]:
+        return [name for name in _NAME.findall(self.text) if name.lower() not in words.STOP_WORDS] or [
+            word for word in self.significant if word[0].isupper()
+        ]
+
+    def of_format(self, kind: str, variant: int) -> str | None:
+        """A string in a format of JSON Schema, from the text when it holds one; None for formats that are unknown."""
+        found = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
+        return found[variant] if variant < len(found) else _made(kind, variant)
+
+
+def _made(kind: str, variant: int) -> str | None:
+    day = 1 + variant % 28
+    made = {
+        "date": f"2026-01-{day:02}",
+        "date-time": f"2026-01-{day:02}T12:00:00Z",
+        "time": f"{variant % 24:02}:30:00Z",
+        "duration": f"PT{variant + 1}H",
+        "email": f"user{variant or ''}@example.com",
+        "idn-email": f"user{variant or ''}@example.com",
+        "hostname": f"www{variant or ''}.example.com",
+        "idn-hostname": f"www{variant or ''}.example.com",
+        "ipv4": f"192.0.2.{1 + variant % 254}",
+        "ipv6": f"2001:db8::{1 + variant % 9999}",
+        "uuid": f"00000000-0000-4000-8000-{variant + 1:012x}",
+        "regex": "^.*$",
+        "json-pointer": f"/{variant}",
+        **dict.fromkeys(("uri", "iri", "uri-reference", "iri-reference"), f"https://example.com/{variant or ''}"),
+    }
+    return made.get(kind)
+
+
+def strings(keywords: Keywords, hints: Hints, place: Place) -> Iterator[str]:
+    """Strings that are likely to meet the keywords, the best first."""
+    made = hints.of_format(keywords.get("format", ""), place.variant)
+    if made is not None:
+        yield made
+    if "pattern" in keywords:
+        yield from _patterned(keywords, hints, place)
+    for phrase in hints.phrases(place.name, place.variant):
+        yield fitted(phrase, keywords)
+
+
+def _patterned(keywords: Keywords, hints: Hints, place: Place) -> Iterator[str]:
+    """Words of the text that match, then made ones. Nothing for a pattern that the engine does not know."""
+    expression = keywords["pattern"]
+    try:
+        candidates = [*hints.phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
+        found = [text for text in candidates if pattern.matches(expression, text)]
+        yield from found[place.variant :]
+        for example in pattern.examples(expression, place.variant):
+            yield example
+            yield fitted(example, keywords)
+    except pattern.Unsupported:
+        return
+
+
+def fitted(text: str, keywords: Keywords) -> str:
+    """`text` repeated or cut to the lengths that are asked for, up to `LONGEST_STRING`."""
+    least = min(keywords.get("minLength", 0), LONGEST_STRING)
+    most = min(keywords.get("maxLength", LONGEST_STRING), LONGEST_STRING)
+    if len(text) < least:
+        text = " ".join([text or "text"] * (1 + least // max(1, len(text))))[:least]
+    return text[:most]

@@ -1,0 +1,291 @@
+"""Reading a JSON schema: well-formed keywords, references, and the alternatives that a schema leaves open.
+
+Schemas are written by callers: a keyword whose value has the wrong type is treated as absent, a reference that leads
+nowhere as "anything", and every walk is paid for from one `Budget`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+Json = Any  # a JSON value: None, bool, int, float, str, list or dict of such
+Schema = Any  # a JSON schema: an object or a boolean; anything else is treated as true
+Keywords = dict[str, Any]
+
+DEEPEST_ALTERNATIVE = 8  # references and compositions that may stand for one value
+DEEP = 4  # from this nesting on, what may be left out is left out
+DEEPEST = 24
+
+
+class Budget:
+    """Steps that may still be taken for one request. A step takes about ten microseconds."""
+
+    def __init__(self, steps: int = 2_500) -> None:
+        self.steps = steps
+
+    def spend(self, steps: int = 1) -> bool:
+        """Take steps; False when there is none left."""
+        self.steps -= steps
+        return self.steps >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the value we are: the name of the property, how deep, the references we are inside of.
+
+    `variant` asks for another value than the first that comes to mind.
+    """
+
+    name: str = ""
+    depth: int = 0
+    inside: frozenset[str] = frozenset()
+    variant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """One alternative of a schema: keywords without composition, and the references that led to them."""
+
+    keywords: Keywords
+    references: frozenset[str] = frozenset()
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_length(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_schema(value: Json) -> bool:
+    return isinstance(value, (bool, Mapping))
+
+
+def _is_schemas(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_names(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_types(value: Json) -> bool:
+    return isinstance(value, str) or (_is_names(value) and bool(value))
+
+
+def _is_properties(value: Json) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_schema, value.values()))
+
+
+_WELL_FORMED: dict[str, Callable[[Json], bool]] = {
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains"), _is_length
+    ),
+    **dict.fromkeys(
+        ("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"), _is_schema
+    ),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _is_schemas),
+    **dict.fromkeys(("properties", "patternProperties"), _is_properties),
+    **dict.fromkeys(("pattern", "format", "$ref"), lambda value: isinstance(value, str)),
+    "required": _is_names,
+    "type": _is_types,
+    "enum": lambda value: isinstance(value, list) and bool(value),
+    "examples": lambda value: isinstance(value, list),
+    "uniqueItems": lambda value: isinstance(value, bool),
+}
+
+
+def keywords(schema: Mapping[str, Json]) -> Keywords:
+    """The well-formed keywords of a schema; `type` always as a list of lower-case names."""
+    found = {
+        key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)
+    }
+    if "type" in found:
+        types = [found["type"]] if isinstance(found["type"], str) else found["type"]
+        found["type"] = [name.lower() for name in types]
+    return found
+
+
+_KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("object", ("properties", "required", "additionalProperties", "minProperties", "patternProperties")),
+    ("array", ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")),
+    ("string", ("pattern", "minLength", "maxLength", "format")),
+    ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+)
+
+
+def kinds(words: Keywords) -> list[str]:
+    """The JSON types a value may have, null last; guessed from the keywords where `type` is silent."""
+    types = words.get("type")
+    if types is None:
+        types = [kind for kind, hints in _KINDS if any(hint in words for hint in hints)] or ["string"]
+    return sorted(types, key=lambda kind: kind == "null")
+
+
+class Document:
+    """A whole schema, in which references are looked up."""
+
+    def __init__(self, root: Schema, budget: Budget) -> None:
+        self.root = root
+        self.budget = budget
+        self._read: dict[int, tuple[Schema, Keywords]] = {}  # holds the schema too, so that no id is used again
+
+    def keywords(self, schema: Mapping[str, Json]) -> Keywords:
+        """`keywords`, read once for each schema."""
+        known = self._read.get(id(schema))
+        if known is None:
+            known = self._read[id(schema)] = (schema, keywords(schema))
+        return known[1]
+
+    def target(self, reference: str) -> Schema:
+        """The schema that a local reference names; True, which is anything, when it leads nowhere."""
+        if not reference.startswith("#"):
+            return True
+        found: Json = self.root
+        for step in unquote(reference[1:]).split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, Mapping) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdecimal() and len(name) < 6 and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                return True
+        return found
+
+    def recursive(self, schema: Schema, inside: frozenset[str]) -> bool:
+        """Whether every way to fill `schema` leads back into a reference that we are inside of."""
+        if not isinstance(schema, Mapping):
+            return False
+        words = self.keywords(schema)
+        if words.get("$ref") in inside:
+            return True
+        if any(self.recursive(part, inside) for part in words.get("allOf", ())):
+            return True
+        groups = [words[key] for key in ("anyOf", "oneOf") if key in words]
+        return any(all(self.recursive(branch, inside) for branch in group) for group in groups)
+
+    def flats(self, schema: Schema, place: Place, depth: int = 0) -> Iterator[Flat]:
+        """The alternatives of `schema`, the most promising first; none for one that nothing can meet."""
+        if schema is False:
+            return
+        if not isinstance(schema, Mapping) or depth > DEEPEST_ALTERNATIVE or not self.budget.spend():
+            yield Flat({})
+            return
+        words = self.keywords(schema)
+        reference = words.get("$ref")
+        groups: list[Sequence[Schema]] = [[self.target(reference)]] if reference is not None else []
+        groups += [[part] for part in words.get("allOf", ())]
+        groups += [self._ordered(words[key], place) for key in ("anyOf", "oneOf") if key in words]
+        if "if" in words:
+            groups.append([{"allOf": [words["if"], words.get("then", True)]}, words.get("else", True)])
+        own = Flat(
+            {key: value for key, value in words.items() if key not in _COMPOSITION},
+            frozenset() if reference is None else frozenset({reference}),
+        )
+        yield from self._combined(own, groups, place, depth)
+
+    def _combined(self, so_far: Flat, groups: Sequence[Sequence[Schema]], place: Place, depth: int) -> Iterator[Flat]:
+        if not groups:
+            yield so_far
+            return
+        for branch in groups[0]:
+            for flat in self.flats(branch, place, depth + 1):
+                joined = merged(so_far.keywords, flat.keywords) if self.budget.spend() else so_far.keywords
+                if joined is not None:
+                    both = Flat(joined, so_far.references | flat.references)
+                    yield from self._combined(both, groups[1:], place, depth)
+
+    def _ordered(self, branches: Sequence[Schema], place: Place) -> list[Schema]:
+        """Branches by promise: real values, then null (null first when deep), then what leads back to where we are."""
+
+        def rank(branch: Schema) -> int:
+            if self.recursive(branch, place.inside):
+                return 3
+            empty = isinstance(branch, Mapping) and branch.get("type") == "null"
+            if place.depth >= DEEP:
+                simple = isinstance(branch, Mapping) and branch.get("type") in _SCALARS
+                return 0 if empty or simple else 1
+            return 2 if empty else 0
+
+        return sorted(branches, key=rank)
+
+
+_COMPOSITION = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "$defs", "definitions"})
+_SCALARS = ("string", "number", "integer", "boolean", "null")
+_LARGER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})
+_SMALLER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_BOTH = frozenset({"items", "contains", "additionalProperties", "propertyNames"})
+
+
+def merged(ours: Keywords, theirs: Keywords) -> Keywords | None:
+    """Keywords that ask for both; None when no value can meet them. Of two patterns only ours is kept."""
+    result = dict(ours)
+    for key, value in theirs.items():
+        if key not in result:
+            result[key] = value
+            continue
+        joined = _joined(key, result[key], value)
+        if joined is _NEVER:
+            return None
+        result[key] = joined
+    return result
+
+
+_NEVER = object()
+
+
+def _joined(key: str, ours: Json, theirs: Json) -> Json:
+    if key in _LARGER:
+        return max(ours, theirs)
+    if key in _SMALLER:
+        return min(ours, theirs)
+    if key in _BOTH:
+        return {"allOf": [ours, theirs]}
+    match key:
+        case "type":
+            return _common_types(ours, theirs) or _NEVER
+        case "enum":
+            return [value for value in ours if value in theirs] or _NEVER
+        case "const":
+            return ours if same(ours, theirs) else _NEVER
+        case "required":
+            return list(dict.fromkeys([*ours, *theirs]))
+        case "properties" | "patternProperties":
+            shared = {name: {"allOf": [ours[name], theirs[name]]} for name in ours if name in theirs}
+            return {**ours, **theirs, **shared}
+        case "not":
+            return {"anyOf": [ours, theirs]}
+        case "uniqueItems":
+            return ours or theirs
+        case "multipleOf" if isinstance(ours, int) and isinstance(theirs, int):
+            return math.lcm(ours, theirs)
+        case "prefixItems":
+            shared_items = [{"allOf": [a, b]} for a, b in zip(ours, theirs, strict=False)]
+            return shared_items + [*ours[len(theirs) :], *theirs[len(ours) :]]
+        case _:
+            return ours
+
+
+def _common_types(ours: list[str], theirs: list[str]) -> list[str]:
+    narrow = {"integer"} if "number" in ours and "integer" in theirs else set()
+    if "integer" in ours and "number" in theirs:
+        narrow = {"integer"}
+    return [kind for kind in dict.fromkeys([*ours, *theirs]) if (kind in ours and kind in theirs) or kind in narrow]
+
+
+def same(ours: Json, theirs: Json) -> bool:
+    """Equality as JSON has it: 1 is 1.0, but not true."""
+    if isinstance(ours, bool) or isinstance(theirs, bool):
+        return ours is theirs
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(same(a, b) for a, b in zip(ours, theirs, strict=True))
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        return ours.keys() == theirs.keys() and all(same(value, theirs[key]) for key, value in ours.items())
+    return bool(ours == theirs)

@@ -1,0 +1,249 @@
+"""A value for a JSON schema: valid, deterministic, and with something of a text in it.
+
+Knows local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their bounds.
+Does not know ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are made and checked, the best
+first; where nothing is found within the budget of steps, the nearest thing is taken. Strings and arrays are bounded, so that a
+`minLength` of a million is not met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Literal
+
+from tornado_gate_local.hints import Hints, strings
+from tornado_gate_local.json_check import Checker, distinct, property_schemas
+from tornado_gate_local.json_schema import (
+    DEEP,
+    DEEPEST,
+    Budget,
+    Document,
+    Flat,
+    Json,
+    Keywords,
+    Place,
+    Schema,
+    kinds,
+)
+
+MOST_ITEMS = 100
+MOST_CHOICES = 1_000  # members of an enum that are looked at
+ALTERNATIVES = 12
+VARIANTS = 3
+
+Optional = Literal["all", "mentioned"]
+
+
+def fill(schema: Schema, text: str, *, optional: Optional = "all", budget: Budget | None = None) -> Json:
+    """A JSON value for `schema`, with words and numbers of `text`.
+
+    Optional properties are filled ("all"), or only when the text speaks of them ("mentioned").
+    """
+    filler = _Filler(schema, Hints(text), budget or Budget(), optional)
+    value, _ = filler.find(schema, Place(inside=frozenset({"#"})))
+    return value
+
+
+class _Filler:
+    def __init__(self, root: Schema, hints: Hints, budget: Budget, optional: Optional) -> None:
+        self.document = Document(root, budget)
+        self.checker = Checker(self.document)
+        self.hints = hints
+        self.budget = budget
+        self.optional = optional
+        self.unused = list(hints.numbers)  # so that "add 3 and 5" fills a and b
+
+    def find(self, schema: Schema, place: Place) -> tuple[Json, bool]:
+        """A value and whether it is valid."""
+        nearest: list[Json] = []
+        if place.depth > DEEPEST or not self.budget.spend():
+            return _smallest(schema), False
+        for flat in islice(self.document.flats(schema, place), ALTERNATIVES):
+            for variant in range(place.variant, place.variant + VARIANTS):
+                for candidate in islice(self.candidates(flat, replace(place, variant=variant)), MOST_CHOICES):
+                    if self.checker.valid(candidate, schema):
+                        self._use(candidate)
+                        return candidate, True
+                    nearest = nearest or [candidate]
+                    if self.budget.steps < 0:
+                        return nearest[0], False
+        return (nearest[0] if nearest else _smallest(schema)), False
+
+    def _use(self, value: Json) -> None:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value in self.unused:
+            self.unused.remove(value)
+
+    def candidates(self, flat: Flat, place: Place) -> Iterator[Json]:
+        words = flat.keywords
+        if "const" in words:
+            yield words["const"]
+        elif "enum" in words:
+            yield from self._listed(words["enum"], place.variant)
+        else:
+            if place.variant == 0 and "default" in words:
+                yield words["default"]
+            if place.variant < len(words.get("examples", ())):
+                yield words["examples"][place.variant]
+            inner = replace(place, inside=place.inside | flat.references)
+            for kind in kinds(words):
+                yield from self._of_kind(kind, words, inner)
+
+    def _listed(self, values: list[Json], variant: int) -> Iterator[Json]:
+        values = values[:MOST_CHOICES]
+        mentioned = [value for value in values if self.hints.mentions(value)]
+        ordered = mentioned + [value for value in values if value not in mentioned] if mentioned else values
+        turn = variant % len(ordered)
+        yield from ordered[turn:]
+        yield from ordered[:turn]
+
+    def _of_kind(self, kind: str, words: Keywords, place: Place) -> Iterator[Json]:
+        match kind:
+            case "object":
+                yield self._object(words, place)
+            case "array":
+                yield self._array(words, place)
+            case "integer" | "number":
+                yield from self._numbers(words, kind == "integer", place)
+            case "boolean":
+                yield self.hints.yes() == (place.variant % 2 == 0)
+            case "null":
+                yield None
+            case _:
+                yield from strings(words, self.hints, place)
+
+    def _object(self, words: Keywords, place: Place) -> dict[str, Json]:
+        required = words.get("required", [])
+        least, most = words.get("minProperties", 0), words.get("maxProperties", math.inf)
+        properties: Mapping[str, Schema] = words.get("properties", {})
+        result: dict[str, Json] = {}
+        missing = set(required)
+        for name in dict.fromkeys([*properties, *required]):
+            needed = name in missing
+            room = len(result) + len(missing) < most or needed
+            if not needed and not (room and self._wanted(name, words, place, len(result) + len(missing) < least)):
+                continue
+            missing.discard(name)
+            value, valid = self._member(name, words, place)
+            if needed or valid:
+                result[name] = value
+        self._pad_object(result, words, place)
+        return result
+
+    def _member(self, name: str, words: Keywords, place: Place) -> tuple[Json, bool]:
+        schemas = property_schemas(name, words)
+        schema = schemas[0] if len(schemas) == 1 else {"allOf": schemas}
+        return self.find(schema, replace(place, name=name, depth=place.depth + 1))
+
+    def _wanted(self, name: str, words: Keywords, place: Place, short: bool) -> bool:
+        """Whether to fill a property that may be left out; `short` when the object needs more members."""
+        schema = words["properties"][name]
+        if short:
+            return True
+        if place.depth >= DEEP or self.document.recursive(schema, place.inside):
+            return False
+        if self.optional == "all" or self.hints.speaks_of(name):
+            return True
+        choices = schema.get("enum") if isinstance(schema, Mapping) else None
+        return isinstance(choices, list) and any(map(self.hints.mentions, choices[:MOST_CHOICES]))
+
+    def _pad_object(self, result: dict[str, Json], words: Keywords, place: Place) -> None:
+        """Invent members until there are as many as `minProperties` asks for."""
+        for number in range(min(words.get("minProperties", 0), MOST_ITEMS)):
+            if len(result) >= words["minProperties"]:
+                return
+            names = replace(place, name="", variant=number, depth=place.depth + 1)
+            invented = words.get("propertyNames")
+            name = f"key{number + 1}" if invented is None else self.find(invented, names)[0]
+            if isinstance(name, str) and name not in result:
+                value, valid = self._member(name, words, place)
+                if valid:
+                    result[name] = value
+
+    def _array(self, words: Keywords, place: Place) -> list[Json]:
+        prefix = words.get("prefixItems", [])
+        rest = words.get("items", True)
+        least = max(words.get("minItems", 0), 1 if "contains" in words else 0)
+        count = min(max(least, self._usual(prefix, rest, place)), words.get("maxItems", MOST_ITEMS), MOST_ITEMS)
+        result: list[Json] = []
+        for index in range(count):
+            schema = prefix[index] if index < len(prefix) else rest
+            if "contains" in words and index < max(1, words.get("minContains", 1)):
+                schema = {"allOf": [schema, words["contains"]]}
+            found, valid = self._item(schema, result, replace(place, depth=place.depth + 1, variant=place.variant + index), words)
+            if index >= least and not valid:
+                break
+            result.append(found)
+        return result
+
+    def _usual(self, prefix: list[Schema], rest: Schema, place: Place) -> int:
+        """How many items to make when the schema leaves it open."""
+        if prefix:
+            return len(prefix)
+        if place.depth >= DEEP or rest is False or self.document.recursive(rest, place.inside):
+            return 0
+        return 2
+
+    def _item(self, schema: Schema, before: list[Json], place: Place, words: Keywords) -> tuple[Json, bool]:
+        """An item, unlike those before it when they must be unique."""
+        found = self.find(schema, place)
+        attempts = len(before) + 5 if words.get("uniqueItems") else 0
+        for variant in range(attempts):
+            if distinct([*before, found[0]]):
+                return found
+            found = self.find(schema, replace(place, variant=variant))
+        return found if not attempts or distinct([*before, found[0]]) else (found[0], False)
+
+    def _numbers(self, words: Keywords, whole: bool, place: Place) -> Iterator[int | float]:
+        yield from self.unused[place.variant : place.variant + 20]
+        low = max(words.get("minimum", -math.inf), words.get("exclusiveMinimum", -math.inf))
+        high = min(words.get("maximum", math.inf), words.get("exclusiveMaximum", math.inf))
+        step = words.get("multipleOf", 1 if whole else None)
+        for guess in _guesses(low, high, place.variant):
+            yield from _snapped(guess, step, whole, place.variant)
+
+
+def _guesses(low: float, high: float, variant: int) -> Iterator[float]:
+    """Numbers between the bounds, the simplest first."""
+    yield variant + 1
+    if math.isfinite(low):
+        yield low + variant
+        yield low + 1 + variant
+        yield low + abs(low) + 1
+    if math.isfinite(high):
+        yield high - variant
+        yield high - 1 - variant
+        yield high - abs(high) - 1
+    if math.isfinite(low) and math.isfinite(high):
+        yield low + (high - low) * (variant + 1) / (variant + 2)
+    yield 0
+
+
+def _snapped(guess: float, step: float | None, whole: bool, variant: int) -> Iterator[int | float]:
+    """The guess itself, or multiples of `step` from there on; whole numbers as int."""
+    if not math.isfinite(guess):
+        return
+    if step is None:
+        yield guess
+        return
+    if not math.isfinite(guess / step):
+        return
+    first = math.ceil(guess / step)
+    for factor in (first, first + variant, first - 1, first - 1 - variant, *range(first + 1, first + 12)):
+        value = factor * step
+        if not whole or value == int(value):
+            yield int(value) if whole else value
+
+
+def _smallest(schema: Schema) -> Json:
+    """Something of the right type, when there is no time for more."""
+    if not isinstance(schema, Mapping):
+        return None
+    for key in ("enum", "examples"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    kind = schema.get("type")
+    empty: dict[str, Json] = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+    return schema.get("const", empty.get(kind) if isinstance(kind, str) else None)

@@ -1,0 +1,6 @@
+"""python -m tornado_gate"""
+
+from tornado_gate.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The one place where parts are joined: a Gate becomes a Tornado application.
+
+Every path is either public, by name, in `PUBLIC`, or a route of a format, which always needs a key. There is no third kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tornado.httputil import HTTPServerRequest
+from tornado.web import Application
+
+from tornado_gate.errors import GateError, MethodNotAllowed
+from tornado_gate.gate import Gate
+from tornado_gate.handlers.answer import AnswerHandler
+from tornado_gate.handlers.base import GateHandler
+from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
+
+PUBLIC: Mapping[str, type[GateHandler]] = {
+    "/healthz": HealthHandler,
+    "/readyz": ReadyHandler,
+    "/metrics": MetricsHandler,
+}
+"""Paths that need no key. `GET` only."""
+
+
+class GateApplication(Application):
+    """Finds the handler of each request in the snapshot that is in force when it arrives, not in a list made at start."""
+
+    def __init__(self, gate: Gate, public: Mapping[str, type[GateHandler]]) -> None:
+        super().__init__(log_function=lambda _handler: None)
+        self._gate = gate
+        self._public = public
+
+    def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
+        """Never declines: what no route answers is answered here with 404 or 405."""
+        method, path = request.method or "", request.path
+        try:
+            handler = self._public.get(path[:-1] if path.endswith("/") else path)
+            if handler is not None:
+                if method != "GET":
+                    raise MethodNotAllowed(method, ["GET"])
+                return self._delegate(request, handler)
+            query = {name: values[-1].decode("utf-8", "replace") for name, values in request.query_arguments.items()}
+            matched = self._gate.snapshot.routes.match(method, path, request.headers, query)
+        except GateError as error:
+            wire_format = self._gate.snapshot.routes.any_format(path)
+            return self._delegate(request, RefusalHandler, error=error, format=wire_format)
+        return self._delegate(request, AnswerHandler, matched=matched)
+
+    def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
+        return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
+
+
+def make_app(gate: Gate, *, metrics: bool = True) -> Application:
+    """The application that an HTTPServer serves. `metrics` false leaves /metrics to a port of its own."""
+    public = dict(PUBLIC) if metrics else {path: handler for path, handler in PUBLIC.items() if path != "/metrics"}
+    return GateApplication(gate, public)
+
+
+def make_metrics_app(gate: Gate) -> Application:
+    """/metrics alone, for a port of its own."""
+    return GateApplication(gate, {"/metrics": MetricsHandler})

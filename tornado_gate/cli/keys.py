@@ -1,0 +1,154 @@
+"""tornado-gate keys"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tornado_gate.cli.common import conf_option, data_dir_option, load, stop, table
+
+if TYPE_CHECKING:
+    from tornado_gate.keystore import KeyStore
+
+
+@click.group(short_help="Make, list and revoke API keys.")
+def keys() -> None:
+    """API keys that the gateway keeps, hashed, below its data directory. (Keys can also be given by conf, under `keys:`.)
+
+    What these commands change is in force in running servers within a second.
+    """
+
+
+def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore, Any]:
+    from tornado_gate.keystore import KeyStore, KeyStoreError  # noqa: PLC0415
+
+    _, config = load(conf_file, data_dir)
+    try:
+        return KeyStore.open(config.server.data_dir), config
+    except KeyStoreError as error:
+        stop(str(error))
+
+
+@keys.command(short_help="Make a key.")
+@conf_option
+@data_dir_option
+@click.option("--name", required=True, metavar="N", help="Whose key it is, or what for: a word you will recognise.")
+@click.option("--account", metavar="A", help="Keys of one account share what they own. Default: an account of its own.")
+@click.option("--expires", metavar="D", help="30d, 12h, or a date such as 2027-01-31 (UTC). Default: never.")
+@click.option("--models", metavar="GLOB,…", help="Only these models, e.g. 'local-*,gpt-4o'. Default: all.")
+@click.option("--operations", metavar="OP,…", help="Only these operations, e.g. 'chat,embeddings'. Default: all.")
+def create(
+    conf_file: Path | None,
+    data_dir: Path | None,
+    name: str,
+    account: str | None,
+    expires: str | None,
+    models: str | None,
+    operations: str | None,
+) -> None:
+    """Make a key and print it, once. Only its hash is kept.
+
+    The key alone goes to stdout, so that a script can take it:
+
+    \b
+      KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*')
+    """
+    from tornado_gate.keystore import KeyStoreError, parse_duration  # noqa: PLC0415
+
+    try:
+        until = parse_duration(expires) if expires else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--expires") from None
+    store, _ = _open(conf_file, data_dir)
+    try:
+        key, stored = store.create(
+            name, account=account, models=_words(models), operations=_words(operations), expires=until
+        )
+    except KeyStoreError as error:
+        stop(str(error))
+    click.echo(f"{stored.id} made for '{name}'. The key is shown once, here:", err=True)
+    click.echo(key)
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
+@keys.command("list", short_help="List keys; never the keys themselves.")
+@conf_option
+@data_dir_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
+def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Every key: its ID, name, first characters, what it may do, and whether it still works. Times are UTC."""
+    store, config = _open(conf_file, data_dir)
+    rows = [_stored(row) for row in map(asdict, store.list())]
+    rows += [_from_conf(entry) for entry in config.keys]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    columns = ["id", "name", "key", "models", "operations", "created", "expires", "state"]
+    cells = [[", ".join(row[c]) or "all" if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows]
+    click.echo(table([column.upper() for column in columns], cells))
+
+
+def _stored(row: dict[str, Any]) -> dict[str, Any]:
+    now = time.time()
+    state = "active"
+    if row["revoked"]:
+        state = "revoked"
+    elif row["expires"] and row["expires"] <= now:
+        state = "expired"
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "account": row["account"],
+        "key": row["prefix"] + "…",
+        "models": list(row["models"]),
+        "operations": list(row["operations"]),
+        "created": _time(row["created"]),
+        "expires": _time(row["expires"]),
+        "state": state,
+    }
+
+
+def _from_conf(entry: Any) -> dict[str, Any]:
+    return {
+        "id": f"conf:{entry.name}",
+        "name": entry.name,
+        "account": entry.account,
+        "key": "",
+        "models": list(entry.models),
+        "operations": list(entry.operations),
+        "created": "",
+        "expires": "",
+        "state": "active",
+    }
+
+
+def _time(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if seconds else ""
+
+
+@keys.command(short_help="Revoke a key.")
+@conf_option
+@data_dir_option
+@click.argument("id_", metavar="ID")
+def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
+    """Make a key useless, by the ID that `keys list` prints. In force in every running server within a second."""
+    from tornado_gate.keystore import KeyStoreError  # noqa: PLC0415
+
+    store, _ = _open(conf_file, data_dir)
+    if id_.startswith("conf:"):
+        stop(f"{id_} is given by the configuration; take it out of `keys:` there.")
+    try:
+        known = store.revoke(id_)
+    except KeyStoreError as error:
+        stop(str(error))
+    if not known:
+        stop(f"there is no key with the ID '{id_}'; `tornado-gate keys list` shows those that exist.")
+    click.echo(f"{id_} is revoked.")

@@ -1,0 +1,92 @@
+"""tornado-gate plugins"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tornado_gate.cli.common import conf_option, data_dir_option, load, table
+from tornado_gate.errors import GateError
+
+if TYPE_CHECKING:
+    from tornado_gate.config.model import Config
+    from tornado_gate.plugins import Plugin, PluginHost
+
+
+@click.group(short_help="Look at installed plugins.")
+def plugins() -> None:
+    """Providers, wire formats and wrappers are plugins: packages installed with pip, switched on and off in conf."""
+
+
+@plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")
+@conf_option
+@data_dir_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
+def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Every installed plugin, whether conf has it on or off.
+
+    One that failed stands here with its error: from this command's own import of it, or from a running server that shares
+    the same data directory.
+    """
+    from tornado_gate import failures  # noqa: PLC0415
+    from tornado_gate.plugins import PluginHost  # noqa: PLC0415
+
+    _, config = load(conf_file, data_dir)
+    host = PluginHost()
+    noted = failures.read(config.server.data_dir)
+    rows = [_row(host, host.load(name), config, noted) for name in sorted(host.plugins)]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    columns = ["name", "version", "kind", "state", "hooks", "operations"]
+    cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows]
+    click.echo(table([column.upper() for column in columns], cells))
+    for row in rows:
+        if row["error"]:
+            click.echo(f"{row['name']}: {row['error']}")
+
+
+def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]) -> dict[str, Any]:
+    from tornado_gate.config.model import FIRST_PARTY_FORMATS  # noqa: PLC0415
+
+    on = config.plugins.get(plugin.name, plugin.name in FIRST_PARTY_FORMATS)
+    error = plugin.error
+    seen = noted.get(plugin.name)
+    if not error and seen:
+        when = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(seen["time"]))
+        error = f"failed in a running server at {when}: {seen['error']}"
+    return {
+        "name": plugin.name,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "kind": plugin.kind or "unknown",
+        "state": ("failed" if plugin.error else "on") if on else "off",
+        "hooks": sorted({hook for names in plugin.hooks.values() for hook in names}),
+        "operations": _operations(host, plugin, config),
+        "error": error,
+    }
+
+
+def _operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
+    """What it serves: a format's routes say, a provider says for each of its entries."""
+    from tornado_gate.plugins import FormatLane, ProviderLane  # noqa: PLC0415
+    from tornado_gate.snapshot import configured  # noqa: PLC0415
+
+    if plugin.error or plugin.wrapper:
+        return []
+    found: set[str] = set()
+    try:
+        if "format" in plugin.hooks:
+            found |= {route.operation for route in FormatLane(host, plugin, []).routes}
+        if "provider" in plugin.hooks:
+            lane = ProviderLane(host, plugin, [])
+            entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]
+            for entry in entries:
+                found |= configured(entry, lane).operations
+    except GateError as error:
+        plugin.error = getattr(error, "detail", error.message)
+    return sorted(found)

@@ -1,0 +1,43 @@
+"""tornado-gate serve"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tornado_gate.cli.common import conf_option, data_dir_option, fail, find, stop
+from tornado_gate.errors import ConfigError
+
+
+@click.command(short_help="Run the gateway.")
+@conf_option
+@click.option("--host", metavar="H", help="Address to listen on. Default: 127.0.0.1, this machine only.")
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Port. Default: 8080; 0 takes a free one.")
+@click.option("--processes", metavar="N", type=click.IntRange(0, 256), help="Processes. Default: 1; 0: one per core.")
+@data_dir_option
+def serve(
+    conf_file: Path | None, host: str | None, port: int | None, processes: int | None, data_dir: Path | None
+) -> None:
+    """Run the gateway until it is told to stop.
+
+    A flag beats the file. On the very first start, with no API key anywhere, one is made and printed once, with a curl line
+    that works as pasted.
+
+    \b
+      tornado-gate serve                              conf/gate.yaml, or the embedded models
+      tornado-gate serve --port 9000 --processes 0    another port, one process per core
+
+    SIGHUP, or a change of the file, reloads it without dropping a request; a faulty file is reported and the old one stays
+    in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
+    """
+    from tornado_gate.keystore import KeyStoreError  # noqa: PLC0415
+    from tornado_gate.serve import CannotServe, Overrides, run  # noqa: PLC0415
+
+    path = find(conf_file)
+    try:
+        run(path, Overrides(host=host, port=port, processes=processes, data_dir=data_dir), click.echo)
+    except ConfigError as error:
+        fail(error, path)
+    except (CannotServe, KeyStoreError) as error:
+        stop(str(error))

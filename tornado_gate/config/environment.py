@@ -1,0 +1,116 @@
+"""``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: what a variable holds is never read as YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tornado_gate.config.faults import Fault, KeyPath
+from tornado_gate.config.model import Secret
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}|\$\{")
+_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<value>.*))?", re.DOTALL)
+
+
+class FromEnvironment(Secret):
+    """A string with something of the environment in it: not to be shown, and convertible to the type a key wants."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class Filled:
+    """The values with the environment's in place.
+
+    `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot be
+    read (a fault), a mapping loses the key and a list holds "".
+    """
+
+    values: Any = None
+    unset: list[tuple[KeyPath, str]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def fill(values: Any, environment: Mapping[str, str]) -> Filled:
+    """Put the environment's values in. As in a shell, ``:-default`` counts for a variable that is unset or empty."""
+    return _Filler(environment).fill(values)
+
+
+class _Gap(Exception):
+    """Something in a string has no value; what, is recorded already."""
+
+
+class _Filler:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        self.filled = Filled()
+
+    def fill(self, values: Any) -> Filled:
+        try:
+            self.filled.values = self.value(values, ())
+        except _Gap:
+            self.filled.values = None
+        return self.filled
+
+    def value(self, value: Any, path: KeyPath) -> Any:
+        if isinstance(value, dict):
+            return self.mapping(value, path)
+        if isinstance(value, list):
+            return [self.item(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, str) and "${" in value:
+            return self.text(value, path)
+        return value
+
+    def mapping(self, values: dict[str, Any], path: KeyPath) -> dict[str, Any]:
+        result = {}
+        for key, value in values.items():
+            if "${" in key:
+                self.filled.faults.append(((*path, key), "a key cannot hold ${...}; only values can"))
+            try:
+                result[key] = self.value(value, (*path, key))
+            except _Gap:
+                continue
+        return result
+
+    def item(self, value: Any, path: KeyPath) -> Any:
+        try:
+            return self.value(value, path)
+        except _Gap:
+            return FromEnvironment("")
+
+    def text(self, value: str, path: KeyPath) -> str:
+        """Every reference of a string replaced. Raises _Gap, after all of them were looked at, when one has no value."""
+        references = list(_REFERENCE.finditer(value))
+        parts, end = [], 0
+        for reference in references:
+            parts += [value[end : reference.start()], self.reference(reference, path)]
+            end = reference.end()
+        if any(part is None for part in parts):
+            raise _Gap
+        text = "".join(part for part in [*parts, value[end:]] if part is not None)
+        return text if all(reference[0] == "$${" for reference in references) else FromEnvironment(text)
+
+    def reference(self, reference: re.Match[str], path: KeyPath) -> str | None:
+        if reference[0] == "$${":
+            return "${"
+        inside = _INSIDE.fullmatch(reference["inside"] or "")
+        if inside is None:
+            message = "a reference must be ${NAME} or ${NAME:-default}; write $${ for a literal ${"
+            self.filled.faults.append((path, message))
+            return None
+        value = self.environment.get(inside["name"])
+        if inside["default"] is not None:
+            value = value or inside["value"]
+        elif value is None:
+            self.filled.unset.append((path, inside["name"]))
+            return None
+        return self.readable(value, inside["name"], path)
+
+    def readable(self, value: str, name: str, path: KeyPath) -> str | None:
+        """The environment of a process is bytes: Python marks what is not UTF-8 with lone surrogates."""
+        if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
+            return value
+        self.filled.faults.append((path, f"the environment variable {name} is not UTF-8"))
+        return None

@@ -1,0 +1,224 @@
+"""Marshmallow fields for conf. Nothing is converted but what came from the environment, where everything is text.
+
+Each message says what is wrong and what is allowed, and shows no value that came from the environment. Containers give what
+is sound in them as `valid_data`, so that the checks which come later find every fault in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from tornado_gate.config.environment import FromEnvironment
+from tornado_gate.config.model import Secret
+from tornado_gate.fields import MAX_INTEGER, listed
+from tornado_gate.fields import named as json_named
+
+DAY_SECONDS = 86_400
+LONGEST_NAME = 200
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def named(value: Any) -> str:
+    """What a value is, in the words of YAML."""
+    if isinstance(value, FromEnvironment):
+        return "what the environment holds" if value else "empty, as the environment has it"
+    return {list: "a list", dict: "a mapping", type(None): "nothing"}.get(type(value)) or json_named(value)
+
+
+def integer_of(value: Any) -> Any:
+    """An integer of the environment's text; anything else as it is."""
+    if isinstance(value, FromEnvironment) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return value
+
+
+def number_of(value: Any) -> Any:
+    """A number of the environment's text; anything else as it is."""
+    converted = integer_of(value)
+    if isinstance(converted, FromEnvironment) and _NUMBER.fullmatch(converted.strip()):
+        return float(converted)
+    return converted
+
+
+def boolean_of(value: Any) -> Any:
+    """true or false of the environment's text, in any spelling that YAML knows; anything else as it is."""
+    return _WORDS.get(value.strip().lower(), value) if isinstance(value, FromEnvironment) else value
+
+
+class Scalar(fields.Field[Any]):
+    """The base of fields that hold one value."""
+
+    default_error_messages = {"null": "has no value; give it one, or leave the key out", "required": "is missing"}
+
+
+class String(Scalar):
+    """Text that is not empty unless `empty` says so; `choices` narrow it."""
+
+    def __init__(self, *, choices: Sequence[str] = (), empty: bool = False, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.choices = tuple(choices)
+        self.empty = empty
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValidationError(
+                "must be a string, not true or false, which is what YAML makes of yes, no, on and off; put quotes around it"
+            )
+        if isinstance(value, (int, float)):
+            raise ValidationError(f"must be a string, not {named(value)}; put quotes around it")
+        if not isinstance(value, str):
+            raise ValidationError(f"must be a string, not {named(value)}")
+        if not value and not self.empty:
+            raise ValidationError("must not be empty")
+        if self.choices and value not in self.choices:
+            shown = named(value) if isinstance(value, FromEnvironment) else f"'{value[:50]}'"
+            raise ValidationError(f"must be {listed(self.choices)}, not {shown}")
+        return str(value)
+
+
+class SecretString(String):
+    """Text that is never shown."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Secret:
+        return Secret(super()._deserialize(value, attr, data, **rest))
+
+
+class Boolean(Scalar):
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> bool:
+        converted = boolean_of(value)
+        if isinstance(converted, bool):
+            return converted
+        raise ValidationError(f"must be true or false, not {named(value)}")
+
+
+class Integer(Scalar):
+    """From `least` to `most`, both included."""
+
+    def __init__(self, *, least: int, most: int = MAX_INTEGER, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.least, self.most = least, most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> int:
+        converted = integer_of(value)
+        if isinstance(converted, bool) or not isinstance(converted, int):
+            raise ValidationError(f"must be an integer, not {named(value)}")
+        if self.least <= converted <= self.most:
+            return converted
+        allowed = f"{self.least} or more" if self.most == MAX_INTEGER else f"from {self.least} to {self.most}"
+        raise ValidationError(f"must be {allowed}, not {_shown(value)}")
+
+
+class Seconds(Scalar):
+    """More than 0, or from 0 on with `zero`, up to a day."""
+
+    def __init__(self, *, zero: bool = False, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.zero = zero
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> float:
+        converted = number_of(value)
+        if isinstance(converted, bool) or not isinstance(converted, (int, float)):
+            raise ValidationError(f"must be a number of seconds, not {named(value)}")
+        if 0 < converted <= DAY_SECONDS or (self.zero and converted == 0):
+            return float(converted)
+        allowed = f"from 0 to {DAY_SECONDS}" if self.zero else f"more than 0 and at most {DAY_SECONDS}"
+        raise ValidationError(f"must be {allowed} seconds, not {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, FromEnvironment):
+        return named(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "infinite or NaN"
+    return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "one so large"
+
+
+class _Container(fields.Field[Any]):
+    """The base of fields that hold others. Nothing at all (``providers:``) is an empty one."""
+
+    kind: type
+    what: str
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **rest: Any
+    ) -> Any:
+        return super().deserialize(self.kind() if value is None else value, attr, data, **rest)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        if not isinstance(value, self.kind):
+            raise ValidationError(f"must be {self.what}, not {named(value)}", valid_data=self.kind())
+        return self._load(value)
+
+    def _load(self, value: Any) -> Any:
+        raise AssertionError("each container has its own")
+
+
+class Section(_Container):
+    """A mapping whose keys `schema` knows; `example` is shown to who writes something else."""
+
+    kind, what = dict, "a mapping"
+
+    def __init__(self, schema: type[Schema], *, example: str = "", **rest: Any) -> None:
+        super().__init__(**rest)
+        self.schema = schema()
+        if example:
+            self.what = f"a mapping such as {example}"
+
+    def _load(self, value: Any) -> Any:
+        return self.schema.load(value)
+
+
+class Table(_Container):
+    """A mapping of names to `item`s; `check_name` raises ValidationError for a name that cannot be."""
+
+    kind, what = dict, "a mapping"
+
+    def __init__(self, item: fields.Field[Any], *, check_name: Callable[[str], None], **rest: Any) -> None:
+        super().__init__(**rest)
+        self.item = item
+        self.check_name = check_name
+
+    def _load(self, value: Any) -> Any:
+        return _each(value.items(), self._entry, {})
+
+    def _entry(self, name: str, value: Any) -> Any:
+        self.check_name(name)
+        return self.item.deserialize(value)
+
+
+class List(_Container):
+    """A list of `item`s. `least` 1 refuses an empty one, and a key without a value, with `hint`."""
+
+    kind, what = list, "a list"
+
+    def __init__(self, item: fields.Field[Any], *, least: int = 0, hint: str = "", **rest: Any) -> None:
+        super().__init__(**rest)
+        self.item, self.least, self.hint = item, least, hint
+
+    def _load(self, value: Any) -> Any:
+        if len(value) < self.least:
+            raise ValidationError(f"must not be empty; {self.hint}", valid_data=[])
+        sound = _each(enumerate(value), lambda index, item: self.item.deserialize(item), [])
+        return [sound.get(index) for index in range(len(value))]
+
+
+def _each(entries: Any, load: Callable[[Any, Any], Any], empty: Any) -> dict[Any, Any]:
+    """Load every entry, and raise at the end for all that have a fault."""
+    sound, faults = {}, {}
+    for key, value in entries:
+        try:
+            sound[key] = load(key, value)
+        except ValidationError as error:
+            faults[key] = error.messages
+            sound[key] = error.valid_data
+    if faults:
+        raise ValidationError(faults, valid_data=sound if empty == {} else list(sound.values()))
+    return sound

@@ -1,0 +1,322 @@
+"""The life of a server: bind, serve, reload, drain; one process, or several on the same sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from tornado_gate import config as conf
+from tornado_gate import failures, logs
+from tornado_gate.app import make_app, make_metrics_app
+from tornado_gate.config.model import Config
+from tornado_gate.errors import ConfigError
+from tornado_gate.gate import Gate
+from tornado_gate.keystore import KeyStore
+from tornado_gate.metrics import Metrics
+from tornado_gate.plugins import PluginHost
+from tornado_gate.snapshot import Snapshot, build, secrets_of
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = 1.0
+RELOAD_SECONDS = 120.0
+IDLE_SECONDS = 120.0
+BODY_SECONDS = 600.0
+RESTART_SECONDS = 1.0
+
+
+class CannotServe(Exception):
+    """The server cannot start; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """Flags of the command line, which beat the file. None: not given."""
+
+    host: str | None = None
+    port: int | None = None
+    processes: int | None = None
+    data_dir: Path | None = None
+
+
+def load_config(path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ) -> Config:
+    """The file's conf, or the default without a file, with the flags put in. Raises ConfigError."""
+    config = conf.load(path, environment) if path else conf.default_config()
+    given = {name: getattr(overrides, name) for name in Overrides.__slots__ if getattr(overrides, name) is not None}
+    return replace(config, server=replace(config.server, **given))
+
+
+def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
+    """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
+    config = load_config(path, overrides)
+    server = config.server
+    scrubber = logs.configure(server.log_level, server.log_format, secrets_of(config))
+    keystore = KeyStore.open(server.data_dir)
+    failures.clear(server.data_dir)
+    count = server.processes or os.cpu_count() or 1
+    if count > 1:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tornado-gate-metrics-")
+    host = PluginHost()
+    first = check_plugins(config, host)
+    sockets = _bind(server.host, server.port)
+    metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
+    address = _address(server.host, sockets)
+    process = Process(path, overrides, config, host, keystore, scrubber, sockets, metrics_sockets)
+    _greet(say, address, config, first, keystore)
+    if count == 1:
+        asyncio.run(process.serve())
+    else:
+        supervise(count, lambda: asyncio.run(process.serve()))
+
+
+def check_plugins(config: Config, host: PluginHost) -> Snapshot:
+    """A first snapshot, so that faults stop the start; a plugin that hangs at import is interrupted. Raises ConfigError."""
+    host.watchdog.start()
+    try:
+        return build(config, host)
+    finally:
+        host.watchdog.stop()
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    try:
+        return bind_sockets(port, host)
+    except OSError as error:
+        raise CannotServe(
+            f"cannot listen on {host}:{port}: {error.strerror or error}. "
+            "Choose another with --port (or server.port in conf), or stop what uses it."
+        ) from error
+
+
+def _address(host: str, sockets: list[socket.socket]) -> str:
+    shown = f"[{host}]" if ":" in host else host or "127.0.0.1"
+    return f"http://{shown}:{sockets[0].getsockname()[1]}"
+
+
+def _greet(say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore) -> None:
+    """Where to find the gateway; and on the very first start, with no key anywhere, a key and a line that works as pasted."""
+    if not config.keys and not keystore.any_key():
+        key, _ = keystore.create("first")
+        model = next((entry.name for entry in snapshot.models.listed()), "MODEL")
+        say(
+            "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
+            f"  {key}\nTry it:\n"
+            f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+            f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
+            "Make more with: tornado-gate keys create --name NAME"
+        )
+    say(f"tornado-gate: serving {address}")
+    sys.stdout.flush()
+
+
+class Process:
+    """One serving process: everything that `run` has prepared, joined inside a loop."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        overrides: Overrides,
+        config: Config,
+        host: PluginHost,
+        keystore: KeyStore,
+        scrubber: logs.Scrubber,
+        sockets: list[socket.socket],
+        metrics_sockets: list[socket.socket],
+    ) -> None:
+        self.path = path
+        self.overrides = overrides
+        self.config = config
+        self.host = host
+        self.keystore = keystore
+        self.scrubber = scrubber
+        self.sockets = sockets
+        self.metrics_sockets = metrics_sockets
+
+    async def serve(self) -> None:
+        """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait."""
+        gate = Gate(self.config, self.host, self.keystore, Metrics())
+        journal = failures.FailureJournal(self.config.server.data_dir)
+        self.host.on_failure.append(journal.note)
+        await gate.start()
+        servers = self._listen(gate)
+        reloader = Reloader(gate, self._load, self.scrubber, self.path)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, gate, stop)
+        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        watching = asyncio.ensure_future(reloader.watch())
+        await stop.wait()
+        watching.cancel()
+        await self._drain(gate, servers)
+        await gate.close()
+        await asyncio.to_thread(journal.write)
+
+    def _load(self) -> Config:
+        return load_config(self.path, self.overrides)
+
+    def _listen(self, gate: Gate) -> list[HTTPServer]:
+        server = HTTPServer(
+            make_app(gate, metrics=not self.metrics_sockets),
+            idle_connection_timeout=IDLE_SECONDS,
+            body_timeout=BODY_SECONDS,
+        )
+        server.add_sockets(self.sockets)
+        if not self.metrics_sockets:
+            return [server]
+        metrics_server = HTTPServer(make_metrics_app(gate))
+        metrics_server.add_sockets(self.metrics_sockets)
+        return [server, metrics_server]
+
+    def _stop(self, gate: Gate, stop: asyncio.Event) -> None:
+        if gate.draining:
+            gate.idle.set()
+        gate.draining = True
+        stop.set()
+
+    async def _drain(self, gate: Gate, servers: list[HTTPServer]) -> None:
+        """Take no new connection, let open requests end, then close what is left."""
+        for server in servers:
+            server.stop()
+        seconds = self.config.server.drain_seconds
+        log.info("draining: %d open requests, up to %.0f s", gate.open_requests, seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                await gate.idle.wait()
+        except TimeoutError:
+            log.warning("%d requests were still open after %.0f s", gate.open_requests, seconds)
+        for server in servers:
+            await server.close_all_connections()
+
+
+class Reloader:
+    """Puts a changed configuration in force; a faulty one is reported, and the old one stays."""
+
+    def __init__(self, gate: Gate, load: Callable[[], Config], scrubber: logs.Scrubber, path: Path | None) -> None:
+        self._gate = gate
+        self._load = load
+        self._scrubber = scrubber
+        self._path = path
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Reload soon, as SIGHUP does."""
+        self._asked.set()
+
+    async def watch(self) -> None:
+        """Reload when asked, and when the file has changed."""
+        seen = await asyncio.to_thread(self._state)
+        while True:
+            try:
+                async with asyncio.timeout(WATCH_SECONDS):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            now = await asyncio.to_thread(self._state)
+            if self._asked.is_set() or now != seen:
+                self._asked.clear()
+                seen = now
+                await self.reload()
+
+    def _state(self) -> tuple[int, int, int] | None:
+        if self._path is None:
+            return None
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    async def reload(self) -> bool:
+        """Build a new snapshot beside the old one. True when it is in force."""
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS):
+                snapshot = await asyncio.to_thread(self._build)
+        except ConfigError as error:
+            for line in conf.report(error, self._path):
+                log.error("configuration not reloaded: %s", line)
+        except TimeoutError:
+            log.error("configuration not reloaded: it took longer than %.0f s; does a plugin hang?", RELOAD_SECONDS)
+        except Exception:
+            log.exception("configuration not reloaded")
+        else:
+            self._put_in_force(snapshot)
+            return True
+        self._gate.metrics.reload(False)
+        return False
+
+    def _build(self) -> Snapshot:
+        config = self._load()
+        self._gate.host.discover()
+        return build(config, self._gate.host, self._gate.snapshot.number + 1)
+
+    def _put_in_force(self, snapshot: Snapshot) -> None:
+        old, new = self._gate.snapshot.config, snapshot.config
+        fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format")
+        changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
+        if changed:
+            log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))
+        self._scrubber.replace(secrets_of(old) | secrets_of(new))
+        logging.getLogger().setLevel(new.server.log_level.upper())
+        self._gate.replace(snapshot)
+        self._gate.metrics.reload(True)
+        log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
+
+
+def supervise(count: int, child: Callable[[], None]) -> None:
+    """Run `child` in `count` processes until SIGTERM or SIGINT; start one again when it dies; pass SIGHUP on."""
+    children: dict[int, float] = {}
+    stopping = False
+
+    def start() -> None:
+        process = os.fork()
+        if process == 0:
+            _child(child)
+        children[process] = time.monotonic()
+
+    def pass_on(number: int, _frame: object) -> None:
+        nonlocal stopping
+        stopping = stopping or number != signal.SIGHUP
+        for process in list(children):
+            os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    for _ in range(count):
+        start()
+    while children:
+        process, status = os.wait()
+        started = children.pop(process, None)
+        if started is None or stopping:
+            continue
+        log.error("process %d ended with %s; starting another", process, os.waitstatus_to_exitcode(status))
+        if time.monotonic() - started < RESTART_SECONDS:
+            time.sleep(RESTART_SECONDS)
+        start()
+
+
+def _child(child: Callable[[], None]) -> None:
+    """Never returns: what a child leaves behind must not run the parent's code."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    code = 1
+    try:
+        child()
+        code = 0
+    except BaseException:
+        log.exception("a process failed")
+    finally:
+        logging.shutdown()
+        os._exit(code)

@@ -1,0 +1,140 @@
+"""The parts of a message's content, to the vocabulary and back. Pure.
+
+What the vocabulary has no word for is kept twice over: unknown members of a part in its `extra`, unknown members of
+the object inside a part (``image_url``, ``input_audio``, ``file``, ``function``) in ``extra`` under that object's name. A part
+of a type that is not known here, or whose members do not have the known shape, is a `VendorPart`.
+
+Source: openai-python 3.52, types/chat/chat_completion_content_part_param.py and its siblings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
+
+WIRE_FORMAT = "openai-chat"
+
+_DATA_URL = re.compile(r"data:([^,]*?);base64,(.*)", re.DOTALL)
+_MEDIA_TYPES = {"mp3": "audio/mpeg", "wav": "audio/wav", "pcm16": "audio/pcm"}
+_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/pcm": "pcm16"}
+
+
+def rest(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The members of `value` whose names are not `known`."""
+    return {name: member for name, member in value.items() if name not in known}
+
+
+def unknown_members(value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]) -> dict[str, Any]:
+    """What `extra` must hold: the unknown members of `value`, and those of the object ``value[inside]`` under its name."""
+    extra = rest(value, *known, inside)
+    if deeper := rest(value[inside], *inner):
+        extra[inside] = deeper
+    return extra
+
+
+def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
+    """`value` with `extra` put back as `unknown_members` took it out; what `value` says itself stands."""
+    for name, member in extra.items():
+        if name == inside and isinstance(member, Mapping):
+            value[name] = {**member, **value[name]}
+        else:
+            value.setdefault(name, member)
+    return value
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """The members that are not None, in their order."""
+    return {name: member for name, member in members.items() if member is not None}
+
+
+def parse_parts(content: Any) -> tuple[Part, ...]:
+    """The parts of a content that is a string, an array of part objects, or null."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(text=content),)
+    return tuple(parse_part(value) for value in content)
+
+
+def parse_part(value: Mapping[str, Any]) -> Part:
+    """One part object."""
+    inner = value.get(str(value.get("type")))
+    match value.get("type"), inner:
+        case "text", str(text):
+            return Text(text=text, extra=rest(value, "type", "text"))
+        case "refusal", str(text):
+            return Refusal(text=text, extra=rest(value, "type", "refusal"))
+        case "image_url", {"url": str(url)}:
+            extra = unknown_members(value, "type", inside="image_url", inner=("url", "detail"))
+            return Image(source=_parse_url(url), detail=inner.get("detail"), extra=extra)
+        case "input_audio", {"data": str(sound), "format": str(name)}:
+            extra = unknown_members(value, "type", inside="input_audio", inner=("data", "format"))
+            return Audio(source=Data(media_type=_MEDIA_TYPES.get(name, f"audio/{name}"), base64=sound), extra=extra)
+        case "file", {"file_data": str(text)}:
+            extra = unknown_members(value, "type", inside="file", inner=("file_data", "filename"))
+            return File(source=_parse_file_data(text), name=inner.get("filename"), extra=extra)
+        case "file", {"file_id": str(file_id)}:
+            extra = unknown_members(value, "type", inside="file", inner=("file_id", "filename"))
+            return File(source=FileReference(id=file_id), name=inner.get("filename"), extra=extra)
+        case _:
+            return VendorPart(wire_format=WIRE_FORMAT, value=value)
+
+
+def _parse_url(url: str) -> Source:
+    match = _DATA_URL.fullmatch(url)
+    return Data(media_type=match[1], base64=match[2]) if match else Link(url=url)
+
+
+def _parse_file_data(text: str) -> Data:
+    """`file_data` is documented as plain base64 and used as a data URL; the first has no media type."""
+    match = _DATA_URL.fullmatch(text)
+    return Data(media_type=match[1], base64=match[2]) if match else Data(media_type="", base64=text)
+
+
+def parse_image(value: Any) -> Image | None:
+    """An ``image_url`` part as an answer holds it (a custom of OpenRouter's), or None when it is something else."""
+    part = parse_part(value) if isinstance(value, Mapping) else None
+    return part if isinstance(part, Image) else None
+
+
+def render_part(part: Part, own: bool) -> dict[str, Any] | None:
+    """One part object, or None for what this format cannot say.
+
+    `own` is True when the part came in this format: only then its `extra`, or a part of no known type, can go back.
+    """
+    value = _render_part(part, own)
+    if value is None or not own or isinstance(part, VendorPart):
+        return value
+    return with_extra(value, part.extra, inside=value["type"])
+
+
+def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Refusal(text=text):
+            return {"type": "refusal", "refusal": text}
+        case Image(source=Data() | Link() as source, detail=detail):
+            return {"type": "image_url", "image_url": given(url=_url(source), detail=detail)}
+        case Audio(source=Data(media_type=media_type, base64=sound)):
+            return {"type": "input_audio", "input_audio": {"data": sound, "format": _audio_format(media_type)}}
+        case File(source=Data() as source, name=name):
+            file_data = _url(source) if source.media_type else source.base64
+            return {"type": "file", "file": given(file_data=file_data, filename=name)}
+        case File(source=FileReference(id=file_id), name=name):
+            return {"type": "file", "file": given(file_id=file_id, filename=name)}
+        case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
+            return dict(value)
+        case _:
+            return None
+
+
+def _url(source: Data | Link) -> str:
+    return source.url if isinstance(source, Link) else f"data:{source.media_type};base64,{source.base64}"
+
+
+def _audio_format(media_type: str) -> str:
+    return _AUDIO_FORMATS.get(media_type, media_type.partition(";")[0].removeprefix("audio/"))

@@ -1,0 +1,271 @@
+"""Chat requests: body to `ChatRequest` (server half), and back (client half). Pure.
+
+What `ChatRequest` has no field for is in `extra` under its wire name, the legacy ``functions`` and ``function_call`` too. Of
+``stream_options`` only what is not ``include_usage`` is there.
+
+Source: openai-python 3.52, types/chat/completion_create_params.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Reasoning, ResponseFormat, Tool, ToolChoice, VendorTool
+from tornado_gate.wire.openai_chat.messages import parse_message, render_messages
+from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT, given, rest, unknown_members, with_extra
+
+_SAME: Final = (
+    "n",
+    "temperature",
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "parallel_tool_calls",
+    "audio",
+    "user",
+    "metadata",
+)
+"""The fields that have the same name and shape on both sides, and where None means that nothing was said."""
+
+_KNOWN: Final = frozenset(
+    (
+        *_SAME,
+        "model",
+        "messages",
+        "stream",
+        "stream_options",
+        "max_tokens",
+        "max_completion_tokens",
+        "stop",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "reasoning_effort",
+        "modalities",
+    )
+)
+
+_MODES: Final = ("auto", "none", "required")
+_SCHEMA_MEMBERS: Final = ("name", "description", "schema", "strict")
+
+
+def parse_request(body: Mapping[str, Any]) -> ChatRequest:
+    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
+    stop = body.get("stop")
+    options = body.get("stream_options") or {}
+    extra = {name: value for name, value in body.items() if name not in _KNOWN}
+    names: dict[str, str] = {}
+    if unsaid := rest(options, "include_usage"):
+        extra["stream_options"] = unsaid
+    max_tokens = body.get("max_tokens")
+    if body.get("max_completion_tokens") is not None:
+        if max_tokens is not None:
+            extra["max_tokens"] = max_tokens
+        max_tokens = body["max_completion_tokens"]
+        names["max_tokens"] = "max_completion_tokens"
+    effort = body.get("reasoning_effort")
+    if effort is not None:
+        names["reasoning"] = "reasoning_effort"
+    return ChatRequest(
+        model=body["model"],
+        messages=tuple(parse_message(message) for message in body["messages"]),
+        wire_format=WIRE_FORMAT,
+        stream=bool(body.get("stream")),
+        include_usage=options.get("include_usage"),
+        max_tokens=max_tokens,
+        stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
+        tools=tuple(_parse_tool(tool) for tool in body.get("tools") or ()),
+        tool_choice=_parse_tool_choice(body.get("tool_choice")),
+        response_format=_parse_response_format(body.get("response_format")),
+        reasoning=None if effort is None else Reasoning(effort=effort),
+        modalities=tuple(body.get("modalities") or ()),
+        extra=extra,
+        names=names,
+        **{name: body.get(name) for name in _SAME},
+    )
+
+
+def _parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
+    match value:
+        case {"type": "function", "function": {"name": str(name)} as function}:
+            return Tool(
+                name=name,
+                description=function.get("description"),
+                parameters=function.get("parameters"),
+                strict=function.get("strict"),
+                extra=unknown_members(
+                    value, "type", inside="function", inner=("name", "description", "parameters", "strict")
+                ),
+            )
+        case _:
+            return VendorTool(wire_format=WIRE_FORMAT, value=value)
+
+
+def _parse_tool_choice(value: Any) -> ToolChoice | None:
+    if value is None:
+        return None
+    if value in _MODES:
+        return ToolChoice(mode=value)
+    match value:
+        case {"type": "function", "function": {"name": str(name)}} if value == _forced(name):
+            return ToolChoice(mode="tool", name=name)
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(tools)}}:
+            names = tuple(_function_name(tool) for tool in tools)
+            if value == _allowed(names, mode == "required"):
+                return ToolChoice(mode="allowed", names=names, required=mode == "required")
+    return ToolChoice(mode="vendor", vendor=value)
+
+
+def _function_name(tool: Any) -> str:
+    match tool:
+        case {"function": {"name": str(name)}}:
+            return name
+        case _:
+            return ""
+
+
+def _forced(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
+def _allowed(names: Iterable[str], required: bool) -> dict[str, Any]:
+    allowed = {"mode": "required" if required else "auto", "tools": [_forced(name) for name in names]}
+    return {"type": "allowed_tools", "allowed_tools": allowed}
+
+
+def _parse_response_format(value: Any) -> ResponseFormat | None:
+    if value is None:
+        return None
+    kind = value["type"]
+    if kind != "json_schema":
+        return ResponseFormat(kind=kind, extra=rest(value, "type"))
+    schema = value["json_schema"]
+    return ResponseFormat(
+        kind=kind,
+        name=schema.get("name"),
+        description=schema.get("description"),
+        schema=schema.get("schema"),
+        strict=schema.get("strict"),
+        extra=unknown_members(value, "type", inside="json_schema", inner=_SCHEMA_MEMBERS),
+    )
+
+
+def render_request(
+    call: Call, request: ChatRequest, *, max_tokens_name: str = "max_completion_tokens"
+) -> dict[str, Any]:
+    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`.
+
+    `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
+    A stream always asks for usage, because the meter needs it.
+    """
+    own = request.wire_format == WIRE_FORMAT
+    if own:
+        max_tokens_name = request.field_name("max_tokens")
+    body: dict[str, Any] = {
+        "model": call.target.upstream_model,
+        "messages": render_messages(call, request.messages, own),
+    }
+    body |= given(**{name: getattr(request, name) for name in _SAME})
+    body |= given(
+        **{max_tokens_name: request.max_tokens},
+        stop=list(request.stop) or None,
+        tools=_render_tools(call, request, own) or None,
+        tool_choice=_render_tool_choice(call, request, own),
+        response_format=_render_response_format(call, request, own),
+        reasoning_effort=_render_reasoning(call, request),
+        modalities=list(request.modalities) or None,
+    )
+    if request.top_k is not None:
+        call.lose(request.field_name("top_k"))
+    if request.stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    _render_extra(call, request, own, body)
+    return body
+
+
+def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
+    if own:
+        with_extra(body, request.extra, inside="stream_options" if request.stream else "")
+        return
+    for name, value in request.extra.items():
+        if value is not None:
+            call.lose(name)
+
+
+def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = []
+    for index, tool in enumerate(request.tools):
+        path = f"{request.field_name('tools')}.{index}"
+        if isinstance(tool, VendorTool):
+            if tool.wire_format == WIRE_FORMAT:
+                values.append(dict(tool.value))
+            else:
+                call.lose(path)
+            continue
+        function = given(
+            name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
+        )
+        values.append(_with_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
+    return values
+
+
+def _with_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+    if own:
+        return with_extra(value, extra, inside=value["type"])
+    for name, member in extra.items():
+        if member is not None:
+            call.lose(f"{path}.{name}")
+    return value
+
+
+def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    match choice.mode:
+        case "tool":
+            return _forced(choice.name or "")
+        case "allowed":
+            return _allowed(choice.names, choice.required)
+        case "vendor" if own:
+            return choice.vendor
+        case "vendor":
+            call.lose(request.field_name("tool_choice"))
+            return None
+        case mode:
+            return mode
+
+
+def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
+    wanted = request.response_format
+    if wanted is None:
+        return None
+    value: dict[str, Any] = {"type": wanted.kind}
+    if wanted.kind == "json_schema":
+        value["json_schema"] = given(  # other formats give schemas no name, this one wants one
+            name=wanted.name or "response",
+            description=wanted.description,
+            schema=wanted.schema,
+            strict=wanted.strict,
+        )
+    return _with_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+
+
+def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
+    reasoning = request.reasoning
+    if reasoning is None:
+        return None
+    name = request.field_name("reasoning")
+    if reasoning.budget_tokens is not None:
+        call.lose(f"{name}.budget_tokens")
+    if reasoning.summary is not None:
+        call.lose(f"{name}.summary")
+    if reasoning.effort is None and reasoning.enabled is False:
+        return "none"
+    return reasoning.effort
