@@ -3,13 +3,14 @@
 The event loop only puts a record on a bounded queue; a thread scrubs, formats and writes. A queue that is full loses
 records and says later how many: a slow terminal must not slow a request.
 
-One JSON object a line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, whatever was logged with
-``extra={"fields": {...}}``, and ``exception`` or ``stack`` where there is one. As text, the same as ``key=value``.
+One JSON object a line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, whatever was logged
+with ``extra={"fields": {...}}``, and ``exception`` or ``stack`` where there is one. As text, the same as ``key=value``.
 """
 
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import logging
 import os
@@ -89,9 +90,9 @@ class Scrubber:
         for pattern, mask in _PATTERNS:
             text = pattern.sub(mask, text)
         if cut:
-            # A secret that the cut went through is in the margin at the end, however much the masks have shortened the rest.
+            # A secret that the cut went through ends the text, and is shorter than the margin.
             text = text[: len(text) - margin]
-        return text if len(text) <= longest and not cut else text[:longest] + "…"
+        return text[:longest] + "…" if cut or len(text) > longest else text
 
     def value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
         """A field's value without secrets, made of what JSON knows."""
@@ -228,6 +229,18 @@ def _shown(value: Any) -> str:
     return text if _PLAIN_VALUE.fullmatch(text) and text.isprintable() else json.dumps(text)
 
 
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()[: MESSAGE_CHARACTERS * 2]
+    except Exception:  # whatever an argument's own __str__ raises: a fault in a log call is no reason to fail
+        return f"{record.msg} (its arguments do not fit)"
+
+
+class _Output(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """The standard one prints the record as it was before it was scrubbed, to a stream that has just failed."""
+
+
 class _Queue(QueueHandler):
     """The event loop's end. `emit` never waits."""
 
@@ -236,12 +249,14 @@ class _Queue(QueueHandler):
         self._dropped = 0
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Whatever may have changed, or would keep a request's memory alive, by the time of writing is made text now."""
-        record.msg, record.args = record.getMessage()[: MESSAGE_CHARACTERS * 2], None
+        """What may have changed by the time of writing, or would keep a request's memory alive, is made text now."""
+        prepared = copy.copy(record)
+        prepared.msg, prepared.args = _message(record), None
+        prepared.__dict__["fields"] = dict(getattr(record, "fields", None) or {})
         if record.exc_info:
-            record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            record.exc_info = None
-        return record
+            text = record.exc_text or logging.Formatter().formatException(record.exc_info)
+            prepared.exc_text, prepared.exc_info = text[: MESSAGE_CHARACTERS * 2], None
+        return prepared
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Called with the handler's lock held, which is what makes the count true."""
@@ -249,6 +264,10 @@ class _Queue(QueueHandler):
             self.queue.put_nowait(record)
         except queue.Full:
             self._dropped += 1
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A record that cannot be prepared is a lost one; the standard handler would print it with its secrets."""
+        self._dropped += 1
 
     def take_dropped(self) -> int:
         """How many were lost since this was asked last."""
@@ -276,11 +295,11 @@ class _Writer(QueueListener):
             super().handle(logging.LogRecord(log.name, logging.WARNING, __file__, 0, text, None, None))
 
     def enqueue_sentinel(self) -> None:
-        self.queue.put(self._sentinel, timeout=_SECONDS_TO_FLUSH)  # type: ignore[attr-defined]  # typeshed has no name for it
+        self.queue.put(self._sentinel, timeout=_SECONDS_TO_FLUSH)  # type: ignore[attr-defined]  # typeshed omits it
 
     def finish(self) -> None:
         """Write what is queued, and end; give up on a terminal that takes nothing for some seconds."""
-        thread: threading.Thread | None = self._thread  # type: ignore[attr-defined]
+        thread: threading.Thread | None = self._thread
         if thread is None:
             return
         try:
@@ -345,7 +364,7 @@ def configure(
     else:
         _installed.remove()
     scrubber = Scrubber(secrets)
-    output = logging.StreamHandler(stream or sys.stderr)
+    output = _Output(stream or sys.stderr)
     output.setFormatter(_JsonFormatter(scrubber) if format == "json" else _TextFormatter(scrubber))
     logging.getLogger().setLevel(level.upper())
     logging.getLogger("tornado.access").setLevel(OFF)

@@ -7,8 +7,8 @@ What of it is used here (its README, and ``dist/types.d.ts``, of 1.43.0):
 - A fixtures file is ``{"fixtures": [{"match": {...}, "response": {...}}, ...]}``; the first whose match fits answers.
   ``userMessage`` is found *within* the last user message; further: ``hasToolResult`` (a tool's result since the last
   user message), ``toolName``, ``model``, ``responseFormat`` (the type), ``sequenceIndex`` (which time it matches).
-- A response is ``{"content"}``, ``{"toolCalls": [{"name", "arguments", "id"?}]}`` or ``{"error": {...}, "status"}``, and
-  may override ``usage``, ``finishReason``, ``id``, ``model``. ``latency`` (ms between chunks) and ``chunkSize``
+- A response is ``{"content"}``, ``{"toolCalls": [{"name", "arguments", "id"?}]}`` or ``{"error": {...}, "status"}``;
+  it may override ``usage``, ``finishReason``, ``id``, ``model``. ``latency`` (ms between chunks) and ``chunkSize``
   (characters) pace a stream, ``truncateAfterChunks`` breaks it off.
 - ``stream_options.include_usage`` is honoured, ``n`` is not: it always gives one choice.
 - The journal of requests is at ``/__aimock/journal``: method, path, headers, body, response status, and ``interrupted``

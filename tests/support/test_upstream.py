@@ -99,7 +99,7 @@ def test_child_that_ends_early_shows_its_output() -> None:
 
 
 def test_child_that_says_nothing_is_ended() -> None:
-    child = Child(["sh", "-c", "echo other; read nothing < /dev/zero"])
+    child = Child(["sh", "-c", "echo other; exec tail -f /dev/null"])
     with pytest.raises(ChildFailed, match=r"in 0\.2 s:\nother"):
         child.wait_for_line("never", seconds=0.2)
     assert child.process.returncode is not None

@@ -87,7 +87,7 @@ class Answer:
 def answer(
     *steps: Step, status: int = 200, headers: Mapping[str, str] | None = None, path: str = "", repeat: bool = False
 ) -> Answer:
-    """An answer of these steps. Without `headers` its content type is JSON, or an event stream when a step says data."""
+    """An answer of these steps. Without `headers` it is JSON, or an event stream when a step begins with ``data:``."""
     if headers is None:
         is_stream = any(isinstance(step, str) and step.startswith("data:") for step in steps)
         headers = EVENT_STREAM if is_stream else JSON

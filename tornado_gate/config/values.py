@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
@@ -19,7 +19,6 @@ from tornado_gate.fields import MAX_INTEGER, listed
 from tornado_gate.fields import named as json_named
 
 DAY_SECONDS = 86_400
-LONGEST_NAME = 200
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -187,7 +186,10 @@ class Table(_Container):
         self.check_name = check_name
 
     def _load(self, value: Any) -> Any:
-        return _each(value.items(), self._entry, {})
+        sound, faults = _each(value.items(), self._entry)
+        if faults:
+            raise ValidationError(faults, valid_data=sound)
+        return sound
 
     def _entry(self, name: str, value: Any) -> Any:
         self.check_name(name)
@@ -206,19 +208,22 @@ class List(_Container):
     def _load(self, value: Any) -> Any:
         if len(value) < self.least:
             raise ValidationError(f"must not be empty; {self.hint}", valid_data=[])
-        sound = _each(enumerate(value), lambda index, item: self.item.deserialize(item), [])
-        return [sound.get(index) for index in range(len(value))]
+        sound, faults = _each(enumerate(value), lambda index, item: self.item.deserialize(item))
+        if faults:
+            raise ValidationError(faults, valid_data=list(sound.values()))
+        return list(sound.values())
 
 
-def _each(entries: Any, load: Callable[[Any, Any], Any], empty: Any) -> dict[Any, Any]:
-    """Load every entry, and raise at the end for all that have a fault."""
-    sound, faults = {}, {}
+def _each(
+    entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]
+) -> tuple[dict[str | int, Any], dict[str | int, Any]]:
+    """Load every entry: what came out of each (of a faulty one what is sound in it, or None), and the faults by key."""
+    sound: dict[str | int, Any] = {}
+    faults: dict[str | int, Any] = {}
     for key, value in entries:
         try:
             sound[key] = load(key, value)
         except ValidationError as error:
             faults[key] = error.messages
             sound[key] = error.valid_data
-    if faults:
-        raise ValidationError(faults, valid_data=sound if empty == {} else list(sound.values()))
-    return sound
+    return sound, faults

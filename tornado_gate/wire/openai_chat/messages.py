@@ -1,7 +1,7 @@
 """Messages, to the vocabulary and back. Pure.
 
-Fields of a message that are unknown here (also ``function_call`` and ``reasoning_content``) stay in `Message.extra`. The legacy
-role ``function`` is a message of role "tool" whose result has no call id, and ``extra["role"]`` remembers it.
+Fields of a message that are unknown here (also ``function_call`` and ``reasoning_content``) stay in `Message.extra`. The
+legacy role ``function`` is a message of role "tool" whose result has no call id, and ``extra["role"]`` remembers it.
 
 Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 """
@@ -99,9 +99,10 @@ def render_tool_call(call: ToolCall) -> dict[str, Any]:
 
 def render_messages(call: Call, messages: Iterable[Message], own: bool) -> list[dict[str, Any]]:
     """The array ``messages``; `own` when they came in this format. What cannot be said is reported to `call.lose`."""
-    return [
-        value for number, message in enumerate(messages) for value in _Renderer(call, f"messages.{number}", own).render(message)
-    ]
+    values: list[dict[str, Any]] = []
+    for number, message in enumerate(messages):
+        values.extend(_Renderer(call, f"messages.{number}", own).render(message))
+    return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The parts of a message's content, to the vocabulary and back. Pure.
 
-What the vocabulary has no word for is kept twice over: unknown members of a part in its `extra`, unknown members of
-the object inside a part (``image_url``, ``input_audio``, ``file``, ``function``) in ``extra`` under that object's name. A part
-of a type that is not known here, or whose members do not have the known shape, is a `VendorPart`.
+Unknown members of a part are kept in its `extra`; unknown members of the object inside a part (``image_url``,
+``input_audio``, ``file``) in `extra` under that object's name. A part of a type that is not known here, or whose
+members do not have the known shape, is a `VendorPart`.
 
 Source: openai-python 3.52, types/chat/chat_completion_content_part_param.py and its siblings.
 """
@@ -28,7 +28,7 @@ def rest(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
 
 
 def unknown_members(value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]) -> dict[str, Any]:
-    """What `extra` must hold: the unknown members of `value`, and those of the object ``value[inside]`` under its name."""
+    """The unknown members of `value`, and those of the object ``value[inside]`` under its name, for `extra`."""
     extra = rest(value, *known, inside)
     if deeper := rest(value[inside], *inner):
         extra[inside] = deeper
@@ -39,7 +39,7 @@ def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = ""
     """`value` with `extra` put back as `unknown_members` took it out; what `value` says itself stands."""
     for name, member in extra.items():
         if name == inside and isinstance(member, Mapping):
-            value[name] = {**member, **value[name]}
+            value[name] = {**member, **value.get(name, {})}
         else:
             value.setdefault(name, member)
     return value
@@ -61,7 +61,7 @@ def parse_parts(content: Any) -> tuple[Part, ...]:
 
 def parse_part(value: Mapping[str, Any]) -> Part:
     """One part object."""
-    inner = value.get(str(value.get("type")))
+    inner: Any = value.get(str(value.get("type")))
     match value.get("type"), inner:
         case "text", str(text):
             return Text(text=text, extra=rest(value, "type", "text"))

@@ -1,7 +1,7 @@
 """Chat requests: body to `ChatRequest` (server half), and back (client half). Pure.
 
-What `ChatRequest` has no field for is in `extra` under its wire name, the legacy ``functions`` and ``function_call`` too. Of
-``stream_options`` only what is not ``include_usage`` is there.
+What `ChatRequest` has no field for is in `extra` under its wire name, the legacy ``functions`` and ``function_call``
+too. Of ``stream_options`` only what is not ``include_usage`` is there.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py.
 """

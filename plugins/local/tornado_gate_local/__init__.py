@@ -1,0 +1,84 @@
+"""local: the embedded provider. A demonstration and a test bed that answers with no network, account or model weights.
+
+It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same for the
+same request. See the README for what it does with which field.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from marshmallow import Schema
+
+from tornado_gate import Capabilities, ProviderEntry, provider_impl
+from tornado_gate.config import load_settings
+from tornado_gate.errors import PluginError, UnsupportedOperation
+from tornado_gate.fields import Number
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    ChatResult,
+    Request,
+    StreamEvent,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+from tornado_gate_local import pieces
+from tornado_gate_local.answer import answer, usage
+from tornado_gate_local.losses import report_losses
+
+__version__ = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What conf may say. `pace_seconds` is the pause between the pieces of a stream."""
+
+    pace_seconds: float = 0.0
+
+
+class SettingsSchema(Schema):
+    pace_seconds = Number(least=0, most=5, load_default=0.0)
+
+
+@provider_impl
+def configure(entry: ProviderEntry) -> Capabilities:
+    """Raises ConfigError for a setting that is unknown or out of bounds."""
+    loaded = load_settings(SettingsSchema, entry.settings)
+    return Capabilities(operations=frozenset({"chat"}), settings=Settings(pace_seconds=loaded["pace_seconds"]))
+
+
+@provider_impl
+def translate_request(call: Call, request: Request) -> UpstreamRequest:
+    """Make the whole answer: there is nobody to ask. Raises UnsupportedOperation for anything but chat."""
+    if not isinstance(request, ChatRequest):
+        raise UnsupportedOperation(f"The model '{call.model}' answers chat and nothing else.")
+    report_losses(call, request)
+    choices = answer(request, salt=secrets.token_hex(16))
+    settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
+    result = ChatResult(
+        model=call.target.upstream_model,
+        id=f"local-{secrets.token_hex(12)}",
+        created=int(time.time()),
+        choices=choices,
+        usage=usage(request, choices),
+    )
+    return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
+
+
+@provider_impl
+async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    """Send the answer, without sending anything anywhere."""
+    return UpstreamResponse(chunks=pieces.lines(outgoing.context), context=outgoing.context)
+
+
+@provider_impl
+async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    """The events of the answer. Raises PluginError when the plan got lost on the way, through a wrapper."""
+    if not isinstance(incoming.context, pieces.Plan):
+        raise PluginError("local", "the response has lost its context; a wrapper must keep it")
+    async for event in pieces.events(incoming.context, incoming.chunks):
+        yield event

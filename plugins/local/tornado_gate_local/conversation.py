@@ -1,0 +1,167 @@
+"""What the demonstration reads of a conversation: the turn that waits for an answer. Pure.
+
+A turn is everything after the last assistant message. What came before only counts as input tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from tornado_gate.types import (
+    Audio,
+    ChatRequest,
+    Data,
+    File,
+    FileReference,
+    Image,
+    Link,
+    Message,
+    Part,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    VendorPart,
+)
+
+LONGEST_TEXT = 64_000  # characters of the user's text that can be echoed
+LONGEST_RESULT = 8_000  # characters of one tool result that are repeated
+
+Attachment = Image | Audio | File
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What the tool `name` answered."""
+
+    name: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """`text` is the last user message's; `after_tools` says that nobody spoke after the tools did."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    results: tuple[Result, ...] = ()
+    after_tools: bool = False
+    vendor_parts: int = 0
+
+
+def read_turn(request: ChatRequest) -> Turn:
+    """The turn that waits for an answer."""
+    messages = _open_messages(request.messages)
+    parts = [part for message in messages for part in _inside(message.parts)]
+    return Turn(
+        text=_last_text(request.messages),
+        attachments=tuple(part for part in parts if isinstance(part, (Image, Audio, File))),
+        results=tuple(_results(messages, _called_names(request.messages))),
+        after_tools=bool(messages) and messages[-1].role == "tool",
+        vendor_parts=sum(isinstance(part, VendorPart) for part in parts),
+    )
+
+
+def _open_messages(messages: tuple[Message, ...]) -> list[Message]:
+    found: list[Message] = []
+    for message in reversed(messages):
+        if message.role == "assistant" and found:
+            break
+        if message.role in ("user", "tool"):
+            found.append(message)
+    return found[::-1]
+
+
+def _inside(parts: Iterable[Part]) -> Iterator[Part]:
+    """All parts, those that a tool's result holds included."""
+    for part in parts:
+        yield part
+        if isinstance(part, ToolResult):
+            yield from part.parts
+
+
+def _last_text(messages: tuple[Message, ...]) -> str:
+    """The last words of the user; of anyone, when the user said none."""
+    for roles in (("user",), ("system", "developer"), ("assistant", "tool")):
+        for message in reversed(messages):
+            if message.role in roles and (text := _text(message.parts)):
+                return text[:LONGEST_TEXT]
+    return ""
+
+
+def _text(parts: Iterable[Part]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text)).strip()
+
+
+def _called_names(messages: tuple[Message, ...]) -> dict[str, str]:
+    """Call id -> tool name, of the last assistant message."""
+    for message in reversed(messages):
+        if message.role == "assistant":
+            return {part.id: part.name for part in message.parts if isinstance(part, ToolCall)}
+    return {}
+
+
+def _results(messages: Iterable[Message], names: dict[str, str]) -> Iterator[Result]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                name = part.name or names.get(part.call_id, "")
+                yield Result(name=name, text=_text(part.parts)[:LONGEST_RESULT], is_error=part.is_error)
+
+
+def describe_attachments(attachments: Iterable[Attachment]) -> str:
+    """'I received 2 images (image/png, 68 bytes; a link to example.com, not opened).' Empty without attachments."""
+    sorted_by_kind: dict[str, list[str]] = {}
+    for attachment in attachments:
+        kind, detail = _described(attachment)
+        sorted_by_kind.setdefault(kind, []).append(detail)
+    counted = [f"{_count(kind, len(details))} ({'; '.join(details)})" for kind, details in sorted_by_kind.items()]
+    return f"I received {_listed(counted)}." if counted else ""
+
+
+def _described(attachment: Attachment) -> tuple[str, str]:
+    match attachment:
+        case Image(source=source):
+            return "image", _described_source(source)
+        case Audio(source=None):
+            return "audio clip", "from an earlier turn"
+        case Audio(source=source) if source is not None:
+            return "audio clip", _described_source(source)
+        case File(source=source, name=name):
+            return "file", f"{name}, {_described_source(source)}" if name else _described_source(source)
+    raise AssertionError("all attachments are above")
+
+
+def _described_source(source: Source) -> str:
+    match source:
+        case Data(media_type=media_type, base64=base64):
+            return f"{media_type or 'unknown type'}, {decoded_length(base64)} bytes"
+        case Link(url=url):
+            return f"a link to {_host(url)}, not opened"
+        case FileReference(id=identifier):
+            return f"stored as {identifier[:100]}, not opened"
+
+
+def decoded_length(base64: str) -> int:
+    """How many bytes a base64 text stands for, padded or not."""
+    padding = 2 if base64.endswith("==") else int(base64.endswith("="))
+    return (len(base64) - padding) * 3 // 4
+
+
+def _host(url: str) -> str:
+    """The host of an address and nothing else of it: paths and queries may hold secrets."""
+    try:
+        return urlsplit(url[:2_000]).hostname or "an unknown host"
+    except ValueError:
+        return "an unknown host"
+
+
+def _count(kind: str, number: int) -> str:
+    return f"{number} {kind}{'' if number == 1 else 's'}"
+
+
+def _listed(items: list[str]) -> str:
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -1,0 +1,170 @@
+"""The words of a plain answer: an echo, a sum, a greeting, who it is, or a template that quotes what it read. Pure.
+
+`variant` picks among wordings: neighbouring numbers give different ones wherever there is more than one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from tornado_gate_local import words
+from tornado_gate_local.conversation import Result, Turn, describe_attachments
+
+QUOTE = 80  # characters of the user's message that are quoted
+
+_ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
+_ECHO = re.compile(
+    rf"(?:^|[.!?:;\n]\s*){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b(?!\s+(?:a|an|me a|my|your|in|to)\b)"
+    r"(\s+(?:with|back|after me|only|just|exactly|this|these|the (?:single |exact |following )?"
+    r"(?:words?|phrase|text|sentence|number|string|line))\b)*\s*([:,]?)\s*",
+    re.IGNORECASE,
+)
+_NEEDS_WITH = frozenset({"reply", "respond", "answer", "write", "print", "output"})
+_OPENING = "\"'“‘`«"
+_CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
+_TAIL = re.compile(
+    r"\s*,?\s*(?:(?:and|with)?\s*nothing (?:else|more)|please|exactly|only|and (?:then )?stop|in (?:one|a single) word"
+    r"|back(?: to me)?|to me)\s*$",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_GREETINGS = frozenset(("hello", "hi", "hey", "hello there", "good morning", "good evening", "goodbye", "bye", "thanks"))
+_SUM_ASKED = re.compile(r"\b(?:what(?:'s|’s| is)|how much is|calculate|compute|evaluate|solve)\b", re.IGNORECASE)
+_WHO = re.compile(
+    r"\b(?:who|what) are you\b|\bwhat(?:'s|’s| is) your name\b|\byour model\b|\bintroduce yourself\b"
+    r"|\b(?:what|which) (?:\w+ )?model (?:are|is|am|do)\b"
+    r"|\bare you (?:an? )?(?:\w+ )?(?:gpt|chatgpt|claude|gemini|ai|bot|robot|human|model|person)\b",
+    re.IGNORECASE,
+)
+
+_WELCOMES = (
+    "Hello! How can I help you?",
+    "Hello, nice to hear from you. What can I do for you?",
+    "Hi there! What would you like to try?",
+    "Good to see you! What is on your mind?",
+)
+_SUMS = ("{sum} is {result}.", "The answer is {result}.", "That makes {result}.", "{result}, if I count right.")
+_TEMPLATES = (
+    "Thank you for your message. You wrote “{quote}”, and I read all of it.",
+    "I read “{quote}” with pleasure. There is little I can add, but every word of it arrived.",
+    "You said “{quote}”. That came through clearly, and here is my answer to it.",
+    "Got it: “{quote}”. If this reaches you, everything between us works.",
+    "“{quote}”: a good thing to ask. My answer is short, but it is on time.",
+    "Here is what I understood: “{quote}”. Ask me something else whenever you like.",
+    "Your message begins with “{quote}”. I followed it to its end.",
+    "About “{quote}”: I would gladly say more if I knew more.",
+)
+_EMPTY = (
+    "There were no words for me to answer, but I am listening.",
+    "I am here. Write me a few words and I will answer them.",
+    "Your message had no text in it. What would you like to say?",
+)
+_WHO_I_AM = (
+    "I am the local demonstration model of tornado_gate.",
+    "You are talking to the local demonstration model of tornado_gate.",
+    "My name is local: I am the demonstration model that comes with tornado_gate.",
+)
+_NO_MIND = " I answer by simple rules, with no network and no neural network, so that everything around me can be tried."
+
+
+def plain_answer(turn: Turn, variant: int) -> str:
+    """The text for a turn; never empty."""
+    said = [_told(turn.results), describe_attachments(turn.attachments)]
+    if not turn.after_tools and (turn.text or not any(said)):
+        said.append(_reply(turn.text, variant))
+    return "\n".join(sentence for sentence in said if sentence) or _EMPTY[variant % len(_EMPTY)]
+
+
+def _told(results: Iterable[Result]) -> str:
+    lines = []
+    for result in results:
+        verb = "failed with" if result.is_error else "answered"
+        who = f"The tool {result.name}" if result.name else "The tool"
+        lines.append(f"{who} {verb}: {result.text or '(nothing)'}")
+    return "\n".join(lines)
+
+
+_Rule = Callable[[str, int], str | None]
+
+
+def _reply(text: str, variant: int) -> str:
+    if not text:
+        return _EMPTY[variant % len(_EMPTY)]
+    for rule in _RULES:
+        answer = rule(text, variant)
+        if answer is not None:
+            return answer
+    return _TEMPLATES[variant % len(_TEMPLATES)].format_map({"quote": quote(text)})
+
+
+def quote(text: str) -> str:
+    """The start of a text on one line, cut at a word."""
+    line = " ".join(text[: 4 * QUOTE].split())
+    if len(line) <= QUOTE:
+        return line
+    cut, _, _ = line[:QUOTE].rpartition(" ")
+    return (cut or line[:QUOTE]) + "…"
+
+
+def _echo(text: str, variant: int) -> str | None:
+    """What the user asked to hear: 'say X', 'repeat: X', 'reply with exactly "X"'."""
+    found = _ECHO.search(text, 0, words.SAMPLE)
+    if found is None or (found[1].lower() in _NEEDS_WITH and not (found[2] or found[3])):
+        return None
+    rest = text[found.end() :]
+    wanted = _quoted(rest) or (rest.strip() if found[3] == ":" else _sentence(rest))
+    if wanted.lower().rstrip("!.") in _GREETINGS and found[1].lower() == "say":
+        greeting = wanted[0].upper() + wanted[1:].rstrip("!.")
+        return greeting + ("!", ".", "! :-)", ", and welcome!")[variant % 4]
+    return wanted or None
+
+
+def _quoted(rest: str) -> str:
+    if rest[:1] not in _CLOSING:
+        return ""
+    closing = _CLOSING[rest[0]]
+    end = rest.find(closing, 1)
+    while end > 0 and rest[end + 1 : end + 2].isalnum():  # an apostrophe
+        end = rest.find(closing, end + 1)
+    return rest[1:end] if end > 0 else ""
+
+
+def _sentence(rest: str) -> str:
+    end = _SENTENCE_END.search(rest)
+    sentence = rest[: end.start()] if end else rest.rstrip().rstrip(".!?")
+    while (shorter := _TAIL.sub("", sentence[-100:])) != sentence[-100:]:
+        sentence = sentence[:-100] + shorter
+    return sentence.strip().strip(_OPENING + "”’»")
+
+
+def _who(text: str, variant: int) -> str | None:
+    return _WHO_I_AM[variant % len(_WHO_I_AM)] + _NO_MIND if _WHO.search(words.sample(text)) else None
+
+
+def _sum(text: str, variant: int) -> str | None:
+    expression = words.find_sum(text)
+    if expression is None or not (_SUM_ASKED.search(words.sample(text)) or len(text) < len(expression) + 6):
+        return None
+    result = words.calculate(expression)
+    if result is None:
+        return "That cannot be divided by zero."
+    return _SUMS[variant % len(_SUMS)].format_map({"sum": expression.strip(), "result": result})
+
+
+def _welcome(text: str, variant: int) -> str | None:
+    short = len(text) < 40 and text.lower().strip(" !.?,").split(",")[0] in _GREETINGS
+    return _WELCOMES[variant % len(_WELCOMES)] if short else None
+
+
+_RULES: tuple[_Rule, ...] = (_echo, _who, _sum, _welcome)
+
+
+def thought(turn: Turn, calls: int, variant: int) -> str:
+    """A short piece of reasoning about what comes next."""
+    seen = f"The user wrote “{quote(turn.text)}”." if turn.text else "The user sent no text."
+    if turn.after_tools:
+        seen += f" {len(turn.results)} tool result(s) came back, and they hold the answer."
+    elif calls:
+        seen += f" {calls} of the tools fit(s), so I call first and answer afterwards."
+    return f"{seen} {('A short answer will do.', 'Let me keep it simple.', 'I know what to say.')[variant % 3]}"

@@ -1,0 +1,105 @@
+"""An answer in pieces: what this upstream "sends", and the events that its client makes of them.
+
+The upstream's own wire format is one JSON array on each line, ``[choice, part, text, last]``: the next piece of part `part`
+of choice `choice`, and whether that part is complete with it. Choices take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from tornado_gate.types import (
+    ChatResult,
+    Choice,
+    Finish,
+    Part,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
+    UsageReport,
+)
+from tornado_gate_local.words import tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer, and how it is to be sent: token by token with pauses, or each part in one piece."""
+
+    result: ChatResult
+    streamed: bool
+    pace_seconds: float
+
+
+async def lines(plan: Plan) -> AsyncIterator[bytes]:
+    """The answer in the upstream's wire format. Never keeps the event loop for longer than one piece."""
+    turns = [_pieces(number, choice, plan.streamed) for number, choice in enumerate(plan.result.choices)]
+    pause_seconds = plan.pace_seconds if plan.streamed else 0
+    first = True
+    while turns:
+        for pieces in list(turns):
+            line = next(pieces, None)
+            if line is None:
+                turns.remove(pieces)
+                continue
+            if not first:
+                await asyncio.sleep(pause_seconds)
+            first = False
+            yield line
+
+
+def _pieces(number: int, choice: Choice, streamed: bool) -> Iterator[bytes]:
+    for position, part in enumerate(choice.parts):
+        texts = (tokens(said(part)) if streamed else [said(part)]) or [""]
+        for index, text in enumerate(texts):
+            yield orjson.dumps([number, position, text, index == len(texts) - 1]) + b"\n"
+
+
+def said(part: Part) -> str:
+    """What is sent of a part piece by piece."""
+    match part:
+        case Text(text=text) | Thinking(text=text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments
+        case _:
+            raise AssertionError(f"an answer has no part {type(part).__name__}")
+
+
+async def events(plan: Plan, chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
+    """The events of an answer whose lines come in `chunks`, one in each."""
+    result = plan.result
+    yield ResponseStart(model=result.model, id=result.id, created=result.created)
+    indexes: dict[tuple[int, int], int] = {}
+    async for line in chunks:
+        number, position, text, last = orjson.loads(line)
+        place = (number, position)
+        if place not in indexes:
+            indexes[place] = len(indexes)
+            yield _start(indexes[place], number, result.choices[number].parts[position])
+        if text:
+            yield PartDelta(index=indexes[place], data=text)
+        if last:
+            yield PartEnd(index=indexes[place])
+    if result.usage is not None:
+        yield UsageReport(usage=result.usage)
+    for number, choice in enumerate(result.choices):
+        yield Finish(reason=choice.reason, choice=number, stop_sequence=choice.stop_sequence)
+
+
+def _start(index: int, choice: int, part: Part) -> PartStart:
+    match part:
+        case ToolCall():
+            return PartStart(index=index, choice=choice, kind="tool_call", id=part.id, name=part.name)
+        case Thinking():
+            return PartStart(index=index, choice=choice, kind="thinking")
+        case _:
+            return PartStart(index=index, choice=choice, kind="text")

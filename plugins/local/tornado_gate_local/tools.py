@@ -1,0 +1,86 @@
+"""Which tools to call, and with what. Pure, and bounded by the number of tools and words that are looked at.
+
+There is no understanding here: with "auto" a tool is called when the user's words meet the words of its name, or two
+words of its description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import ChatRequest, Tool, ToolChoice
+from tornado_gate_local import words
+from tornado_gate_local.conversation import Turn
+from tornado_gate_local.hints import Hints
+from tornado_gate_local.json_schema import Budget
+from tornado_gate_local.schema import fill
+
+MOST_TOOLS = 128  # tools whose words are looked at
+MOST_CALLS = 8
+DESCRIPTION = 500  # characters of a description that are looked at
+
+_AUTO = ToolChoice(mode="auto")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call without its id: `arguments` is JSON text."""
+
+    name: str
+    arguments: str
+
+
+def plan_calls(request: ChatRequest, turn: Turn, budget: Budget) -> tuple[PlannedCall, ...]:
+    """The calls to make, none when the answer is text. Raises InvalidField for a tool_choice that no tool meets."""
+    chosen = _chosen(request, turn)
+    if request.parallel_tool_calls is False:
+        chosen = chosen[:1]
+    return tuple(PlannedCall(tool.name, _arguments(tool, turn.text, budget)) for tool in chosen[:MOST_CALLS])
+
+
+def _chosen(request: ChatRequest, turn: Turn) -> Sequence[Tool]:
+    tools = [tool for tool in request.tools if isinstance(tool, Tool)]
+    choice = request.tool_choice or _AUTO
+    if choice.mode == "none":
+        return []
+    if choice.mode == "tool":
+        return [_named(tools, choice.name or "", request)]
+    if choice.mode == "allowed":
+        tools = [tool for tool in tools if tool.name in choice.names]
+    forced = choice.mode == "required" or (choice.mode == "allowed" and choice.required)
+    matching = _matching(tools, turn.text) if forced or not turn.after_tools else []
+    return matching or (tools[:1] if forced else [])
+
+
+def _named(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    field = request.field_name("tool_choice")
+    raise InvalidField(field, f"'{field}' asks for the tool '{name[:100]}', which is not among the functions in 'tools'.")
+
+
+def _matching(tools: Sequence[Tool], text: str) -> list[Tool]:
+    hints = Hints(text)
+    return [tool for tool in tools[:MOST_TOOLS] if _meets(tool, hints)]
+
+
+def _meets(tool: Tool, hints: Hints) -> bool:
+    if hints.mentions(tool.name):
+        return True
+    name = {words.stem(part) for part in words.name_parts(tool.name) if part not in words.STOP_WORDS and len(part) > 1}
+    if name & hints.stems:
+        return True
+    return len(words.stems((tool.description or "")[:DESCRIPTION]) & hints.stems) > 1
+
+
+def _arguments(tool: Tool, text: str, budget: Budget) -> str:
+    """JSON text: what the schema requires, and of the rest what the text speaks of."""
+    schema = tool.parameters or {}
+    shape = dict(schema) if "type" in schema or "$ref" in schema else {"type": "object", **schema}
+    value = fill(shape, text, optional="mentioned" if "required" in shape else "all", budget=budget)
+    return orjson.dumps(value if isinstance(value, dict) else {}).decode()

@@ -1,0 +1,66 @@
+"""Fixtures for tests that need other processes; `tests.support` says what each can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.aimock import Aimock
+from tests.support.gateway import Gateway
+from tests.support.process import Child
+from tests.support.upstream import Upstream
+
+LOOPBACK = "127.0.0.1,localhost"
+
+StartGateway = Callable[..., Gateway]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_proxy_for_loopback() -> Iterator[None]:
+    """The vendors' SDKs honour the proxy variables; what the tests start listens on this machine only."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NO_PROXY", LOOPBACK)
+        environment.setenv("no_proxy", LOOPBACK)
+        yield
+
+
+@pytest.fixture(scope="session")
+def aimock() -> Iterator[Aimock]:
+    """The independent upstream."""
+    started = Aimock.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def upstream_process() -> Iterator[Upstream]:
+    started = Upstream.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def upstream(upstream_process: Upstream) -> Upstream:
+    """The scripted upstream, with nothing in its script and its records."""
+    upstream_process.reset()
+    return upstream_process
+
+
+@pytest.fixture
+def start_gateway(tmp_path: Path) -> Iterator[StartGateway]:
+    """Start gateways: ``start_gateway(conf, *arguments, environment=...)``. Those that still run are ended with the test."""
+    children: list[Child] = []
+
+    def start(conf: str, *arguments: str, **rest: dict[str, str]) -> Gateway:
+        folder = tmp_path / f"gateway-{len(children)}"
+        folder.mkdir()
+        gateway = Gateway.start(conf, folder, *arguments, **rest)
+        children.append(gateway.child)
+        return gateway
+
+    yield start
+    for child in children:
+        if child.process.poll() is None:
+            child.stop()

@@ -1,0 +1,45 @@
+"""One gateway for all SDK tests, and what the tests of every language ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.aimock import Aimock
+from tests.support.gateway import Gateway
+from tests.support.upstream import Upstream
+
+KEY = "test-key-of-the-sdk-tests"
+
+# Targets have circuits of their own: "mock/…" and "scripted/…" keep what fails on purpose away from the models that must not.
+CONF = """
+plugins: {{local: true, openai: true}}
+providers:
+  local: {{plugin: local}}
+  mock: {{plugin: openai, base_url: "{aimock}/v1", api_key: "{aimock_key}"}}
+  scripted: {{plugin: openai, base_url: "{scripted}/v1", api_key: scripted-key}}
+models:
+  local-chat: {{provider: local}}
+  mock-gpt: {{provider: mock, model: gpt-4o}}
+  "mock/*": {{provider: mock}}
+  "scripted/*": {{provider: scripted}}
+keys:
+  - {{name: test, key: "{key}"}}
+"""
+
+
+@pytest.fixture(scope="session")
+def gateway(aimock: Aimock, upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway that serves ``local-chat``, ``mock-gpt`` and ``mock/*`` (aimock), and ``scripted/*``."""
+    conf = CONF.format(aimock=aimock.url, aimock_key=aimock.key, scripted=upstream_process.url, key=KEY)
+    started = Gateway.start(conf, tmp_path_factory.mktemp("gateway"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(params=["local-chat", "mock-gpt"])
+def model(request: pytest.FixtureRequest) -> str:
+    """A model of the embedded provider, then one of an independent upstream."""
+    name: str = request.param
+    return name

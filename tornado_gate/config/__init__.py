@@ -1,0 +1,98 @@
+"""conf/gate.yaml as a frozen Config, or every fault in it as ``FILE:LINE: KEY: what is wrong, what is allowed``.
+
+Knows nothing of plugins: what a provider's plugin wants of its settings, the plugin says with `load_settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tornado_gate.config import build, checks, environment, schema, source
+from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
+from tornado_gate.config.model import (
+    FIRST_PARTY_FORMATS,
+    Circuits,
+    Config,
+    KeyEntry,
+    Limits,
+    ModelEntry,
+    ModelTarget,
+    Provider,
+    Secret,
+    Server,
+)
+from tornado_gate.config.settings import load_settings
+
+__all__ = [
+    "FIRST_PARTY_FORMATS",
+    "Circuits",
+    "Config",
+    "FileFaults",
+    "KeyEntry",
+    "Limits",
+    "ModelEntry",
+    "ModelTarget",
+    "Provider",
+    "Secret",
+    "Server",
+    "default_config",
+    "describe",
+    "find_conf",
+    "line_of",
+    "load",
+    "load_settings",
+]
+
+DEFAULT_PATH = Path("conf/gate.yaml")
+
+
+def load(path: Path, environment_variables: Mapping[str, str]) -> Config:
+    """The Config of the file at `path`. Raises FileFaults with every fault that the file has."""
+    document = source.read(path)
+    filled = environment.fill(document.values, environment_variables)
+    data, faults = schema.check(filled.values)
+    inactive = checks.find_inactive(data)
+    faults = [*document.faults, *filled.faults, *_unset(filled, data, inactive), *_own(faults, data, filled)]
+    if faults:
+        raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
+    return build.build(data, path, document.lines, inactive)
+
+
+def _own(faults: list[Fault], data: checks.Data, filled: environment.Filled) -> Iterable[Fault]:
+    """Faults of the schema and between keys, except those that only follow from a value which the environment lacks."""
+    lacking = {path for path, _ in [*filled.unset, *filled.faults]}
+    return (fault for fault in [*faults, *checks.find_faults(data)] if fault[0] not in lacking)
+
+
+def _unset(filled: environment.Filled, data: checks.Data, inactive: checks.Inactive) -> Iterable[Fault]:
+    """A variable that is not set is a fault, unless what needs it is off."""
+    no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
+    for path, name in filled.unset:
+        if not inactive.covers(path) and path[:2] not in no_keys:
+            yield path, f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+
+
+def find_conf(explicit: str | None) -> Path | None:
+    """The file to load: `explicit`, else conf/gate.yaml below the current folder, else None.
+
+    Raises FileFaults when `explicit` is no file.
+    """
+    if explicit is None:
+        return DEFAULT_PATH if DEFAULT_PATH.is_file() else None
+    path = Path(explicit)
+    if not path.exists():
+        raise FileFaults([((), "there is no such file; name one with --conf")], path, {})
+    if path.is_dir():
+        raise FileFaults([((), "is a folder; name a file such as conf/gate.yaml")], path, {})
+    return path
+
+
+def default_config() -> Config:
+    """What is served when there is no file: the local demonstration model."""
+    return Config(
+        path=None,
+        plugins={"local": True},
+        providers={"local": Provider(name="local", plugin="local")},
+        models={"local-chat": ModelEntry(name="local-chat", targets=(ModelTarget(provider="local"),))},
+    )

@@ -1,0 +1,180 @@
+"""What one key of conf says of another: names that must exist, loops, doubles, and what is off because a plugin is.
+
+Works on what is sound of a file that may have faults, so that all of them are found in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, unknown
+from tornado_gate.config.model import FIRST_PARTY_FORMATS
+
+Data = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Inactive:
+    """What is off, by key path, with the reason. All that lies below such a path is off with it."""
+
+    reasons: dict[KeyPath, str] = field(default_factory=dict)
+
+    def covers(self, path: KeyPath) -> bool:
+        return any(path[:length] in self.reasons for length in range(1, len(path) + 1))
+
+
+def section(data: Data, name: str) -> dict[str, Any]:
+    """A section of entries; a faulty entry is an empty one, because its name exists all the same."""
+    return {key: entry or {} for key, entry in (data.get(name) or {}).items()}
+
+
+def targets_of(entry: Data) -> list[tuple[KeyPath, Data]]:
+    """The targets of a model's entry, with their paths below it: the short form is a list of one."""
+    if "targets" in entry:
+        return [(("targets", index), target or {}) for index, target in enumerate(entry["targets"])]
+    return [((), entry)] if "provider" in entry else []
+
+
+def wildcard_matches(pattern: str, name: str) -> bool:
+    """Whether `name` is one of those that the model name `pattern`, with one ``*``, stands for."""
+    before, star, after = pattern.partition("*")
+    long_enough = len(name) > len(before) + len(after)
+    return bool(star) and long_enough and name.startswith(before) and name.endswith(after)
+
+
+def find_inactive(data: Data) -> Inactive:
+    """What is off because a plugin is: providers, targets, models that have no other target, and what names those."""
+    inactive = Inactive()
+    models = section(data, "models")
+    _providers_off(data, inactive)
+    for name, entry in models.items():
+        _targets_off(name, entry, inactive)
+    for name, entry in models.items():
+        for index, other in enumerate(entry.get("fallback") or []):
+            if ("models", str(other)) in inactive.reasons:
+                inactive.reasons["models", name, "fallback", index] = f"the model '{other}' is off"
+    for operation, model in (data.get("defaults") or {}).items():
+        found = _models_for(str(model), models)
+        if found and all(("models", name) in inactive.reasons for name in found):
+            inactive.reasons["defaults", operation] = f"the model '{model}' is off"
+    return inactive
+
+
+def _providers_off(data: Data, inactive: Inactive) -> None:
+    plugins = data.get("plugins") or {}
+    for name, entry in section(data, "providers").items():
+        plugin = entry.get("plugin")
+        if plugin is None or plugins.get(plugin, plugin in FIRST_PARTY_FORMATS):
+            continue
+        if plugin in plugins:
+            reason = f"its plugin '{plugin}' is off"
+        else:
+            reason = f"its plugin '{plugin}' is not named under plugins, so it is off{did_you_mean(plugin, plugins)}"
+        inactive.reasons["providers", name] = reason
+
+
+def _targets_off(name: str, entry: Data, inactive: Inactive) -> None:
+    targets = targets_of(entry)
+    off = {path: target["provider"] for path, target in targets if ("providers", target.get("provider")) in inactive.reasons}
+    if off and len(off) == len(targets):
+        providers = " and ".join(f"'{provider}'" for provider in dict.fromkeys(off.values()))
+        inactive.reasons["models", name] = f"the plugin of its provider {providers} is off"
+        return
+    for path, provider in off.items():
+        inactive.reasons["models", name, *path] = f"the plugin of its provider '{provider}' is off"
+
+
+def find_faults(data: Data) -> Iterator[Fault]:
+    """Every fault between keys that are sound by themselves."""
+    models = section(data, "models")
+    providers = section(data, "providers")
+    for name, entry in models.items():
+        yield from _target_faults(name, entry, providers)
+        yield from _fallback_faults(name, entry, models)
+    yield from _loops(models)
+    yield from _key_faults(data.get("keys") or [])
+    yield from _default_faults(data.get("defaults") or {}, models)
+    yield from _port_faults(data.get("server") or {})
+
+
+def _target_faults(name: str, entry: Data, providers: Data) -> Iterator[Fault]:
+    path: KeyPath = ("models", name)
+    if "targets" in entry and "provider" in entry:
+        yield (*path, "provider"), "must not stand beside targets; give one or the other"
+    elif "targets" in entry and "model" in entry:
+        yield (*path, "model"), "must not stand beside targets; each target has its own"
+    elif "targets" not in entry and "provider" not in entry:
+        yield (*path, "provider"), "is missing; name an entry of providers, or give a list of targets"
+    for below, target in targets_of(entry):
+        provider = target.get("provider")
+        if provider is not None and provider not in providers:
+            yield (*path, *below, "provider"), unknown(f"provider '{provider}'", provider, providers)
+
+
+def _fallback_faults(name: str, entry: Data, models: Data) -> Iterator[Fault]:
+    for index, other in enumerate(entry.get("fallback") or []):
+        path: KeyPath = ("models", name, "fallback", index)
+        if other is None:
+            continue  # a fault of its own
+        if other not in models:
+            yield path, unknown(f"model '{other}'", other, models)
+        elif "*" in other and "*" not in name:
+            yield path, f"'{other}' stands for many models; name one without *"
+
+
+def _loops(models: Data) -> Iterator[Fault]:
+    """Each fallback that leads back to a model on the way to it. A walk with its own stack: chains may be long."""
+    done: set[str] = set()
+    for start in models:
+        if start in done:
+            continue
+        way = {start: iter(enumerate(models[start].get("fallback") or []))}
+        while way:
+            name, rest = next(reversed(way.items()))
+            step = next(rest, None)
+            if step is None:
+                done.add(name)
+                del way[name]
+                continue
+            index, other = step
+            if other in way:
+                circle = [*list(way)[list(way).index(other) :], other]
+                yield ("models", name, "fallback", index), f"makes a loop: {_chain(circle)}; a fallback must lead to an end"
+            elif other in models and other not in done:
+                way[other] = iter(enumerate(models[other].get("fallback") or []))
+
+
+def _chain(names: list[str]) -> str:
+    shown = names if len(names) <= 10 else [*names[:5], "…", *names[-4:]]
+    return " -> ".join(shown)
+
+
+def _key_faults(keys: list[Data | None]) -> Iterator[Fault]:
+    names: dict[str, int] = {}
+    secrets: dict[str, int] = {}
+    for index, entry in enumerate(keys):
+        name, secret = (entry or {}).get("name"), (entry or {}).get("key")
+        if name is not None and names.setdefault(name, index) != index:
+            yield ("keys", index, "name"), f"'{name}' is the name of keys.{names[name]} too; each key needs its own"
+        if secret and secrets.setdefault(secret, index) != index:
+            yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; each entry needs its own"
+
+
+def _default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
+    for operation, model in defaults.items():
+        if model is not None and ("*" in model or not _models_for(model, models)):
+            names = [name for name in models if "*" not in name]
+            yield ("defaults", operation), unknown(f"model '{model}'", model, names)
+
+
+def _models_for(name: str, models: Data) -> list[str]:
+    """The entries that a name may be served by."""
+    return [name] if name in models else [pattern for pattern in models if wildcard_matches(pattern, name)]
+
+
+def _port_faults(server: Data) -> Iterator[Fault]:
+    metrics_port = server.get("metrics_port")
+    if metrics_port and metrics_port == server.get("port", 8080):
+        yield ("server", "metrics_port"), "must be another port than server.port; leave it out to serve both on one"

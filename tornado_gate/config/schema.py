@@ -1,0 +1,238 @@
+"""The keys of conf/gate.yaml, their types and bounds. What one key says of another is in checks.py."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from marshmallow import INCLUDE, Schema, ValidationError
+from marshmallow.types import UnknownOption
+
+from tornado_gate.config import values
+from tornado_gate.config.faults import Fault, KeyPath, leaves
+from tornado_gate.config.values import Boolean, Integer, List, Seconds, Section, SecretString, String, Table
+
+LONGEST_NAME = 200
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
+_OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
+_CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
+
+
+def check_name(name: str) -> None:
+    """The name of a provider, a plugin, a model or a key."""
+    if not name or len(name) > LONGEST_NAME:
+        raise ValidationError(f"a name must have from 1 to {LONGEST_NAME} characters")
+    if not name.isprintable() or any(character.isspace() for character in name):
+        raise ValidationError("a name must not hold spaces or control characters")
+
+
+def check_model_name(name: str) -> None:
+    check_name(name)
+    if name.count("*") > 1:
+        raise ValidationError(f"one * is allowed in a model's name, not {name.count('*')}")
+
+
+def check_operation(name: str) -> None:
+    if not _OPERATION.fullmatch(name):
+        raise ValidationError("must be the name of an operation, such as chat: small letters, digits and _")
+
+
+def check_upstream_model(name: str) -> None:
+    if "*" in name:
+        raise ValidationError("must not hold *; leave the key out to send what the * of the model's name stands for")
+
+
+def check_url(url: str) -> None:
+    """An address that paths can be joined to. No message shows it, because it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise ValidationError("must be an address such as https://host.example/v1")
+    if "@" in parts.netloc:
+        raise ValidationError("must not hold a user name or password; a key belongs into api_key")
+    if "?" in url or "#" in url:
+        raise ValidationError("must not hold a query or a fragment, only scheme, host, port and path")
+
+
+def check_optional_url(url: str) -> None:
+    if url:
+        check_url(url)
+
+
+def check_host(host: str) -> None:
+    if _HOST_NAME.fullmatch(host):
+        return
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise ValidationError("must be an IP address or a host name, without port; 0.0.0.0 listens everywhere") from None
+
+
+def check_data_dir(folder: str) -> None:
+    if not folder.isprintable():
+        raise ValidationError("must be a path without control characters")
+    if folder.startswith("~"):
+        raise ValidationError("must be a path; for the home folder write ${HOME}, not ~")
+
+
+def check_key(key: str) -> None:
+    """A header carries it."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValidationError("must be printable ASCII without spaces and line breaks, because a header carries it")
+
+
+def check_header_name(name: str) -> None:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValidationError("must be the name of a header: letters, digits and -")
+    if name.lower() in _CONNECTION_HEADERS:
+        raise ValidationError("belongs to the connection; the gateway sets it")
+
+
+def check_header_value(value: str) -> None:
+    if not value.isascii() or not value.isprintable():
+        raise ValidationError("must be printable ASCII without line breaks")
+
+
+class ServerSchema(Schema):
+    host = String(validate=check_host)
+    port = Integer(least=0, most=65535)
+    processes = Integer(least=0, most=1024)
+    data_dir = String(validate=check_data_dir)
+    public_url = String(empty=True, validate=check_optional_url)
+    metrics_port = Integer(least=0, most=65535, allow_none=True)
+    access_log = Boolean()
+    log_level = String(choices=("debug", "info", "warning", "error"))
+    log_format = String(choices=("json", "text"))
+    drain_seconds = Seconds(zero=True)
+    hook_seconds = Seconds()
+    keep_alive_seconds = Seconds()
+
+
+class TimeoutsSchema(Schema):
+    connect = Seconds()
+    first_event = Seconds()
+    gap = Seconds()
+    total = Seconds()
+
+
+class ProviderSchema(Schema):
+    """Every other key belongs to the plugin, which checks it."""
+
+    class Meta:
+        unknown: ClassVar[UnknownOption] = INCLUDE
+
+    plugin = String(
+        required=True,
+        validate=check_name,
+        error_messages={"required": "is missing; name the plugin that serves this provider, such as openai"},
+    )
+    base_url = String(empty=True, validate=check_optional_url)
+    api_key = SecretString(empty=True, validate=check_key)
+    headers = Table(SecretString(empty=True, validate=check_header_value), check_name=check_header_name)
+    timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
+
+
+class TargetSchema(Schema):
+    provider = String(required=True, error_messages={"required": "is missing; name an entry of providers"})
+    model = String(validate=check_upstream_model)
+    weight = Integer(least=1, most=1_000_000)
+
+
+class ModelSchema(Schema):
+    """``{provider, model}`` for one target, or `targets`."""
+
+    provider = String()
+    model = String(validate=check_upstream_model)
+    targets = List(
+        Section(TargetSchema, example="{provider: openai, model: gpt-4o, weight: 1}"),
+        least=1,
+        hint="name one target at least, such as {provider: openai, model: gpt-4o, weight: 1}",
+    )
+    fallback = List(String())
+    operations = List(String(validate=check_operation), least=1, hint="leave the key out for all that the plugin offers")
+    timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
+    version = String()
+    display_name = String()
+    description = String()
+    input_token_limit = Integer(least=1)
+    output_token_limit = Integer(least=1)
+    image_family = String(choices=("one", "two", "three"))
+
+
+FACTS = ("version", "display_name", "description", "input_token_limit", "output_token_limit", "image_family")
+
+
+class KeySchema(Schema):
+    """An empty `key` is no key. No empty list of models: it would look like none and mean all."""
+
+    name = String(required=True, validate=check_name, error_messages={"required": "is missing; give the key a name"})
+    key = SecretString(
+        required=True,
+        empty=True,
+        validate=check_key,
+        error_messages={"required": 'is missing; "" is no key, "${VAR:-}" takes it from the environment'},
+    )
+    account = String(validate=check_name)
+    models = List(String(validate=check_name), least=1, hint="leave the key out for all models")
+    operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
+    requests_per_minute = Integer(least=1, allow_none=True)
+    tokens_per_minute = Integer(least=1, allow_none=True)
+
+
+class LimitsSchema(Schema):
+    requests_per_minute = Integer(least=1, allow_none=True)
+    tokens_per_minute = Integer(least=1, allow_none=True)
+    body_bytes = Integer(least=1)
+
+
+class CircuitsSchema(Schema):
+    failures = Integer(least=1)
+    open_seconds = Seconds()
+
+
+class FileSchema(Schema):
+    server = Section(ServerSchema)
+    plugins = Table(Boolean(), check_name=check_name)
+    providers = Table(Section(ProviderSchema, example="{plugin: openai}"), check_name=check_name)
+    models = Table(Section(ModelSchema, example="{provider: openai}"), check_name=check_model_name)
+    keys = List(Section(KeySchema, example='{name: dev, key: "${GATE_KEY:-}"}'))
+    limits = Section(LimitsSchema)
+    circuits = Section(CircuitsSchema)
+    defaults = Table(String(), check_name=check_operation)
+    dialect = String(choices=("contract", "vendor", "auto"))
+
+
+_EMBEDDED = "is not supported by this version, which keeps everything below server.data_dir; leave the key out"
+_NOT_YET: dict[KeyPath, str] = {
+    ("database",): _EMBEDDED,
+    ("tasks",): _EMBEDDED,
+    ("media",): _EMBEDDED,
+    ("console",): _EMBEDDED,
+    ("limits", "store"): _EMBEDDED,
+}
+
+_FILE = FileSchema()
+
+
+def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
+    """What of the file's values is sound, and every fault of type, bound or name."""
+    if loaded is None:
+        return {}, []
+    if not isinstance(loaded, dict):
+        sections = ", ".join(_FILE.load_fields)
+        return {}, [((), f"must be a mapping with the sections {sections}, not {values.named(loaded)}")]
+    try:
+        return _FILE.load(loaded), []
+    except ValidationError as error:
+        faults = [(path, _NOT_YET.get(path, message)) for path, message in leaves(error.messages, _FILE)]
+        sound: Any = error.valid_data
+        return sound or {}, faults
+
+

@@ -1,0 +1,47 @@
+"""For plugins: a provider entry's settings through the plugin's own marshmallow schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow
+
+from tornado_gate import fields as strict
+from tornado_gate.config.environment import FromEnvironment
+from tornado_gate.config.faults import below, leaves
+from tornado_gate.config.values import boolean_of, integer_of, number_of
+from tornado_gate.errors import ConfigError
+
+_CONVERSIONS = (
+    ((strict.Integer, marshmallow.fields.Integer), integer_of),
+    ((strict.Number, marshmallow.fields.Number), number_of),
+    ((strict.Boolean, marshmallow.fields.Boolean), boolean_of),
+)
+
+
+def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any]) -> Any:
+    """What `schema` makes of `settings`; a key that it does not know is a fault, with a suggestion.
+
+    Values that came from the environment are text: they become integers, numbers and booleans where a field wants those.
+    Raises ConfigError with paths below the entry.
+    """
+    instance = schema()
+    try:
+        return instance.load(_typed(dict(settings), instance), unknown=marshmallow.RAISE)
+    except marshmallow.ValidationError as error:
+        raise ConfigError(list(leaves(error.normalized_messages(), instance))) from None
+
+
+def _typed(value: Any, place: object) -> Any:
+    """`value` with the environment's text in the type that `place`, a schema or a field, wants."""
+    if isinstance(value, dict):
+        return {key: _typed(item, below(place, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(item, below(place, index)) for index, item in enumerate(value)]
+    if not isinstance(value, FromEnvironment) or isinstance(place, (strict.String, marshmallow.fields.String)):
+        return value  # text stays masked
+    for kinds, convert in _CONVERSIONS:
+        if isinstance(place, kinds):
+            value = convert(value)
+    return str(value) if isinstance(value, FromEnvironment) else value

@@ -1,0 +1,67 @@
+"""The ``error`` object of an answer that failed after its status line, as one of our errors. Pure.
+
+Vendors disagree on where the status stands: in ``code`` as a number or a string of digits, in ``status``, or nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import (
+    GateError,
+    UpstreamError,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+
+_LONGEST: Final = 2000
+_BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _REQUEST_TIMEOUT, _TOO_MANY, _INTERNAL = 400, 401, 403, 408, 429, 500
+_OVERLOADED: Final = (503, 529)
+_TIMED_OUT: Final = (_REQUEST_TIMEOUT, 504)
+
+
+def error_of(body: Any) -> GateError | None:
+    """The error that a whole body or a stream's frame is, or None for a body that is none."""
+    if not isinstance(body, Mapping):
+        return None
+    if body.get("error"):
+        return parse_error(body["error"])
+    return parse_error(body) if body.get("object") == "error" else None
+
+
+def parse_error(error: Any) -> GateError:
+    """One of our errors for the upstream's ``error`` value, which may be an object, a string or anything.
+
+    The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
+    """
+    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    status = _status(fields)
+    words = f"{fields.get('type')} {fields.get('code')}".lower()
+    message = fields.get("message")
+    said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
+    if status in (_UNAUTHORIZED, _FORBIDDEN) or "authentication" in words or "invalid_api_key" in words:
+        return UpstreamError("The upstream refused the gateway's own credentials.")
+    if status == _TOO_MANY or "rate_limit" in words:
+        return UpstreamRateLimited(said)
+    if status in _TIMED_OUT or "timeout" in words:
+        return UpstreamTimeout(said)
+    if status in _OVERLOADED or "overloaded" in words:
+        return UpstreamOverloaded(said)
+    if _BAD_REQUEST <= status < _INTERNAL or "invalid_request" in words:
+        param = fields.get("param")
+        refused = status if _BAD_REQUEST <= status < _INTERNAL else _BAD_REQUEST
+        return UpstreamRefused(said, param=param if isinstance(param, str) else "", status=refused)
+    return UpstreamError(said)
+
+
+def _status(fields: Mapping[str, Any]) -> int:
+    for name in ("status", "status_code", "code"):
+        value = fields.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == len("500"):
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return 0

@@ -1,0 +1,280 @@
+"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+
+The parts of a message come in this order: thinking, text, refusal, audio, images, tool calls. ``reasoning_content`` (and
+``reasoning``) is what upstreams beyond the vendor call thinking, ``images`` what some of them call images.
+
+Source: openai-python 3.52, types/chat/chat_completion.py and chat_completion_message.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import (
+    Audio,
+    ChatResult,
+    Choice,
+    Data,
+    Image,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.messages import render_tool_call
+from tornado_gate.wire.openai_chat.parts import parse_image, render_part, rest, unknown_members, with_extra
+from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage, render_finish_reason, render_usage
+
+LEGACY: Final = "function_call"
+"""In the `extra` of a tool call that came as the legacy ``function_call``, and the vendor's finish reason after one."""
+
+ID_PREFIX: Final = "chatcmpl-"
+TOP_EXTRA: Final = ("service_tier", "system_fingerprint", "moderation")
+"""The members of `ChatResult.extra` that this format has words for."""
+
+_CALL_EXTRA: Final = ("extra_content",)  # Google's place for thought signatures, which must come back
+
+
+def answer_id(upstream_id: str | None, otherwise: str) -> str:
+    """The upstream's id when it looks like one of this format."""
+    return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
+
+
+def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
+    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no chat completion.
+
+    `audio_media_type` is that of the audio that was asked for; the answer does not say it.
+    """
+    if (error := error_of(body)) is not None:
+        raise error
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, Mapping) for choice in choices):
+        raise UpstreamError("The upstream's answer is no chat completion.")
+    model, answered, created = body.get("model"), body.get("id"), body.get("created")
+    extra = rest(body, "id", "object", "created", "model", "choices", "usage")
+    return ChatResult(
+        model=model if isinstance(model, str) else "",
+        id=answered if isinstance(answered, str) and answered else None,
+        created=int(created) if isinstance(created, (int, float)) and created else None,
+        choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_index)),
+        usage=parse_usage(body.get("usage")),
+        extra={name: value for name, value in extra.items() if value is not None},
+    )
+
+
+def _index(choice: Mapping[str, Any]) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
+    message = choice.get("message")
+    parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, Mapping) else ()
+    raw, stop_reason = choice.get("finish_reason"), choice.get("stop_reason")
+    raw = raw if isinstance(raw, str) else ""
+    calls_tools = any(isinstance(part, ToolCall) for part in parts)
+    extra = rest(choice, "index", "message", "finish_reason", "logprobs")
+    return Choice(
+        parts=parts,
+        reason=parse_finish_reason(raw or "stop", calls_tools),
+        raw_reason=raw,
+        stop_sequence=stop_reason if isinstance(stop_reason, str) else None,  # vLLM's word for it
+        logprobs=_parse_logprobs(choice.get("logprobs")),
+        extra={name: value for name, value in extra.items() if value is not None},
+    )
+
+
+def _parse_logprobs(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {kind: value[kind] for kind in ("content", "refusal") if isinstance(value.get(kind), list)} or None
+
+
+def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterator[Part]:
+    thinking, text, refusal = content_pieces(message)
+    details = message.get("reasoning_details")
+    if thinking or isinstance(details, list):
+        yield Thinking(text=thinking, extra={"reasoning_details": details} if isinstance(details, list) else {})
+    if text:
+        annotations = message.get("annotations")
+        yield Text(text=text, extra={"annotations": annotations} if isinstance(annotations, list) else {})
+    if refusal:
+        yield Refusal(text=refusal)
+    audio = message.get("audio")
+    if isinstance(audio, Mapping):
+        yield _parse_audio(audio, audio_media_type)
+    yield from parse_images(message)
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, Mapping):
+            yield _parse_tool_call(call)
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        name, arguments = name_and_arguments(legacy, "arguments")
+        yield ToolCall(id=new_call_id(), name=name, arguments=arguments, extra={LEGACY: True})
+
+
+def content_pieces(message: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The thinking, text and refusal of a message or a delta, whose content may be a string, null, or a list of parts."""
+    thinking = message.get("reasoning_content") or message.get("reasoning")
+    refusal = message.get("refusal")
+    pieces = {"thinking": [], "text": [], "refusal": []}  # type: dict[str, list[str]]
+    pieces["thinking"].append(thinking if isinstance(thinking, str) else "")
+    pieces["refusal"].append(refusal if isinstance(refusal, str) else "")
+    content = message.get("content")
+    if isinstance(content, str):
+        pieces["text"].append(content)
+    for part in content if isinstance(content, list) else ():
+        match part:
+            case {"type": "text" | "output_text", "text": str(text)}:
+                pieces["text"].append(text)
+            case {"type": "refusal", "refusal": str(text)}:
+                pieces["refusal"].append(text)
+            case {"type": "thinking", "thinking": list(steps)}:  # Mistral
+                pieces["thinking"] += [step["text"] for step in steps if isinstance(step.get("text"), str)]
+    return "".join(pieces["thinking"]), "".join(pieces["text"]), "".join(pieces["refusal"])
+
+
+def parse_images(message: Mapping[str, Any]) -> Iterator[Image]:
+    """The pictures of a message or a delta."""
+    images = message.get("images")
+    for value in images if isinstance(images, list) else ():
+        if (image := parse_image(value)) is not None:
+            yield image
+
+
+def _parse_audio(audio: Mapping[str, Any], media_type: str) -> Audio:
+    sound, reference, transcript = audio.get("data"), audio.get("id"), audio.get("transcript")
+    if isinstance(sound, str):
+        decode_sound(sound)
+    return Audio(
+        source=Data(media_type=media_type, base64=sound) if isinstance(sound, str) else None,
+        reference=reference if isinstance(reference, str) else None,
+        transcript=transcript if isinstance(transcript, str) and transcript else None,
+        extra=rest(audio, "id", "data", "transcript"),
+    )
+
+
+def decode_sound(text: str) -> bytes:
+    """The bytes of base64. Raises UpstreamError when it is none."""
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError) as error:
+        raise UpstreamError("The upstream sent audio that is not base64.") from error
+
+
+def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
+    custom = value.get("type") == "custom" or ("custom" in value and "function" not in value)
+    kind, text_name = ("custom", "input") if custom else ("function", "arguments")
+    inner = value.get(kind)
+    inner = inner if isinstance(inner, Mapping) else {}
+    name, arguments = name_and_arguments(inner, text_name)
+    call_id = value.get("id")
+    return ToolCall(
+        id=call_id if isinstance(call_id, str) and call_id else new_call_id(),
+        name=name,
+        arguments=arguments,
+        kind=kind,
+        extra=unknown_members(
+            {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
+        ),
+    )
+
+
+def name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, str]:
+    """Name and argument text of a call; arguments that came as a JSON value are written as text."""
+    name, arguments = value.get("name"), value.get(text_name)
+    if arguments is None:
+        arguments = ""
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return name if isinstance(name, str) else "", text
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one: the result of the tool must name it."""
+    return f"call_{uuid4().hex[:24]}"
+
+
+def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:  # noqa: A002
+    """The vendor's whole answer; an id or time that the upstream gave in this format's shape is kept."""
+    created = result.created or created
+    body: dict[str, Any] = {
+        "id": answer_id(result.id, id),
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": [_render_choice(number, choice, created) for number, choice in enumerate(result.choices)],
+    }
+    if result.usage is not None:
+        body["usage"] = render_usage(result.usage)
+    return body | known_extra(result.extra, *TOP_EXTRA)
+
+
+def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The members of `extra` that this format has words for; the others may be another format's."""
+    return {name: extra[name] for name in names if extra.get(name) is not None}
+
+
+def _render_choice(number: int, choice: Choice, created: int) -> dict[str, Any]:
+    logprobs = choice.logprobs
+    return {
+        "index": number,
+        "message": _render_message(choice.parts, created),
+        "logprobs": logprobs and {"content": logprobs.get("content"), "refusal": logprobs.get("refusal")},
+        "finish_reason": render_finish_reason(choice.reason, choice.raw_reason),
+    }
+
+
+def _render_message(parts: tuple[Part, ...], created: int) -> dict[str, Any]:
+    text = [part.text for part in parts if isinstance(part, Text)]
+    refusal = "".join(part.text for part in parts if isinstance(part, Refusal))
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": "".join(text) if text else None,
+        "refusal": refusal or None,
+    }
+    for part in parts:
+        match part:
+            case Text(extra={"annotations": list(annotations)}):
+                message.setdefault("annotations", []).extend(annotations)
+            case Thinking(text=thinking):
+                _add_thinking(message, thinking, part.extra)
+            case Audio(source=Data(base64=sound)):
+                message["audio"] = _render_audio(part, sound, created)
+            case Image():
+                message.setdefault("images", []).append(render_part(part, own=False))
+            case ToolCall(extra=extra) if extra.get(LEGACY):
+                message[LEGACY] = {"name": part.name, "arguments": part.arguments}
+            case ToolCall():
+                message.setdefault("tool_calls", []).append(render_call(part))
+    return message
+
+
+def _add_thinking(message: dict[str, Any], text: str, extra: Mapping[str, Any]) -> None:
+    if text:
+        message["reasoning_content"] = message.get("reasoning_content", "") + text
+    if isinstance(details := extra.get("reasoning_details"), list):
+        message.setdefault("reasoning_details", []).extend(details)
+
+
+def _render_audio(audio: Audio, sound: str, created: int) -> dict[str, Any]:
+    return {
+        "id": audio.reference or "",
+        "data": sound,
+        "expires_at": audio.extra.get("expires_at", created),  # kept nowhere: it cannot be named in a later turn
+        "transcript": audio.transcript or "",
+    }
+
+
+def render_call(call: ToolCall) -> dict[str, Any]:
+    """One entry of ``tool_calls``, with the members of `extra` that this format has words for."""
+    return with_extra(render_tool_call(call), known_extra(call.extra, *_CALL_EXTRA))

@@ -1,0 +1,113 @@
+"""Usage and finish reasons, both ways. Pure.
+
+Source: openai-python 3.52, types/completion_usage.py and types/chat/chat_completion.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import FinishReason, Usage
+from tornado_gate.wire.openai_chat.parts import rest
+
+_FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "error": "error",
+    # what upstreams that are compatible only nearly were seen to say
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+}
+
+_PROMPT_DETAILS: Final = ("cached_tokens", "cache_write_tokens")
+_COMPLETION_DETAILS: Final = ("reasoning_tokens",)
+_TOP: Final = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details")
+
+
+def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
+    """Our word for the upstream's. A "stop" after tool calls, which a forced ``tool_choice`` gives, is "tool_calls"."""
+    reason = _FINISH_REASONS.get(raw, "other")
+    return "tool_calls" if calls_tools and reason == "stop" else reason
+
+
+def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
+    """The vendor's word. "error" is not one of its own, but must never look like a normal end."""
+    if raw == "function_call":
+        return raw
+    return "stop" if reason == "other" else reason
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as an upstream reports it; None for anything that holds no token count."""
+    if not isinstance(value, Mapping):
+        return None
+    prompt, completion = _details(value, "prompt_tokens_details"), _details(value, "completion_tokens_details")
+    input_tokens = _first(value, "prompt_tokens", "input_tokens")
+    output_tokens = _first(value, "completion_tokens", "output_tokens")
+    if input_tokens is None and output_tokens is None:
+        return None
+    cached = _first(prompt, "cached_tokens")
+    usage = Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=_first(value, "prompt_cache_hit_tokens") if cached is None else cached,
+        cache_write_tokens=_first(prompt, "cache_write_tokens"),
+        reasoning_tokens=_first(completion, "reasoning_tokens"),
+        extra=_unknown(value, prompt, completion),
+    )
+    total = _first(value, "total_tokens")
+    if total is not None and total != usage.total_tokens:  # some upstreams count reasoning in the total alone
+        return Usage(**{name: getattr(usage, name) for name in _COUNTS}, extra={**usage.extra, "total_tokens": total})
+    return usage
+
+
+_COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+def _details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    details = value.get(name)
+    return details if isinstance(details, Mapping) else {}
+
+
+def _first(value: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        count = value.get(name)
+        if isinstance(count, (int, float)) and not isinstance(count, bool) and count >= 0:
+            return int(count)
+    return None
+
+
+def _unknown(value: Mapping[str, Any], prompt: Mapping[str, Any], completion: Mapping[str, Any]) -> dict[str, Any]:
+    extra = {name: member for name, member in rest(value, *_TOP).items() if member is not None}
+    if deeper := rest(prompt, *_PROMPT_DETAILS):
+        extra["prompt_tokens_details"] = deeper
+    if deeper := rest(completion, *_COMPLETION_DETAILS):
+        extra["completion_tokens_details"] = deeper
+    return extra
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    """The vendor's usage object. Its three totals are never absent; details are there when something is known."""
+    value: dict[str, Any] = {
+        "prompt_tokens": usage.input_tokens or 0,
+        "completion_tokens": usage.output_tokens or 0,
+        "total_tokens": usage.extra.get("total_tokens", usage.total_tokens or 0),
+    }
+    prompt = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    completion = {"reasoning_tokens": usage.reasoning_tokens}
+    for name, known in (("prompt_tokens_details", prompt), ("completion_tokens_details", completion)):
+        said = {member: count for member, count in known.items() if count is not None}
+        details = {**_details(usage.extra, name), **said}
+        if details:
+            value[name] = details
+    for name, member in usage.extra.items():
+        value.setdefault(name, member)
+    return value
