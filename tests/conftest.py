@@ -50,7 +50,7 @@ def upstream(upstream_process: Upstream) -> Upstream:
 
 @pytest.fixture
 def start_gateway(tmp_path: Path) -> Iterator[StartGateway]:
-    """Start gateways: ``start_gateway(conf, *arguments, environment=...)``. Those that still run are ended with the test."""
+    """Start gateways: ``start_gateway(conf, *arguments, environment=...)``. Those still running end with the test."""
     children: list[Child] = []
 
     def start(conf: str, *arguments: str, **rest: dict[str, str]) -> Gateway:

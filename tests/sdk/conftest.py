@@ -12,7 +12,7 @@ from tests.support.upstream import Upstream
 
 KEY = "test-key-of-the-sdk-tests"
 
-# Targets have circuits of their own: "mock/…" and "scripted/…" keep what fails on purpose away from the models that must not.
+# Each target has a circuit of its own: what fails on purpose is asked under a name of its own ("mock/…", "scripted/…").
 CONF = """
 plugins: {{local: true, openai: true}}
 providers:

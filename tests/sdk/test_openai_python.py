@@ -9,7 +9,12 @@ from collections.abc import Iterable, Iterator
 
 import openai
 import pytest
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam, ChatCompletionToolParam
+from openai.types.chat import (
+    ChatCompletionChunk,
+    ChatCompletionMessageParam,
+    ChatCompletionStreamOptionsParam,
+    ChatCompletionToolParam,
+)
 from pydantic import BaseModel
 
 from tests.sdk.conftest import KEY
@@ -25,7 +30,7 @@ class Report(BaseModel):
 
 
 def tool(name: str, description: str) -> ChatCompletionToolParam:
-    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    city: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     return {"type": "function", "function": {"name": name, "description": description, "parameters": city}}
 
 
@@ -87,7 +92,7 @@ def test_stream_tells_no_usage_unasked(client: openai.OpenAI, model: str) -> Non
 
 
 def test_stream_ends_with_usage_when_asked(client: openai.OpenAI, model: str) -> None:
-    options = {"include_usage": True}
+    options: ChatCompletionStreamOptionsParam = {"include_usage": True}
     stream = client.chat.completions.create(
         model=model, messages=says("Say hello"), stream=True, stream_options=options
     )

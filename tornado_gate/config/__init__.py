@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tornado_gate.config import build, checks, environment, schema, source
-from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
+from tornado_gate.config import build, checks, schema, source
+from tornado_gate.config.environment import Filled, fill
+from tornado_gate.config.faults import Fault, FileFaults, describe, line_of
 from tornado_gate.config.model import (
     FIRST_PARTY_FORMATS,
     Circuits,
@@ -47,10 +48,10 @@ __all__ = [
 DEFAULT_PATH = Path("conf/gate.yaml")
 
 
-def load(path: Path, environment_variables: Mapping[str, str]) -> Config:
+def load(path: Path, environment: Mapping[str, str]) -> Config:
     """The Config of the file at `path`. Raises FileFaults with every fault that the file has."""
     document = source.read(path)
-    filled = environment.fill(document.values, environment_variables)
+    filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
     inactive = checks.find_inactive(data)
     faults = [*document.faults, *filled.faults, *_unset(filled, data, inactive), *_own(faults, data, filled)]
@@ -59,13 +60,13 @@ def load(path: Path, environment_variables: Mapping[str, str]) -> Config:
     return build.build(data, path, document.lines, inactive)
 
 
-def _own(faults: list[Fault], data: checks.Data, filled: environment.Filled) -> Iterable[Fault]:
+def _own(faults: list[Fault], data: checks.Data, filled: Filled) -> Iterable[Fault]:
     """Faults of the schema and between keys, except those that only follow from a value which the environment lacks."""
     lacking = {path for path, _ in [*filled.unset, *filled.faults]}
     return (fault for fault in [*faults, *checks.find_faults(data)] if fault[0] not in lacking)
 
 
-def _unset(filled: environment.Filled, data: checks.Data, inactive: checks.Inactive) -> Iterable[Fault]:
+def _unset(filled: Filled, data: checks.Data, inactive: checks.Inactive) -> Iterable[Fault]:
     """A variable that is not set is a fault, unless what needs it is off."""
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:

@@ -14,6 +14,8 @@ from tornado_gate.config.model import FIRST_PARTY_FORMATS
 
 Data = Mapping[str, Any]
 
+LONGEST_CHAIN = 10
+
 
 @dataclass(slots=True)
 class Inactive:
@@ -76,8 +78,8 @@ def _providers_off(data: Data, inactive: Inactive) -> None:
 
 
 def _targets_off(name: str, entry: Data, inactive: Inactive) -> None:
-    targets = targets_of(entry)
-    off = {path: target["provider"] for path, target in targets if ("providers", target.get("provider")) in inactive.reasons}
+    targets = [(path, target.get("provider")) for path, target in targets_of(entry)]
+    off = {path: provider for path, provider in targets if ("providers", str(provider)) in inactive.reasons}
     if off and len(off) == len(targets):
         providers = " and ".join(f"'{provider}'" for provider in dict.fromkeys(off.values()))
         inactive.reasons["models", name] = f"the plugin of its provider {providers} is off"
@@ -140,14 +142,14 @@ def _loops(models: Data) -> Iterator[Fault]:
                 continue
             index, other = step
             if other in way:
-                circle = [*list(way)[list(way).index(other) :], other]
-                yield ("models", name, "fallback", index), f"makes a loop: {_chain(circle)}; a fallback must lead to an end"
+                circle = _chain([*list(way)[list(way).index(other) :], other])
+                yield ("models", name, "fallback", index), f"makes a loop: {circle}; a fallback must lead to an end"
             elif other in models and other not in done:
                 way[other] = iter(enumerate(models[other].get("fallback") or []))
 
 
 def _chain(names: list[str]) -> str:
-    shown = names if len(names) <= 10 else [*names[:5], "…", *names[-4:]]
+    shown = names if len(names) <= LONGEST_CHAIN else [*names[:5], "…", *names[-4:]]
     return " -> ".join(shown)
 
 
@@ -164,7 +166,11 @@ def _key_faults(keys: list[Data | None]) -> Iterator[Fault]:
 
 def _default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
     for operation, model in defaults.items():
-        if model is not None and ("*" in model or not _models_for(model, models)):
+        if model is None:
+            continue  # a fault of its own
+        if "*" in model:
+            yield ("defaults", operation), f"'{model}' stands for many models; name one without *"
+        elif not _models_for(model, models):
             names = [name for name in models if "*" not in name]
             yield ("defaults", operation), unknown(f"model '{model}'", model, names)
 

@@ -1,4 +1,4 @@
-"""``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: what a variable holds is never read as YAML."""
+"""``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: no variable is ever read as YAML."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FromEnvironment(Secret):
 class Filled:
     """The values with the environment's in place.
 
-    `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot be
-    read (a fault), a mapping loses the key and a list holds "".
+    `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot
+    be read (a fault), a mapping loses the key and a list holds "".
     """
 
     values: Any = None
@@ -81,7 +81,7 @@ class _Filler:
             return FromEnvironment("")
 
     def text(self, value: str, path: KeyPath) -> str:
-        """Every reference of a string replaced. Raises _Gap, after all of them were looked at, when one has no value."""
+        """Every reference of a string replaced. Raises _Gap, after all were looked at, when one has no value."""
         references = list(_REFERENCE.finditer(value))
         parts, end = [], 0
         for reference in references:

@@ -15,6 +15,7 @@ Fault = tuple[KeyPath, str]
 
 LONGEST_KEY = 120
 MANY_CHOICES = 200
+MOST_LISTED = 30
 
 
 class FileFaults(ConfigError):
@@ -82,7 +83,7 @@ def unknown(what: str, word: str, choices: Iterable[str]) -> str:
         return f"unknown {what}{suggestion}"
     if not names:
         return f"unknown {what}; there is none"
-    return f"unknown {what}; allowed: {', '.join(names[:30])}{', …' if len(names) > 30 else ''}"
+    return f"unknown {what}; allowed: {', '.join(names[:MOST_LISTED])}{', …' if len(names) > MOST_LISTED else ''}"
 
 
 _PLAIN = {

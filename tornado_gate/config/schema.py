@@ -12,7 +12,7 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, leaves
-from tornado_gate.config.values import Boolean, Integer, List, Seconds, Section, SecretString, String, Table
+from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretString, Section, String, Table
 
 LONGEST_NAME = 200
 
@@ -72,7 +72,7 @@ def check_host(host: str) -> None:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        raise ValidationError("must be an IP address or a host name, without port; 0.0.0.0 listens everywhere") from None
+        raise ValidationError("must be an IP address or a name, without port; 0.0.0.0 listens everywhere") from None
 
 
 def check_data_dir(folder: str) -> None:
@@ -156,7 +156,7 @@ class ModelSchema(Schema):
         hint="name one target at least, such as {provider: openai, model: gpt-4o, weight: 1}",
     )
     fallback = List(String())
-    operations = List(String(validate=check_operation), least=1, hint="leave the key out for all that the plugin offers")
+    operations = List(String(validate=check_operation), least=1, hint="leave the key out for all of the plugin's")
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     version = String()
     display_name = String()

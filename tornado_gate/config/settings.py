@@ -23,14 +23,14 @@ _CONVERSIONS = (
 def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any]) -> Any:
     """What `schema` makes of `settings`; a key that it does not know is a fault, with a suggestion.
 
-    Values that came from the environment are text: they become integers, numbers and booleans where a field wants those.
-    Raises ConfigError with paths below the entry.
+    Values that came from the environment are text: they become integers, numbers and booleans where a field wants
+    those. Raises ConfigError with paths below the entry.
     """
     instance = schema()
     try:
         return instance.load(_typed(dict(settings), instance), unknown=marshmallow.RAISE)
     except marshmallow.ValidationError as error:
-        raise ConfigError(list(leaves(error.normalized_messages(), instance))) from None
+        raise ConfigError(list(leaves(error.messages, instance))) from None
 
 
 def _typed(value: Any, place: object) -> Any:

@@ -1,7 +1,7 @@
 """A YAML file as plain values, with the line of every key and item. Knows nothing of what the keys mean.
 
-Differs from `yaml.safe_load` where that bites: duplicate keys, tags and merge keys are faults; a key is the text that was
-written (``on:`` is "on"); a date stays text; aliases cannot multiply what a small file holds.
+Differs from `yaml.safe_load` where that bites: duplicate keys, tags and merge keys are faults; a key is the text that
+was written (``on:`` is "on"); a date stays text; aliases cannot multiply what a small file holds.
 """
 
 from __future__ import annotations
@@ -91,9 +91,14 @@ def _check_depth(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEEPEST:
-                raise _Unreadable(f"is nested too deeply; {DEEPEST} levels are allowed", event.start_mark.line + 1)
+                raise _Unreadable(f"is nested too deeply; {DEEPEST} levels are allowed", _line(event.start_mark))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+
+
+def _line(mark: Any) -> int:
+    """A place in the text, as the library gives it, as a line counted from 1."""
+    return int(mark.line) + 1
 
 
 class _Reader:
@@ -123,7 +128,7 @@ class _Reader:
             raise _Unreadable(
                 f"holds too much, aliases counted as what they stand for; {MOST_VALUES} values are allowed, "
                 f"{DEEPEST} levels deep",
-                node.start_mark.line + 1,
+                _line(node.start_mark),
             )
         if node.tag == f"{_TAG}str":
             return node.value
@@ -136,7 +141,7 @@ class _Reader:
     def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         lines, values = self.document.lines, {}
         for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
+            line = _line(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
                 self.fault((*path, "?"), line, "a key must be plain text; put quotes around it and around any ${...}")
                 continue
@@ -153,19 +158,19 @@ class _Reader:
 
     def sequence(self, node: yaml.SequenceNode, path: KeyPath) -> list[Any]:
         for index, item in enumerate(node.value):
-            self.document.lines[(*path, index)] = item.start_mark.line + 1
+            self.document.lines[(*path, index)] = _line(item.start_mark)
         return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
 
     def scalar(self, node: yaml.Node, path: KeyPath) -> Any:
         construct = self.scalars.get(node.tag)
         if construct is None or not isinstance(node, yaml.ScalarNode):
-            tag = node.tag.replace(_TAG, "!!")
-            self.fault(path, node.start_mark.line + 1, f"tags such as {tag[:50]} are not allowed; write the plain value")
+            tag = node.tag.replace(_TAG, "!!")[:50]
+            self.fault(path, _line(node.start_mark), f"tags such as {tag} are not allowed; write the plain value")
             return None
         try:
             return construct(node)
         except (ValueError, KeyError, IndexError):
-            self.fault(path, node.start_mark.line + 1, "is not a number that can be read; put quotes around text")
+            self.fault(path, _line(node.start_mark), "is not a number that can be read; put quotes around text")
             return None
 
     def fault(self, path: KeyPath, line: int, message: str) -> None:

@@ -1,7 +1,7 @@
 """Marshmallow fields for conf. Nothing is converted but what came from the environment, where everything is text.
 
-Each message says what is wrong and what is allowed, and shows no value that came from the environment. Containers give what
-is sound in them as `valid_data`, so that the checks which come later find every fault in one pass.
+Each message says what is wrong and what is allowed, and shows no value that came from the environment. Containers give
+what is sound in them as `valid_data`, so that the checks which come later find every fault in one pass.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields
 
@@ -55,7 +55,7 @@ def boolean_of(value: Any) -> Any:
 class Scalar(fields.Field[Any]):
     """The base of fields that hold one value."""
 
-    default_error_messages = {"null": "has no value; give it one, or leave the key out", "required": "is missing"}
+    default_error_messages: ClassVar[dict[str, str]] = {"null": "has no value; give it one, or leave the key out", "required": "is missing"}
 
 
 class String(Scalar):
@@ -69,7 +69,7 @@ class String(Scalar):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if isinstance(value, bool):
             raise ValidationError(
-                "must be a string, not true or false, which is what YAML makes of yes, no, on and off; put quotes around it"
+                "must be a string, not true or false (YAML reads yes, no, on and off as those); put quotes around it"
             )
         if isinstance(value, (int, float)):
             raise ValidationError(f"must be a string, not {named(value)}; put quotes around it")
@@ -216,10 +216,10 @@ class List(_Container):
 
 def _each(
     entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]
-) -> tuple[dict[str | int, Any], dict[str | int, Any]]:
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Load every entry: what came out of each (of a faulty one what is sound in it, or None), and the faults by key."""
-    sound: dict[str | int, Any] = {}
-    faults: dict[str | int, Any] = {}
+    sound: dict[Any, Any] = {}
+    faults: dict[Any, Any] = {}
     for key, value in entries:
         try:
             sound[key] = load(key, value)

@@ -1,0 +1,310 @@
+"""Prometheus counters with bounded labels, and how late the event loop runs.
+
+Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make series.
+With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them renders the sum
+of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tornado_gate._version import __version__
+from tornado_gate.errors import GateError, PluginError, UpstreamError
+from tornado_gate.types import Usage
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+OTHER = "other"
+MOST_CHILDREN = 20_000
+"""A last bound: conf with thousands of models times formats times statuses ends here, and counts as "other"."""
+
+REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+_DIRECTIONS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_tokens",
+    "cache_write": "cache_write_tokens",
+    "reasoning": "reasoning_tokens",
+}
+
+
+@dataclass(slots=True)
+class _Children:
+    """The series of one combination of labels, looked up once. `tokens` and `first_event` are made when first needed."""
+
+    requests: Counter
+    seconds: Histogram
+    first_event: Histogram | None = None
+    tokens: dict[str, Counter] = field(default_factory=dict)
+
+
+class Metrics:
+    """Every counter of the gateway. Make one for each process, before `Gate`; call it from the event loop only."""
+
+    def __init__(self) -> None:
+        self._multiprocess = bool(os.environ.get(DIRECTORY_VARIABLE))
+        self._registry = _registry()
+        self._models: frozenset[str] = frozenset()
+        self._providers: frozenset[str] = frozenset()
+        self._kinds = _error_codes()
+        self._cache: dict[tuple[str, str, str, str, int], _Children] = {}
+        self._make_request_metrics()
+        self._make_process_metrics()
+
+    def _make_request_metrics(self) -> None:
+        from prometheus_client import Counter, Histogram
+
+        registry = self._registry
+        self._requests = Counter(
+            "tornado_gate_requests",
+            "Requests that were answered, by the status of the answer.",
+            ["format", "operation", "model", "provider", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "tornado_gate_request_seconds",
+            "From the request's first byte to the answer's last.",
+            ["format", "operation"],
+            registry=registry,
+            buckets=REQUEST_BUCKETS,
+        )
+        self._first_event = Histogram(
+            "tornado_gate_first_event_seconds",
+            "From the request's first byte to the upstream's first event.",
+            ["format", "operation", "provider"],
+            registry=registry,
+            buckets=FIRST_EVENT_BUCKETS,
+        )
+        self._tokens = Counter(
+            "tornado_gate_tokens",
+            "Tokens that upstreams reported; cached ones are also input, reasoning is also output.",
+            ["model", "provider", "direction"],
+            registry=registry,
+        )
+        self._upstream_errors = Counter(
+            "tornado_gate_upstream_errors",
+            "Attempts at a target that failed, by the error's code.",
+            ["provider", "kind"],
+            registry=registry,
+        )
+
+    def _make_process_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge
+
+        registry = self._registry
+        self._open_streams: Gauge = Gauge(
+            "tornado_gate_open_streams",
+            "Streamed answers under way.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._loop_lag: Gauge = Gauge(
+            "tornado_gate_event_loop_lag_seconds",
+            "The longest that the event loop was late in the last period; of the worst process.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._plugin_errors = Counter(
+            "tornado_gate_plugin_errors", "Failures of plugins.", ["plugin"], registry=registry
+        )
+        self._reloads = Counter("tornado_gate_reloads", "Reloads of conf.", ["result"], registry=registry)
+        build = Gauge(
+            "tornado_gate_build_info",
+            "Always 1; the labels say what runs.",
+            ["version", "python"],
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        build.labels(__version__, platform.python_version()).set(1)
+
+    def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
+        """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
+        self._models, self._providers = frozenset(models), frozenset(providers)
+        kept = {key: children for key, children in self._cache.items() if self._is_known(key[2], key[3])}
+        gone = [key for key in self._cache if key not in kept]
+        self._cache = kept
+        if not self._multiprocess:  # the files of several processes only ever grow, until the next start
+            for key in gone:
+                self._forget(*key)
+
+    def _is_known(self, model: str, provider: str) -> bool:
+        return model in self._models | {"", OTHER} and provider in self._providers | {"", OTHER}
+
+    def _forget(self, format: str, operation: str, model: str, provider: str, status: int) -> None:
+        self._requests.remove(format, operation, model, provider, str(status))
+        for direction in _DIRECTIONS:
+            self._tokens.remove(model, provider, direction)
+        if provider not in self._providers | {"", OTHER}:
+            self._first_event.remove(format, operation, provider)
+
+    def request_finished(  # noqa: PLR0913  one call for each request is cheaper than one for each fact
+        self,
+        *,
+        format: str,
+        operation: str,
+        model: str,
+        provider: str,
+        status: int,
+        seconds: float,
+        first_event_seconds: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        """Count a request that has ended. `model` is the name of conf's entry; "" where the request reached none."""
+        if model and model not in self._models:
+            model = OTHER
+        if provider and provider not in self._providers:
+            provider = OTHER
+        key = (format, operation, model, provider, status)
+        children = self._cache.get(key) or self._children(key)
+        children.requests.inc()
+        children.seconds.observe(seconds)
+        if first_event_seconds is not None:
+            if children.first_event is None:
+                children.first_event = self._first_event.labels(format, operation, provider)
+            children.first_event.observe(first_event_seconds)
+        if usage is not None:
+            self._count_tokens(children, model, provider, usage)
+
+    def _children(self, key: tuple[str, str, str, str, int]) -> _Children:
+        if len(self._cache) >= MOST_CHILDREN:
+            key = (OTHER, OTHER, OTHER, OTHER, key[4])
+        format, operation, model, provider, status = key
+        children = self._cache[key] = _Children(
+            requests=self._requests.labels(format, operation, model, provider, str(status)),
+            seconds=self._seconds.labels(format, operation),
+        )
+        return children
+
+    def _count_tokens(self, children: _Children, model: str, provider: str, usage: Usage) -> None:
+        for direction, name in _DIRECTIONS.items():
+            tokens = getattr(usage, name)
+            if tokens:
+                counter = children.tokens.get(direction)
+                if counter is None:
+                    counter = children.tokens[direction] = self._tokens.labels(model, provider, direction)
+                counter.inc(max(0, tokens))
+
+    def upstream_error(self, provider: str, kind: str) -> None:
+        """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
+        known = provider if provider in self._providers else OTHER
+        self._upstream_errors.labels(known, kind if kind in self._kinds else OTHER).inc()
+
+    def plugin_error(self, plugin: str) -> None:
+        """Count a failure of an installed plugin."""
+        self._plugin_errors.labels(plugin).inc()
+
+    def stream_opened(self) -> None:
+        self._open_streams.inc()
+
+    def stream_closed(self) -> None:
+        self._open_streams.dec()
+
+    def loop_lag(self, seconds: float) -> None:
+        self._loop_lag.set(seconds)
+
+    def reload(self, ok: bool) -> None:
+        """Count a reload that took effect, or one that was refused."""
+        self._reloads.labels("ok" if ok else "failed").inc()
+
+    def render(self) -> tuple[bytes, str]:
+        """The text that Prometheus scrapes, and its content type. Reads files when there are several processes."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        registry = self._registry
+        if self._multiprocess:
+            registry = _registry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _registry() -> CollectorRegistry:
+    from prometheus_client import CollectorRegistry
+
+    return CollectorRegistry()
+
+
+def _error_codes() -> frozenset[str]:
+    """The codes that the gateway itself gives to failures of upstreams and plugins."""
+    codes = {"upstream_authentication", PluginError.code}
+    pending: list[type[GateError]] = [UpstreamError]
+    while pending:
+        kind = pending.pop()
+        codes.add(kind.code)
+        pending += kind.__subclasses__()
+    return frozenset(codes)
+
+
+def prepare_directory(directory: Path) -> None:
+    """Make an empty directory for several processes, and name it in the environment. Call before the first `Metrics`.
+
+    Counts of a former run must not be added to those of this one.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700, parents=True)
+    os.environ[DIRECTORY_VARIABLE] = str(directory)
+
+
+def process_ended(process_id: int) -> None:
+    """Forget the open streams and the lag of a process that is gone; what it counted stays."""
+    if os.environ.get(DIRECTORY_VARIABLE):
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(process_id)  # type: ignore[no-untyped-call]
+
+
+class LoopLag:
+    """Asks the event loop to be called back every `interval_seconds`, and notes how much later it was.
+
+    The largest delay of each `period_seconds` goes to `metrics`. `start` inside the loop; both calls may be repeated.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        interval_seconds: float = 0.25,
+        period_seconds: float = 5.0,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._interval = interval_seconds
+        self._period = period_seconds
+        self._loop: Any = loop
+        self._handle: asyncio.TimerHandle | None = None
+        self._due = self._period_ends = self._largest = 0.0
+
+    def start(self) -> None:
+        if self._handle is None:
+            self._loop = self._loop or asyncio.get_running_loop()
+            self._period_ends = self._loop.time() + self._period
+            self._ask()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _ask(self) -> None:
+        self._due = self._loop.time() + self._interval
+        self._handle = self._loop.call_later(self._interval, self._tick)
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self._largest = max(self._largest, now - self._due)
+        if now >= self._period_ends:
+            self._metrics.loop_lag(self._largest)
+            self._largest = 0.0
+            self._period_ends = now + self._period
+        self._ask()
