@@ -1,8 +1,8 @@
 """Prometheus counters with bounded labels, and how late the event loop runs.
 
-Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make series.
-With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them renders the sum
-of all.
+Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make
+series. With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them
+renders the sum of all.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tornado_gate._version import __version__
 from tornado_gate.errors import GateError, PluginError, UpstreamError
@@ -39,10 +38,19 @@ _DIRECTIONS = {
 }
 
 
+class _Labels(NamedTuple):
+    format: str
+    operation: str
+    model: str
+    provider: str
+    status: int
+
+
 @dataclass(slots=True)
 class _Children:
-    """The series of one combination of labels, looked up once. `tokens` and `first_event` are made when first needed."""
+    """The series of one combination of labels, looked up once; `tokens` and `first_event` when first needed."""
 
+    labels: _Labels
     requests: Counter
     seconds: Histogram
     first_event: Histogram | None = None
@@ -58,7 +66,7 @@ class Metrics:
         self._models: frozenset[str] = frozenset()
         self._providers: frozenset[str] = frozenset()
         self._kinds = _error_codes()
-        self._cache: dict[tuple[str, str, str, str, int], _Children] = {}
+        self._cache: dict[_Labels, _Children] = {}
         self._make_request_metrics()
         self._make_process_metrics()
 
@@ -131,26 +139,25 @@ class Metrics:
     def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
         self._models, self._providers = frozenset(models), frozenset(providers)
-        kept = {key: children for key, children in self._cache.items() if self._is_known(key[2], key[3])}
+        kept = {key: children for key, children in self._cache.items() if self._is_known(key)}
         gone = [key for key in self._cache if key not in kept]
         self._cache = kept
         if not self._multiprocess:  # the files of several processes only ever grow, until the next start
             for key in gone:
-                self._forget(*key)
+                self._forget(key)
 
-    def _is_known(self, model: str, provider: str) -> bool:
-        return model in self._models | {"", OTHER} and provider in self._providers | {"", OTHER}
+    def _is_known(self, labels: _Labels) -> bool:
+        return labels.model in self._models | {"", OTHER} and labels.provider in self._providers | {"", OTHER}
 
-    def _forget(self, format: str, operation: str, model: str, provider: str, status: int) -> None:
-        self._requests.remove(format, operation, model, provider, str(status))
+    def _forget(self, labels: _Labels) -> None:
+        self._requests.remove(*labels[:4], str(labels.status))
         for direction in _DIRECTIONS:
-            self._tokens.remove(model, provider, direction)
-        if provider not in self._providers | {"", OTHER}:
-            self._first_event.remove(format, operation, provider)
+            self._tokens.remove(labels.model, labels.provider, direction)
+        if labels.provider not in self._providers | {"", OTHER}:
+            self._first_event.remove(labels.format, labels.operation, labels.provider)
 
-    def request_finished(  # noqa: PLR0913  one call for each request is cheaper than one for each fact
+    def request_finished(
         self,
-        *,
         format: str,
         operation: str,
         model: str,
@@ -165,35 +172,38 @@ class Metrics:
             model = OTHER
         if provider and provider not in self._providers:
             provider = OTHER
-        key = (format, operation, model, provider, status)
-        children = self._cache.get(key) or self._children(key)
+        labels = _Labels(format, operation, model, provider, status)
+        children = self._cache.get(labels) or self._children(labels)
         children.requests.inc()
         children.seconds.observe(seconds)
         if first_event_seconds is not None:
             if children.first_event is None:
-                children.first_event = self._first_event.labels(format, operation, provider)
+                of = children.labels
+                children.first_event = self._first_event.labels(of.format, of.operation, of.provider)
             children.first_event.observe(first_event_seconds)
         if usage is not None:
-            self._count_tokens(children, model, provider, usage)
+            self._count_tokens(children, usage)
 
-    def _children(self, key: tuple[str, str, str, str, int]) -> _Children:
+    def _children(self, labels: _Labels) -> _Children:
         if len(self._cache) >= MOST_CHILDREN:
-            key = (OTHER, OTHER, OTHER, OTHER, key[4])
-        format, operation, model, provider, status = key
-        children = self._cache[key] = _Children(
-            requests=self._requests.labels(format, operation, model, provider, str(status)),
-            seconds=self._seconds.labels(format, operation),
+            labels = _Labels(OTHER, OTHER, OTHER, OTHER, labels.status)
+        children = self._cache[labels] = _Children(
+            labels=labels,
+            requests=self._requests.labels(*labels[:4], str(labels.status)),
+            seconds=self._seconds.labels(labels.format, labels.operation),
         )
         return children
 
-    def _count_tokens(self, children: _Children, model: str, provider: str, usage: Usage) -> None:
+    def _count_tokens(self, children: _Children, usage: Usage) -> None:
         for direction, name in _DIRECTIONS.items():
             tokens = getattr(usage, name)
-            if tokens:
-                counter = children.tokens.get(direction)
-                if counter is None:
-                    counter = children.tokens[direction] = self._tokens.labels(model, provider, direction)
-                counter.inc(max(0, tokens))
+            if not tokens or tokens < 0:  # a counter never falls, whatever an upstream says
+                continue
+            counter = children.tokens.get(direction)
+            if counter is None:
+                of = children.labels
+                counter = children.tokens[direction] = self._tokens.labels(of.model, of.provider, direction)
+            counter.inc(tokens)
 
     def upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
@@ -247,12 +257,13 @@ def _error_codes() -> frozenset[str]:
 
 
 def prepare_directory(directory: Path) -> None:
-    """Make an empty directory for several processes, and name it in the environment. Call before the first `Metrics`.
+    """Make a directory for several processes, and name it in the environment. Call before the first `Metrics`.
 
-    Counts of a former run must not be added to those of this one.
+    What a former run counted is removed: it must not be added to what this one counts.
     """
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(mode=0o700, parents=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left_over in directory.glob("*.db"):
+        left_over.unlink(missing_ok=True)
     os.environ[DIRECTORY_VARIABLE] = str(directory)
 
 

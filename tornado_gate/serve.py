@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
 from tornado_gate.gate import Gate
 from tornado_gate.keystore import KeyStore
-from tornado_gate.metrics import Metrics
+from tornado_gate.metrics import Metrics, prepare_directory, process_ended
 from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import Snapshot, build, secrets_of
 
@@ -62,23 +61,23 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
     config = load_config(path, overrides)
     server = config.server
-    scrubber = logs.configure(server.log_level, server.log_format, secrets_of(config))
+    logging_ = logs.configure(server.log_level, server.log_format, secrets_of(config))
     keystore = KeyStore.open(server.data_dir)
     failures.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     if count > 1:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tornado-gate-metrics-")
+        prepare_directory(server.data_dir / "metrics")
     host = PluginHost()
     first = check_plugins(config, host)
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
     address = _address(server.host, sockets)
-    process = Process(path, overrides, config, host, keystore, scrubber, sockets, metrics_sockets)
+    process = Process(path, overrides, config, host, keystore, logging_.scrubber, sockets, metrics_sockets)
     _greet(say, address, config, first, keystore)
     if count == 1:
         asyncio.run(process.serve())
     else:
-        supervise(count, lambda: asyncio.run(process.serve()))
+        supervise(count, lambda: asyncio.run(process.serve()), logging_.close)
 
 
 def check_plugins(config: Config, host: PluginHost) -> Snapshot:
@@ -245,7 +244,7 @@ class Reloader:
             async with asyncio.timeout(RELOAD_SECONDS):
                 snapshot = await asyncio.to_thread(self._build)
         except ConfigError as error:
-            for line in conf.report(error, self._path):
+            for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
                 log.error("configuration not reloaded: %s", line)
         except TimeoutError:
             log.error("configuration not reloaded: it took longer than %.0f s; does a plugin hang?", RELOAD_SECONDS)
@@ -275,15 +274,18 @@ class Reloader:
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
 
 
-def supervise(count: int, child: Callable[[], None]) -> None:
-    """Run `child` in `count` processes until SIGTERM or SIGINT; start one again when it dies; pass SIGHUP on."""
+def supervise(count: int, child: Callable[[], None], flush: Callable[[], None]) -> None:
+    """Run `child` in `count` processes until SIGTERM or SIGINT; start one again when it dies; pass SIGHUP on.
+
+    `flush` is the last thing a child does.
+    """
     children: dict[int, float] = {}
     stopping = False
 
     def start() -> None:
         process = os.fork()
         if process == 0:
-            _child(child)
+            _child(child, flush)
         children[process] = time.monotonic()
 
     def pass_on(number: int, _frame: object) -> None:
@@ -298,6 +300,7 @@ def supervise(count: int, child: Callable[[], None]) -> None:
         start()
     while children:
         process, status = os.wait()
+        process_ended(process)
         started = children.pop(process, None)
         if started is None or stopping:
             continue
@@ -307,7 +310,7 @@ def supervise(count: int, child: Callable[[], None]) -> None:
         start()
 
 
-def _child(child: Callable[[], None]) -> None:
+def _child(child: Callable[[], None], flush: Callable[[], None]) -> None:
     """Never returns: what a child leaves behind must not run the parent's code."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -318,5 +321,5 @@ def _child(child: Callable[[], None]) -> None:
     except BaseException:
         log.exception("a process failed")
     finally:
-        logging.shutdown()
+        flush()
         os._exit(code)

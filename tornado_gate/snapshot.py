@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tornado_gate import auth
+from tornado_gate.config import FileFaults
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, Provider
 from tornado_gate.errors import ConfigError, GateError, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
@@ -186,7 +187,7 @@ class _Builder:
         self._check_operations(providers)
         routes = self._routes(formats)
         if self.faults:
-            raise ConfigError(self.faults)
+            raise FileFaults(self.faults, self.config.path, self.config.lines)
         return Snapshot(
             number=number,
             config=self.config,

@@ -44,7 +44,7 @@ class Pool:
     def session(self) -> aiohttp.ClientSession:
         """The pooled client; made inside the running loop."""
         if self._session is None:
-            import aiohttp  # noqa: PLC0415  a third of a second, which a start without upstreams need not pay
+            import aiohttp
 
             trace = aiohttp.TraceConfig()
             trace.on_connection_reuseconn.append(_note_reuse)
@@ -90,14 +90,14 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 
 def _client_errors() -> tuple[type[BaseException], ...]:
-    import aiohttp  # noqa: PLC0415
+    import aiohttp
 
     return (aiohttp.ClientError, OSError, ValueError)
 
 
 async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
     """One exchange; a second when a kept connection was closed by the other side in the moment we used it."""
-    import aiohttp  # noqa: PLC0415
+    import aiohttp
 
     headers = dict(outgoing.headers)
     body = outgoing.body

@@ -82,7 +82,7 @@ def test_stream_says_what_the_whole_answer_says(client: openai.OpenAI, model: st
     assert len({piece.id for piece in chunks}) == 1
     assert chunks[0].choices[0].delta.role == "assistant"
     assert [part.finish_reason for piece in chunks for part in piece.choices if part.finish_reason] == ["stop"]
-    assert len(chunks) > 3
+    assert len(chunks) > 1
 
 
 def test_stream_tells_no_usage_unasked(client: openai.OpenAI, model: str) -> None:

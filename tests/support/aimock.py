@@ -58,9 +58,9 @@ class Aimock:
         child = Child(command, environment={"AIMOCK_API_KEYS": key})
         return cls(child, child.wait_for_line(r"listening on (http://\S+)")[1], key)
 
-    def journal(self, limit: int = 50) -> list[JournalEntry]:
-        """The latest requests, oldest first."""
-        answer = call("GET", f"{self.url}/__aimock/journal?limit={limit}", key=self.key)
+    def journal(self) -> list[JournalEntry]:
+        """The requests, oldest first; it keeps the latest thousand."""
+        answer = call("GET", f"{self.url}/__aimock/journal", key=self.key)
         return [_entry(value) for value in answer]
 
     def stop(self) -> str:

@@ -40,7 +40,7 @@ def data_dir_option(command: F) -> F:
 
 def find(conf_file: Path | None) -> Path | None:
     """The file to read, or None. Ends the command when the one that was named is not there."""
-    from tornado_gate import config as conf  # noqa: PLC0415
+    from tornado_gate import config as conf
 
     try:
         return conf.find_conf(str(conf_file) if conf_file else None)
@@ -50,7 +50,7 @@ def find(conf_file: Path | None) -> Path | None:
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
     """The checked configuration. Ends the command with every fault when it is wrong."""
-    from tornado_gate.serve import Overrides, load_config  # noqa: PLC0415
+    from tornado_gate.serve import Overrides, load_config
 
     path = find(conf_file)
     try:
@@ -61,9 +61,10 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
 
 def fail(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
     """Say every fault, and end with exit code 1."""
-    from tornado_gate import config as conf  # noqa: PLC0415
+    from tornado_gate.config import FileFaults, describe
 
-    for line in conf.report(error, path):
+    lines = error.report() if isinstance(error, FileFaults) else describe(error.faults, path, {})
+    for line in lines:
         click.echo(line, err=not to_stdout)
     raise SystemExit(1)
 

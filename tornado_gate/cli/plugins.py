@@ -32,8 +32,8 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     One that failed stands here with its error: from this command's own import of it, or from a running server that shares
     the same data directory.
     """
-    from tornado_gate import failures  # noqa: PLC0415
-    from tornado_gate.plugins import PluginHost  # noqa: PLC0415
+    from tornado_gate import failures
+    from tornado_gate.plugins import PluginHost
 
     _, config = load(conf_file, data_dir)
     host = PluginHost()
@@ -51,7 +51,7 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
 
 
 def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]) -> dict[str, Any]:
-    from tornado_gate.config.model import FIRST_PARTY_FORMATS  # noqa: PLC0415
+    from tornado_gate.config.model import FIRST_PARTY_FORMATS
 
     on = config.plugins.get(plugin.name, plugin.name in FIRST_PARTY_FORMATS)
     error = plugin.error
@@ -73,8 +73,8 @@ def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]
 
 def _operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
     """What it serves: a format's routes say, a provider says for each of its entries."""
-    from tornado_gate.plugins import FormatLane, ProviderLane  # noqa: PLC0415
-    from tornado_gate.snapshot import configured  # noqa: PLC0415
+    from tornado_gate.plugins import FormatLane, ProviderLane
+    from tornado_gate.snapshot import configured
 
     if plugin.error or plugin.wrapper:
         return []

@@ -31,8 +31,8 @@ def serve(
     SIGHUP, or a change of the file, reloads it without dropping a request; a faulty file is reported and the old one stays
     in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
     """
-    from tornado_gate.keystore import KeyStoreError  # noqa: PLC0415
-    from tornado_gate.serve import CannotServe, Overrides, run  # noqa: PLC0415
+    from tornado_gate.keystore import KeyStoreError
+    from tornado_gate.serve import CannotServe, Overrides, run
 
     path = find(conf_file)
     try:

@@ -63,7 +63,8 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
 def _own(faults: list[Fault], data: checks.Data, filled: Filled) -> Iterable[Fault]:
     """Faults of the schema and between keys, except those that only follow from a value which the environment lacks."""
     lacking = {path for path, _ in [*filled.unset, *filled.faults]}
-    return (fault for fault in [*faults, *checks.find_faults(data)] if fault[0] not in lacking)
+    own = [fault for fault in faults if fault[0] not in lacking]
+    return [*own, *checks.find_faults(data, lacking | {path for path, _ in own})]
 
 
 def _unset(filled: Filled, data: checks.Data, inactive: checks.Inactive) -> Iterable[Fault]:

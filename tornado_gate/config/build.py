@@ -79,9 +79,7 @@ def model(name: str, entry: Data, inactive: Inactive) -> ModelEntry:
     operations = entry.get("operations")
     return ModelEntry(
         name=name,
-        targets=tuple(
-            target(value) for below, value in targets_of(entry) if (*place, *below) not in inactive.reasons
-        ),
+        targets=tuple(target(value) for below, value in targets_of(entry) if (*place, *below) not in inactive.reasons),
         fallback=tuple(other for index, other in fallback if (*place, "fallback", index) not in inactive.reasons),
         operations=None if operations is None else frozenset(operations),
         timeouts=entry.get("timeouts", {}),

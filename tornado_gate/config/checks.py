@@ -5,11 +5,11 @@ Works on what is sound of a file that may have faults, so that all of them are f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, unknown
+from tornado_gate.config.faults import Fault, KeyPath, Known, did_you_mean
 from tornado_gate.config.model import FIRST_PARTY_FORMATS
 
 Data = Mapping[str, Any]
@@ -88,20 +88,33 @@ def _targets_off(name: str, entry: Data, inactive: Inactive) -> None:
         inactive.reasons["models", name, *path] = f"the plugin of its provider '{provider}' is off"
 
 
-def find_faults(data: Data) -> Iterator[Fault]:
-    """Every fault between keys that are sound by themselves."""
+def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
+    """Every fault between keys that are sound by themselves; what stands in `broken` has one of its own already."""
+    for path, message in _faults_between_keys(data):
+        if path not in broken and path[:-1] not in broken and not _follows(path, broken):
+            yield path, message
+
+
+def _follows(path: KeyPath, broken: Set[KeyPath]) -> bool:
+    """Whether a name is unknown, or missing, only because what should give it is broken."""
+    if path[0] == "models" and path[-1] == "provider":
+        return ("providers",) in broken or (*path[:2], "targets") in broken
+    return path[0] == "defaults" and ("models",) in broken
+
+
+def _faults_between_keys(data: Data) -> Iterator[Fault]:
     models = section(data, "models")
-    providers = section(data, "providers")
+    known_models, known_providers = Known(models), Known(section(data, "providers"))
     for name, entry in models.items():
-        yield from _target_faults(name, entry, providers)
-        yield from _fallback_faults(name, entry, models)
+        yield from _target_faults(name, entry, known_providers)
+        yield from _fallback_faults(name, entry, models, known_models)
     yield from _loops(models)
     yield from _key_faults(data.get("keys") or [])
     yield from _default_faults(data.get("defaults") or {}, models)
     yield from _port_faults(data.get("server") or {})
 
 
-def _target_faults(name: str, entry: Data, providers: Data) -> Iterator[Fault]:
+def _target_faults(name: str, entry: Data, providers: Known) -> Iterator[Fault]:
     path: KeyPath = ("models", name)
     if "targets" in entry and "provider" in entry:
         yield (*path, "provider"), "must not stand beside targets; give one or the other"
@@ -112,16 +125,16 @@ def _target_faults(name: str, entry: Data, providers: Data) -> Iterator[Fault]:
     for below, target in targets_of(entry):
         provider = target.get("provider")
         if provider is not None and provider not in providers:
-            yield (*path, *below, "provider"), unknown(f"provider '{provider}'", provider, providers)
+            yield (*path, *below, "provider"), providers.unknown(f"provider '{provider}'", provider)
 
 
-def _fallback_faults(name: str, entry: Data, models: Data) -> Iterator[Fault]:
+def _fallback_faults(name: str, entry: Data, models: Data, known: Known) -> Iterator[Fault]:
     for index, other in enumerate(entry.get("fallback") or []):
         path: KeyPath = ("models", name, "fallback", index)
         if other is None:
             continue  # a fault of its own
         if other not in models:
-            yield path, unknown(f"model '{other}'", other, models)
+            yield path, known.unknown(f"model '{other}'", other)
         elif "*" in other and "*" not in name:
             yield path, f"'{other}' stands for many models; name one without *"
 
@@ -165,14 +178,14 @@ def _key_faults(keys: list[Data | None]) -> Iterator[Fault]:
 
 
 def _default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
+    known = Known(name for name in models if "*" not in name)
     for operation, model in defaults.items():
         if model is None:
             continue  # a fault of its own
         if "*" in model:
             yield ("defaults", operation), f"'{model}' stands for many models; name one without *"
         elif not _models_for(model, models):
-            names = [name for name in models if "*" not in name]
-            yield ("defaults", operation), unknown(f"model '{model}'", model, names)
+            yield ("defaults", operation), known.unknown(f"model '{model}'", model)
 
 
 def _models_for(name: str, models: Data) -> list[str]:

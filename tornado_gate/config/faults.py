@@ -16,6 +16,7 @@ Fault = tuple[KeyPath, str]
 LONGEST_KEY = 120
 MANY_CHOICES = 200
 MOST_LISTED = 30
+MOST_SEARCHES = 100
 
 
 class FileFaults(ConfigError):
@@ -75,15 +76,27 @@ def _nearest(word: str, choices: tuple[str, ...]) -> str:
     return next(iter(difflib.get_close_matches(word, choices, n=1)), "")
 
 
-def unknown(what: str, word: str, choices: Iterable[str]) -> str:
-    """``unknown provider 'x'``, with the nearest of `choices`, or with all of them when they are few."""
-    names = sorted(choices)
-    suggestion = did_you_mean(word, names)
-    if suggestion:
-        return f"unknown {what}{suggestion}"
-    if not names:
-        return f"unknown {what}; there is none"
-    return f"unknown {what}; allowed: {', '.join(names[:MOST_LISTED])}{', …' if len(names) > MOST_LISTED else ''}"
+class Known:
+    """The names that something may have. Looks for near ones a limited number of times, because many names are slow."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(sorted(names))
+        self.members = frozenset(self.names)
+        self.searches_left = MOST_SEARCHES
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def unknown(self, what: str, word: str) -> str:
+        """``unknown provider 'x'; did you mean 'y'?``, or with the names that are allowed when none is near."""
+        self.searches_left -= 1
+        suggestion = did_you_mean(word, self.names) if self.searches_left >= 0 else ""
+        if suggestion:
+            return f"unknown {what}{suggestion}"
+        if not self.names:
+            return f"unknown {what}; there is none"
+        more = ", …" if len(self.names) > MOST_LISTED else ""
+        return f"unknown {what}; allowed: {', '.join(self.names[:MOST_LISTED])}{more}"
 
 
 _PLAIN = {
@@ -116,7 +129,7 @@ def leaves(messages: Any, place: object = None, path: KeyPath = (), names: Itera
         for message in messages:
             yield from leaves(message, place, path, names)
     elif messages == _UNKNOWN_KEY:
-        yield path, unknown("key", str(path[-1]), names)
+        yield path, Known(names).unknown("key", str(path[-1]))
     else:
         yield path, _PLAIN.get(str(messages), str(messages))
 

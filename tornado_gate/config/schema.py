@@ -234,5 +234,3 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
         faults = [(path, _NOT_YET.get(path, message)) for path, message in leaves(error.messages, _FILE)]
         sound: Any = error.valid_data
         return sound or {}, faults
-
-

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
@@ -52,13 +52,7 @@ def boolean_of(value: Any) -> Any:
     return _WORDS.get(value.strip().lower(), value) if isinstance(value, FromEnvironment) else value
 
 
-class Scalar(fields.Field[Any]):
-    """The base of fields that hold one value."""
-
-    default_error_messages: ClassVar[dict[str, str]] = {"null": "has no value; give it one, or leave the key out", "required": "is missing"}
-
-
-class String(Scalar):
+class String(fields.Field[Any]):
     """Text that is not empty unless `empty` says so; `choices` narrow it."""
 
     def __init__(self, *, choices: Sequence[str] = (), empty: bool = False, **rest: Any) -> None:
@@ -90,7 +84,7 @@ class SecretString(String):
         return Secret(super()._deserialize(value, attr, data, **rest))
 
 
-class Boolean(Scalar):
+class Boolean(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> bool:
         converted = boolean_of(value)
         if isinstance(converted, bool):
@@ -98,7 +92,7 @@ class Boolean(Scalar):
         raise ValidationError(f"must be true or false, not {named(value)}")
 
 
-class Integer(Scalar):
+class Integer(fields.Field[Any]):
     """From `least` to `most`, both included."""
 
     def __init__(self, *, least: int, most: int = MAX_INTEGER, **rest: Any) -> None:
@@ -115,7 +109,7 @@ class Integer(Scalar):
         raise ValidationError(f"must be {allowed}, not {_shown(value)}")
 
 
-class Seconds(Scalar):
+class Seconds(fields.Field[Any]):
     """More than 0, or from 0 on with `zero`, up to a day."""
 
     def __init__(self, *, zero: bool = False, **rest: Any) -> None:
@@ -214,9 +208,7 @@ class List(_Container):
         return list(sound.values())
 
 
-def _each(
-    entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]
-) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _each(entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Load every entry: what came out of each (of a faulty one what is sound in it, or None), and the faults by key."""
     sound: dict[Any, Any] = {}
     faults: dict[Any, Any] = {}

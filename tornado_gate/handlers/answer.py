@@ -235,7 +235,7 @@ class AnswerHandler(GateHandler):
             access(
                 AccessLine(
                     method=self.request.method or "",
-                    path=self.request.path[:200],
+                    path=self.request.path,
                     status=self.get_status(),
                     milliseconds=seconds * 1000,
                     request_id=self.request_id,
@@ -243,8 +243,7 @@ class AnswerHandler(GateHandler):
                     model=call.model,
                     provider=target.provider,
                     bytes_out=self.sent_bytes,
-                    input_tokens=meter.usage.input_tokens if meter.usage else None,
-                    output_tokens=meter.usage.output_tokens if meter.usage else None,
+                    usage=meter.usage,
                     attempts=meter.attempts,
                 )
             )

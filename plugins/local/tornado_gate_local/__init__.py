@@ -1,7 +1,7 @@
 """local: the embedded provider. A demonstration and a test bed that answers with no network, account or model weights.
 
-It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same for the
-same request. See the README for what it does with which field.
+It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same
+for the same request. See the README for what it does with which field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A whole answer for a chat request. Pure: the same request and salt give the same answer.
 
-First comes thinking when it was asked for, then text or calls of tools. `max_tokens` covers all three, in that order. There
-is no sampling, so temperature, top_p, top_k and the penalties have nothing to act on; `seed` and the number of the choice
-pick the wording.
+First comes thinking when it was asked for, then text or calls of tools. `max_tokens` covers all three, in that order.
+There is no sampling, so temperature, top_p, top_k and the penalties have nothing to act on; `seed` and the number of
+the choice pick the wording.
 """
 
 from __future__ import annotations
@@ -169,8 +169,9 @@ def usage(request: ChatRequest, choices: tuple[Choice, ...]) -> Usage:
     parts = [part for choice in choices for part in choice.parts]
     thinking = sum(count_tokens([part.text]) for part in parts if isinstance(part, Thinking))
     spoken = sum(_output_tokens(part) for part in parts)
+    fixed = TOKENS_PER_MESSAGE * len(request.messages) + TOKENS_PER_ATTACHMENT * attached
     return Usage(
-        input_tokens=count_tokens(texts) + TOKENS_PER_MESSAGE * len(request.messages) + TOKENS_PER_ATTACHMENT * attached,
+        input_tokens=count_tokens(texts) + fixed,
         output_tokens=thinking + spoken,
         reasoning_tokens=thinking,
     )

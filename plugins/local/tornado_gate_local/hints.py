@@ -6,26 +6,45 @@ import re
 from collections.abc import Iterator
 
 from tornado_gate_local import pattern, words
-from tornado_gate_local.json_schema import Json, Keywords, Place
+from tornado_gate_local.json_schema import Place
+from tornado_gate_local.json_values import Json, Keywords
 
 LONGEST_STRING = 10_000
 LONGEST_PHRASE = 60
 
-_CAPITAL = r"[A-Z][\w’'-]*"
+_CAPITAL = r"[A-Z][\w\u2019'-]*"
 _PLACE = re.compile(rf"\b(?:in|for|at|near|from|to)\s+({_CAPITAL}(?:,?[ ]{_CAPITAL}){{0,3}})")
 _SMALL_PLACE = re.compile(r"\b(?:in|for|at|near)\s+(?:the\s+)?([^\W\d_]+)")
 _NAME = re.compile(rf"(?<![.!?\n] )(?<!^)\b({_CAPITAL})", re.MULTILINE)
-_QUOTED = re.compile(r"[\"“”`]([^\"“”`\n]{1,200})[\"“”`]|(?<!\w)['‘]([^'‘’\n]{1,200})['’](?!\w)")
+_QUOTED = re.compile(r"[\"“”`]([^\"“”`\n]{1,200})[\"“”`]|(?<!\w)['\u2018]([^'\u2018\u2019\n]{1,200})['\u2019](?!\w)")
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _FORMATS = {
     "date": re.compile(r"\b\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])\b"),
     "email": re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),
     "uri": re.compile(r"\bhttps?://[^\s\"'<>`{}|\\^]{1,200}[\w/]"),
     "uuid": re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
-    "ipv4": re.compile(r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?![\d.])"),
+    "ipv4": re.compile(rf"(?<![\d.])(?:{_BYTE}\.){{3}}{_BYTE}(?![\d.])"),
 }
-_PLACE_NAMES = frozenset("address area city country destination location origin place region state town where".split())
-_PERSON_NAMES = frozenset("attendee author customer name participant people person recipient sender user who".split())
-_SUM_NAMES = frozenset("calculation equation expression formula math".split())
+_PLACE_NAMES = frozenset(
+    {
+        "address",
+        "area",
+        "city",
+        "country",
+        "destination",
+        "location",
+        "origin",
+        "place",
+        "region",
+        "state",
+        "town",
+        "where",
+    }
+)
+_PERSON_NAMES = frozenset(
+    {"attendee", "author", "customer", "name", "participant", "people", "person", "recipient", "sender", "user", "who"}
+)
+_SUM_NAMES = frozenset({"calculation", "equation", "expression", "formula", "math"})
 
 
 class Hints:
@@ -42,8 +61,8 @@ class Hints:
         """Whether the text names `value`: a string as whole words, a number as a number."""
         if isinstance(value, str) and value.strip():
             at = self._lower.find(value.lower())
-            end = at + len(value)
-            return at >= 0 and not self._lower[max(0, at - 1) : at].isalnum() and not self._lower[end : end + 1].isalnum()
+            around = self._lower[max(0, at - 1) : at], self._lower[at + len(value) :][:1]
+            return at >= 0 and not any(map(str.isalnum, around))
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value in self.numbers
 
     def speaks_of(self, name: str) -> bool:
@@ -64,7 +83,8 @@ class Hints:
         yield phrase if not variant else f"{phrase} {variant + 1}"
 
     def _by_name(self, name: str) -> list[str]:
-        labelled = re.search(rf"\b{re.escape(name[:50])}\b(?: is|:| =|=)\s*[\"']?([\w.@+-]*\w)", self.text, re.IGNORECASE)
+        label = rf"\b{re.escape(name[:50])}\b(?: is|:| =|=)\s*[\"']?([\w.@+-]*\w)"
+        labelled = re.search(label, self.text, re.IGNORECASE)
         if name and labelled:
             return [labelled.group(1)]
         parts = set(map(words.stem, words.name_parts(name)))

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 
 from tornado_gate_local import pattern
-from tornado_gate_local.json_schema import DEEPEST, Document, Json, Keywords, Schema, same
+from tornado_gate_local.json_schema import DEEPEST, Document
+from tornado_gate_local.json_values import Json, Keywords, Schema, same
 
 
 class Checker:
@@ -44,19 +45,14 @@ class Checker:
         def meets(schema: Schema) -> bool:
             return self.valid(value, schema, depth + 1)
 
-        if "$ref" in words and not meets(self.document.target(words["$ref"])):
-            return False
-        if not all(map(meets, words.get("allOf", ()))):
-            return False
-        if "anyOf" in words and not any(map(meets, words["anyOf"])):
-            return False
-        if "oneOf" in words and sum(map(meets, words["oneOf"])) != 1:
-            return False
-        if "not" in words and meets(words["not"]):
-            return False
-        if "if" not in words:
-            return True
-        return meets(words.get("then", True) if meets(words["if"]) else words.get("else", True))
+        return (
+            ("$ref" not in words or meets(self.document.target(words["$ref"])))
+            and all(map(meets, words.get("allOf", ())))
+            and ("anyOf" not in words or any(map(meets, words["anyOf"])))
+            and ("oneOf" not in words or sum(map(meets, words["oneOf"])) == 1)
+            and ("not" not in words or not meets(words["not"]))
+            and ("if" not in words or meets(words.get("then" if meets(words["if"]) else "else", True)))
+        )
 
     def _object_fits(self, value: Mapping[str, Json], words: Keywords, depth: int) -> bool:
         if not words.get("minProperties", 0) <= len(value) <= words.get("maxProperties", math.inf):
@@ -88,7 +84,8 @@ class Checker:
 def property_schemas(name: str, words: Keywords) -> list[Schema]:
     """All schemas that the property `name` of an object must meet."""
     found = [words["properties"][name]] if name in words.get("properties", {}) else []
-    found += [schema for key, schema in words.get("patternProperties", {}).items() if _matches(key, name, unknown=False)]
+    patterned = words.get("patternProperties", {})
+    found += [schema for key, schema in patterned.items() if _matches(key, name, unknown=False)]
     return found or [words.get("additionalProperties", True)]
 
 
@@ -137,21 +134,21 @@ def _typed(value: Json, words: Keywords) -> bool:
     return "type" not in words or any(_is_of_type(value, kind) for kind in words["type"])
 
 
+_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "null": type(None),
+    "boolean": bool,
+    "integer": (int, float),
+    "number": (int, float),
+    "string": str,
+    "array": list,
+    "object": Mapping,
+}
+
+
 def _is_of_type(value: Json, kind: str) -> bool:
-    match kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
-        case "number":
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case "string":
-            return isinstance(value, str)
-        case "array":
-            return isinstance(value, list)
-        case "object":
-            return isinstance(value, Mapping)
-        case _:
-            return True
+    """Types as JSON has them: true is no number, 1.0 is an integer; an unknown type takes anything."""
+    if isinstance(value, bool):
+        return kind == "boolean" or kind not in _PYTHON_TYPES
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _PYTHON_TYPES.get(kind, object))

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
-Json = Any  # a JSON value: None, bool, int, float, str, list or dict of such
-Schema = Any  # a JSON schema: an object or a boolean; anything else is treated as true
-Keywords = dict[str, Any]
+from tornado_gate_local.json_merge import merged
+from tornado_gate_local.json_values import Json, Keywords, Schema
 
 DEEPEST_ALTERNATIVE = 8  # references and compositions that may stand for one value
 DEEP = 4  # from this nesting on, what may be left out is left out
@@ -104,9 +102,7 @@ _WELL_FORMED: dict[str, Callable[[Json], bool]] = {
 
 def keywords(schema: Mapping[str, Json]) -> Keywords:
     """The well-formed keywords of a schema; `type` always as a list of lower-case names."""
-    found = {
-        key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)
-    }
+    found = {key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)}
     if "type" in found:
         types = [found["type"]] if isinstance(found["type"], str) else found["type"]
         found["type"] = [name.lower() for name in types]
@@ -153,7 +149,7 @@ class Document:
             name = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping) and name in found:
                 found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and len(name) < 6 and int(name) < len(found):
+            elif isinstance(found, list) and name.isdecimal() and int(name[:6]) < len(found):
                 found = found[int(name)]
             else:
                 return True
@@ -219,73 +215,3 @@ class Document:
 
 _COMPOSITION = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "$defs", "definitions"})
 _SCALARS = ("string", "number", "integer", "boolean", "null")
-_LARGER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})
-_SMALLER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
-_BOTH = frozenset({"items", "contains", "additionalProperties", "propertyNames"})
-
-
-def merged(ours: Keywords, theirs: Keywords) -> Keywords | None:
-    """Keywords that ask for both; None when no value can meet them. Of two patterns only ours is kept."""
-    result = dict(ours)
-    for key, value in theirs.items():
-        if key not in result:
-            result[key] = value
-            continue
-        joined = _joined(key, result[key], value)
-        if joined is _NEVER:
-            return None
-        result[key] = joined
-    return result
-
-
-_NEVER = object()
-
-
-def _joined(key: str, ours: Json, theirs: Json) -> Json:
-    if key in _LARGER:
-        return max(ours, theirs)
-    if key in _SMALLER:
-        return min(ours, theirs)
-    if key in _BOTH:
-        return {"allOf": [ours, theirs]}
-    match key:
-        case "type":
-            return _common_types(ours, theirs) or _NEVER
-        case "enum":
-            return [value for value in ours if value in theirs] or _NEVER
-        case "const":
-            return ours if same(ours, theirs) else _NEVER
-        case "required":
-            return list(dict.fromkeys([*ours, *theirs]))
-        case "properties" | "patternProperties":
-            shared = {name: {"allOf": [ours[name], theirs[name]]} for name in ours if name in theirs}
-            return {**ours, **theirs, **shared}
-        case "not":
-            return {"anyOf": [ours, theirs]}
-        case "uniqueItems":
-            return ours or theirs
-        case "multipleOf" if isinstance(ours, int) and isinstance(theirs, int):
-            return math.lcm(ours, theirs)
-        case "prefixItems":
-            shared_items = [{"allOf": [a, b]} for a, b in zip(ours, theirs, strict=False)]
-            return shared_items + [*ours[len(theirs) :], *theirs[len(ours) :]]
-        case _:
-            return ours
-
-
-def _common_types(ours: list[str], theirs: list[str]) -> list[str]:
-    narrow = {"integer"} if "number" in ours and "integer" in theirs else set()
-    if "integer" in ours and "number" in theirs:
-        narrow = {"integer"}
-    return [kind for kind in dict.fromkeys([*ours, *theirs]) if (kind in ours and kind in theirs) or kind in narrow]
-
-
-def same(ours: Json, theirs: Json) -> bool:
-    """Equality as JSON has it: 1 is 1.0, but not true."""
-    if isinstance(ours, bool) or isinstance(theirs, bool):
-        return ours is theirs
-    if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(same(a, b) for a, b in zip(ours, theirs, strict=True))
-    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-        return ours.keys() == theirs.keys() and all(same(value, theirs[key]) for key, value in ours.items())
-    return bool(ours == theirs)

@@ -1,8 +1,8 @@
 """Which wishes of a request this demonstration cannot meet, each reported in the caller's own word.
 
-Not losses: temperature, top_p, top_k, seed and the penalties, because a deterministic answer has no sampling that they
-could change; `user` and `metadata`, which are accepted and unused; what past messages carry beside their parts, because the
-past is not read.
+Not losses: temperature, top_p, top_k, seed and the penalties, because a deterministic answer has no sampling that
+they could change; `user` and `metadata`, which are accepted and unused; what past messages carry beside their parts,
+because the past is not read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Regular expressions of a schema's `pattern`: does a text match, and what would match.
 
-Not Python's `re`, because callers write these patterns and a hostile one keeps a backtracking engine busy for years, on the
-event loop. This one follows all positions at once, so its work grows with pattern times text, and it counts its steps.
-Knows literals, classes, groups, ``|``, ``? * + {n,m}``, ``^ $ \\b``; anything else (look-around, back references, \\p) is
-`Unsupported`. Groups are not captured; greedy and lazy are the same here.
+Not Python's `re`, because callers write these patterns and a hostile one keeps a backtracking engine busy for years,
+on the event loop. This one follows all positions at once, so its work grows with pattern times text, and it counts its
+steps. Knows literals, classes, groups, ``|``, ``? * + {n,m}``, ``^ $ \\b``; anything else (look-around, references
+back, \\p) is `Unsupported`. Groups are not captured; greedy and lazy are the same here.
 """
 
 from __future__ import annotations

@@ -15,24 +15,27 @@ QUOTE = 80  # characters of the user's message that are quoted
 
 _ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
 _ECHO = re.compile(
-    rf"(?:^|[.!?:;\n]\s*){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b(?!\s+(?:a|an|me a|my|your|in|to)\b)"
+    rf"(?:^|[.!?:;\n]\s*){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b"
+    r"(?!\s+(?:a|an|me a|my|your|in|to)\b)"
     r"(\s+(?:with|back|after me|only|just|exactly|this|these|the (?:single |exact |following )?"
     r"(?:words?|phrase|text|sentence|number|string|line))\b)*\s*([:,]?)\s*",
     re.IGNORECASE,
 )
 _NEEDS_WITH = frozenset({"reply", "respond", "answer", "write", "print", "output"})
-_OPENING = "\"'“‘`«"
-_CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
+_OPENING = "\"'“\u2018`«"
+_CLOSING = {'"': '"', "'": "'", "“": "”", "\u2018": "\u2019", "`": "`", "«": "»"}
 _TAIL = re.compile(
     r"\s*,?\s*(?:(?:and|with)?\s*nothing (?:else|more)|please|exactly|only|and (?:then )?stop|in (?:one|a single) word"
     r"|back(?: to me)?|to me)\s*$",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_GREETINGS = frozenset(("hello", "hi", "hey", "hello there", "good morning", "good evening", "goodbye", "bye", "thanks"))
-_SUM_ASKED = re.compile(r"\b(?:what(?:'s|’s| is)|how much is|calculate|compute|evaluate|solve)\b", re.IGNORECASE)
+_GREETINGS = frozenset(
+    {"hello", "hi", "hey", "hello there", "hello world", "good morning", "good evening", "goodbye", "bye", "thanks"}
+)
+_SUM_ASKED = re.compile(r"\b(?:what(?:'s|\u2019s| is)|how much is|calculate|compute|evaluate|solve)\b", re.IGNORECASE)
 _WHO = re.compile(
-    r"\b(?:who|what) are you\b|\bwhat(?:'s|’s| is) your name\b|\byour model\b|\bintroduce yourself\b"
+    r"\b(?:who|what) are you\b|\bwhat(?:'s|\u2019s| is) your name\b|\byour model\b|\bintroduce yourself\b"
     r"|\b(?:what|which) (?:\w+ )?model (?:are|is|am|do)\b"
     r"|\bare you (?:an? )?(?:\w+ )?(?:gpt|chatgpt|claude|gemini|ai|bot|robot|human|model|person)\b",
     re.IGNORECASE,
@@ -65,7 +68,7 @@ _WHO_I_AM = (
     "You are talking to the local demonstration model of tornado_gate.",
     "My name is local: I am the demonstration model that comes with tornado_gate.",
 )
-_NO_MIND = " I answer by simple rules, with no network and no neural network, so that everything around me can be tried."
+_NO_MIND = " I answer by simple rules, without network or weights, so that everything around me can be tried."
 
 
 def plain_answer(turn: Turn, variant: int) -> str:
@@ -135,7 +138,7 @@ def _sentence(rest: str) -> str:
     sentence = rest[: end.start()] if end else rest.rstrip().rstrip(".!?")
     while (shorter := _TAIL.sub("", sentence[-100:])) != sentence[-100:]:
         sentence = sentence[:-100] + shorter
-    return sentence.strip().strip(_OPENING + "”’»")
+    return sentence.strip().strip(_OPENING + "”\u2019»")
 
 
 def _who(text: str, variant: int) -> str | None:
@@ -153,8 +156,8 @@ def _sum(text: str, variant: int) -> str | None:
 
 
 def _welcome(text: str, variant: int) -> str | None:
-    short = len(text) < 40 and text.lower().strip(" !.?,").split(",")[0] in _GREETINGS
-    return _WELCOMES[variant % len(_WELCOMES)] if short else None
+    greeting = text[:QUOTE].lower().strip(" !.?,\n").partition(",")[0]
+    return _WELCOMES[variant % len(_WELCOMES)] if greeting in _GREETINGS else None
 
 
 _RULES: tuple[_Rule, ...] = (_echo, _who, _sum, _welcome)

@@ -1,7 +1,7 @@
 """An answer in pieces: what this upstream "sends", and the events that its client makes of them.
 
-The upstream's own wire format is one JSON array on each line, ``[choice, part, text, last]``: the next piece of part `part`
-of choice `choice`, and whether that part is complete with it. Choices take turns.
+The upstream's own wire format is one JSON array on each line, ``[choice, part, text, last]``: the next piece of part
+`part` of choice `choice`, and whether that part is complete with it. Choices take turns.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Knows local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their bounds.
 Does not know ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are made and checked, the best
-first; where nothing is found within the budget of steps, the nearest thing is taken. Strings and arrays are bounded, so that a
-`minLength` of a million is not met.
+first; where nothing is found within the budget of steps, the nearest thing is taken. Strings and arrays are bounded, so
+that a `minLength` of a million is not met.
 """
 
 from __future__ import annotations
@@ -16,18 +16,8 @@ from typing import Literal
 
 from tornado_gate_local.hints import Hints, strings
 from tornado_gate_local.json_check import Checker, distinct, property_schemas
-from tornado_gate_local.json_schema import (
-    DEEP,
-    DEEPEST,
-    Budget,
-    Document,
-    Flat,
-    Json,
-    Keywords,
-    Place,
-    Schema,
-    kinds,
-)
+from tornado_gate_local.json_schema import DEEP, DEEPEST, Budget, Document, Flat, Place, kinds
+from tornado_gate_local.json_values import Json, Keywords, Schema
 
 MOST_ITEMS = 100
 MOST_CHOICES = 1_000  # members of an enum that are looked at
@@ -172,7 +162,8 @@ class _Filler:
             schema = prefix[index] if index < len(prefix) else rest
             if "contains" in words and index < max(1, words.get("minContains", 1)):
                 schema = {"allOf": [schema, words["contains"]]}
-            found, valid = self._item(schema, result, replace(place, depth=place.depth + 1, variant=place.variant + index), words)
+            inner = replace(place, depth=place.depth + 1, variant=place.variant + index)
+            found, valid = self._item(schema, result, inner, words)
             if index >= least and not valid:
                 break
             result.append(found)

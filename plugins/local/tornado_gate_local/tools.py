@@ -61,7 +61,7 @@ def _named(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
         if tool.name == name:
             return tool
     field = request.field_name("tool_choice")
-    raise InvalidField(field, f"'{field}' asks for the tool '{name[:100]}', which is not among the functions in 'tools'.")
+    raise InvalidField(field, f"'{field}' asks for the tool '{name[:100]}', which is not a function in 'tools'.")
 
 
 def _matching(tools: Sequence[Tool], text: str) -> list[Tool]:

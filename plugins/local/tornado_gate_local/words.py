@@ -13,22 +13,25 @@ EXACT = 20_000  # characters of one request whose tokens are counted one by one
 CHARACTERS_PER_TOKEN = 4
 
 _TOKEN = re.compile(r"\s*\w{1,4}|\s*[^\w\s]|\s+")
-_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
+_PLURAL_OF_Y = re.compile(r"(?<=\w\w)ies$")
+_PLURAL = re.compile(r"(?<=\w\w[^\Ws])s$")
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?![\w]|\.\d)")
-_SUM = re.compile(r"-?\d{1,15}(?:\.\d{1,10})?(?:\s*(?:[-+*/×÷x]|plus|minus|times|divided by)\s*-?\d{1,15}(?:\.\d{1,10})?){1,10}")
-_OPERATOR = re.compile(r"\s*([-+*/×÷x]|plus|minus|times|divided by)\s*(-?\d+(?:\.\d+)?)")
-_OPERATORS = {"plus": "+", "minus": "-", "times": "*", "×": "*", "x": "*", "divided by": "/", "÷": "/"}
+_TERM = r"-?\d{1,15}(?:\.\d{1,10})?"
+_SIGN = r"[-+*/\u00d7\u00f7x]|plus|minus|times|divided by"
+_SUM = re.compile(rf"{_TERM}(?:\s*(?:{_SIGN})\s*{_TERM}){{1,10}}")
+_OPERATOR = re.compile(rf"\s*({_SIGN})\s*({_TERM})")
+_OPERATORS = {"plus": "+", "minus": "-", "times": "*", "\u00d7": "*", "x": "*", "divided by": "/", "\u00f7": "/"}
 
-STOP_WORDS = frozenset(
-    """
-    a about all also am an and any are as ask at be by call can could current currently data do does fetch find for from
-    function get give given gives has have help her him his how i if in info information into is it its just know let
-    like list look make me my need no not now of off on or our out please provide provided return returns run set show so
-    some such take tell than that the their them then there these they this to tool up us use used user using want was
-    we were what when where which who why will with would you your
-    """.split()
+_STOP_WORDS = (
+    "a about all also am an and any are as ask at be by call can could current currently data do does fetch find "
+    "for from function get give given gives has have help her him his how i if in info information into is it its "
+    "just know let like list look make me my need no not now of off on or our out please provide provided return "
+    "returns run set show so some such take tell than that the their them then there these they this to tool up us "
+    "use used user using want was we were what when where which who why will with would you your"
 )
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def sample(text: str) -> str:
@@ -64,10 +67,8 @@ def words(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """A word without case and plural, so that 'Cities' meets 'city'."""
-    word = word.lower().removesuffix("'s").removesuffix("’s")
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+    word = word.lower().removesuffix("'s").removesuffix("\u2019s")
+    return _PLURAL.sub("", _PLURAL_OF_Y.sub("y", word))
 
 
 def significant(text: str) -> list[str]:
@@ -99,7 +100,7 @@ def find_sum(text: str) -> str | None:
 
 def calculate(expression: str) -> str | None:
     """What a sum found by `find_sum` comes to; products before sums. None when it divides by zero."""
-    first = _NUMBER.match(expression) or re.match(r"-?\d+(?:\.\d+)?", expression)
+    first = re.match(_TERM, expression)
     if first is None:
         return None
     terms = [_value(first.group())]

@@ -1,5 +1,39 @@
 """OpenAI's chat completions: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
 
 The server half (`parse_request`, `render_response`, `render_chunks`) is for the format plugin, the client half
-(`render_request`, `parse_response`, `parse_chunks`) for providers that speak this format.
+(`render_request`, `parse_response`, `parse_chunks`) for providers that speak this format. `FrameMeter` and `note_body`
+read what passes verbatim.
 """
+
+from tornado_gate.wire.openai_chat.chunk_rendering import render_chunks
+from tornado_gate.wire.openai_chat.chunks import parse_chunks
+from tornado_gate.wire.openai_chat.errors import error_of, parse_error
+from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_error, note_body
+from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
+from tornado_gate.wire.openai_chat.request import parse_request, render_request
+from tornado_gate.wire.openai_chat.response import parse_response, render_response
+from tornado_gate.wire.openai_chat.usage import (
+    parse_finish_reason,
+    parse_usage,
+    render_finish_reason,
+    render_usage,
+)
+
+__all__ = [
+    "WIRE_FORMAT",
+    "FrameMeter",
+    "error_of",
+    "frame_error",
+    "note_body",
+    "parse_chunks",
+    "parse_error",
+    "parse_finish_reason",
+    "parse_request",
+    "parse_response",
+    "parse_usage",
+    "render_chunks",
+    "render_finish_reason",
+    "render_request",
+    "render_response",
+    "render_usage",
+]

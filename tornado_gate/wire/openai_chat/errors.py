@@ -18,9 +18,11 @@ from tornado_gate.errors import (
 )
 
 _LONGEST: Final = 2000
-_BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _REQUEST_TIMEOUT, _TOO_MANY, _INTERNAL = 400, 401, 403, 408, 429, 500
-_OVERLOADED: Final = (503, 529)
-_TIMED_OUT: Final = (_REQUEST_TIMEOUT, 504)
+_KINDS: Final[tuple[tuple[tuple[int, ...], str, type[GateError]], ...]] = (
+    ((429,), "rate_limit", UpstreamRateLimited),
+    ((408, 504), "timeout", UpstreamTimeout),
+    ((503, 529), "overloaded", UpstreamOverloaded),
+)
 
 
 def error_of(body: Any) -> GateError | None:
@@ -42,25 +44,25 @@ def parse_error(error: Any) -> GateError:
     words = f"{fields.get('type')} {fields.get('code')}".lower()
     message = fields.get("message")
     said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
-    if status in (_UNAUTHORIZED, _FORBIDDEN) or "authentication" in words or "invalid_api_key" in words:
+    if status in (401, 403) or "authentication" in words or "invalid_api_key" in words:
         return UpstreamError("The upstream refused the gateway's own credentials.")
-    if status == _TOO_MANY or "rate_limit" in words:
-        return UpstreamRateLimited(said)
-    if status in _TIMED_OUT or "timeout" in words:
-        return UpstreamTimeout(said)
-    if status in _OVERLOADED or "overloaded" in words:
-        return UpstreamOverloaded(said)
-    if _BAD_REQUEST <= status < _INTERNAL or "invalid_request" in words:
-        param = fields.get("param")
-        refused = status if _BAD_REQUEST <= status < _INTERNAL else _BAD_REQUEST
-        return UpstreamRefused(said, param=param if isinstance(param, str) else "", status=refused)
-    return UpstreamError(said)
+    if 400 <= status < 500 and status not in (408, 429):
+        return _refused(fields, said, status)
+    for statuses, word, kind in _KINDS:
+        if status in statuses or word in words:
+            return kind(said)
+    return _refused(fields, said, 400) if "invalid_request" in words else UpstreamError(said)
+
+
+def _refused(fields: Mapping[str, Any], said: str, status: int) -> UpstreamRefused:
+    param = fields.get("param")
+    return UpstreamRefused(said, param=param if isinstance(param, str) else "", status=status)
 
 
 def _status(fields: Mapping[str, Any]) -> int:
     for name in ("status", "status_code", "code"):
         value = fields.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == len("500"):
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
             return int(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value

@@ -1,6 +1,6 @@
 """Messages, to the vocabulary and back. Pure.
 
-Fields of a message that are unknown here (also ``function_call`` and ``reasoning_content``) stay in `Message.extra`. The
+Fields of a message that are unknown here (``function_call`` and ``reasoning_content`` too) stay in its `extra`. The
 legacy role ``function`` is a message of role "tool" whose result has no call id, and ``extra["role"]`` remembers it.
 
 Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.

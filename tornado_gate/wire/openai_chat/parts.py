@@ -67,6 +67,14 @@ def parse_part(value: Mapping[str, Any]) -> Part:
             return Text(text=text, extra=rest(value, "type", "text"))
         case "refusal", str(text):
             return Refusal(text=text, extra=rest(value, "type", "refusal"))
+        case "image_url" | "input_audio" | "file" as kind, dict():
+            return _parse_medium(kind, value, inner) or VendorPart(wire_format=WIRE_FORMAT, value=value)
+        case _:
+            return VendorPart(wire_format=WIRE_FORMAT, value=value)
+
+
+def _parse_medium(kind: str, value: Mapping[str, Any], inner: Mapping[str, Any]) -> Part | None:
+    match kind, inner:
         case "image_url", {"url": str(url)}:
             extra = unknown_members(value, "type", inside="image_url", inner=("url", "detail"))
             return Image(source=_parse_url(url), detail=inner.get("detail"), extra=extra)
@@ -79,8 +87,7 @@ def parse_part(value: Mapping[str, Any]) -> Part:
         case "file", {"file_id": str(file_id)}:
             extra = unknown_members(value, "type", inside="file", inner=("file_id", "filename"))
             return File(source=FileReference(id=file_id), name=inner.get("filename"), extra=extra)
-        case _:
-            return VendorPart(wire_format=WIRE_FORMAT, value=value)
+    return None
 
 
 def _parse_url(url: str) -> Source:
@@ -117,6 +124,16 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
             return {"type": "text", "text": text}
         case Refusal(text=text):
             return {"type": "refusal", "refusal": text}
+        case Image() | Audio() | File():
+            return _render_medium(part)
+        case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
+            return dict(value)
+        case _:
+            return None
+
+
+def _render_medium(part: Image | Audio | File) -> dict[str, Any] | None:
+    match part:
         case Image(source=Data() | Link() as source, detail=detail):
             return {"type": "image_url", "image_url": given(url=_url(source), detail=detail)}
         case Audio(source=Data(media_type=media_type, base64=sound)):
@@ -126,10 +143,7 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
             return {"type": "file", "file": given(file_data=file_data, filename=name)}
         case File(source=FileReference(id=file_id), name=name):
             return {"type": "file", "file": given(file_id=file_id, filename=name)}
-        case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
-            return dict(value)
-        case _:
-            return None
+    return None
 
 
 def _url(source: Data | Link) -> str:

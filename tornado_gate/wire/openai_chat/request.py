@@ -208,9 +208,7 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
             else:
                 call.lose(path)
             continue
-        function = given(
-            name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
-        )
+        function = given(name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict)
         values.append(_with_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
     return values
 

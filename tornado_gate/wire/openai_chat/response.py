@@ -1,7 +1,7 @@
 """Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
 
-The parts of a message come in this order: thinking, text, refusal, audio, images, tool calls. ``reasoning_content`` (and
-``reasoning``) is what upstreams beyond the vendor call thinking, ``images`` what some of them call images.
+The parts of a message come in this order: thinking, text, refusal, audio, images, tool calls. ``reasoning_content``
+(and ``reasoning``) is what upstreams beyond the vendor call thinking; ``images`` is OpenRouter's.
 
 Source: openai-python 3.52, types/chat/chat_completion.py and chat_completion_message.py.
 """
@@ -23,6 +23,7 @@ from tornado_gate.types import (
     Choice,
     Data,
     Image,
+    Link,
     Part,
     Refusal,
     Text,
@@ -59,11 +60,11 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     choices = body.get("choices") if isinstance(body, Mapping) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, Mapping) for choice in choices):
         raise UpstreamError("The upstream's answer is no chat completion.")
-    model, answered, created = body.get("model"), body.get("id"), body.get("created")
+    created = body.get("created")
     extra = rest(body, "id", "object", "created", "model", "choices", "usage")
     return ChatResult(
-        model=model if isinstance(model, str) else "",
-        id=answered if isinstance(answered, str) and answered else None,
+        model=string(body.get("model")),
+        id=string(body.get("id")) or None,
         created=int(created) if isinstance(created, (int, float)) and created else None,
         choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_index)),
         usage=parse_usage(body.get("usage")),
@@ -79,15 +80,14 @@ def _index(choice: Mapping[str, Any]) -> int:
 def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
     message = choice.get("message")
     parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, Mapping) else ()
-    raw, stop_reason = choice.get("finish_reason"), choice.get("stop_reason")
-    raw = raw if isinstance(raw, str) else ""
+    raw = string(choice.get("finish_reason"))
     calls_tools = any(isinstance(part, ToolCall) for part in parts)
     extra = rest(choice, "index", "message", "finish_reason", "logprobs")
     return Choice(
         parts=parts,
         reason=parse_finish_reason(raw or "stop", calls_tools),
         raw_reason=raw,
-        stop_sequence=stop_reason if isinstance(stop_reason, str) else None,  # vLLM's word for it
+        stop_sequence=string(choice.get("stop_reason")) or None,  # vLLM's word for it
         logprobs=_parse_logprobs(choice.get("logprobs")),
         extra={name: value for name, value in extra.items() if value is not None},
     )
@@ -124,24 +124,24 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
 
 
 def content_pieces(message: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The thinking, text and refusal of a message or a delta, whose content may be a string, null, or a list of parts."""
-    thinking = message.get("reasoning_content") or message.get("reasoning")
-    refusal = message.get("refusal")
-    pieces = {"thinking": [], "text": [], "refusal": []}  # type: dict[str, list[str]]
-    pieces["thinking"].append(thinking if isinstance(thinking, str) else "")
-    pieces["refusal"].append(refusal if isinstance(refusal, str) else "")
+    """The thinking, text and refusal of a message or a delta; content may be a string, null, or a list of parts."""
+    thinking = string(message.get("reasoning_content")) or string(message.get("reasoning"))
+    refusal = string(message.get("refusal"))
     content = message.get("content")
-    if isinstance(content, str):
-        pieces["text"].append(content)
+    text = string(content)
     for part in content if isinstance(content, list) else ():
         match part:
-            case {"type": "text" | "output_text", "text": str(text)}:
-                pieces["text"].append(text)
-            case {"type": "refusal", "refusal": str(text)}:
-                pieces["refusal"].append(text)
+            case {"type": "text" | "output_text", "text": str(piece)}:
+                text += piece
+            case {"type": "refusal", "refusal": str(piece)}:
+                refusal += piece
             case {"type": "thinking", "thinking": list(steps)}:  # Mistral
-                pieces["thinking"] += [step["text"] for step in steps if isinstance(step.get("text"), str)]
-    return "".join(pieces["thinking"]), "".join(pieces["text"]), "".join(pieces["refusal"])
+                thinking += "".join(string(step.get("text")) for step in steps if isinstance(step, Mapping))
+    return thinking, text, refusal
+
+
+def string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def parse_images(message: Mapping[str, Any]) -> Iterator[Image]:
@@ -153,13 +153,13 @@ def parse_images(message: Mapping[str, Any]) -> Iterator[Image]:
 
 
 def _parse_audio(audio: Mapping[str, Any], media_type: str) -> Audio:
-    sound, reference, transcript = audio.get("data"), audio.get("id"), audio.get("transcript")
+    sound = audio.get("data")
     if isinstance(sound, str):
         decode_sound(sound)
     return Audio(
         source=Data(media_type=media_type, base64=sound) if isinstance(sound, str) else None,
-        reference=reference if isinstance(reference, str) else None,
-        transcript=transcript if isinstance(transcript, str) and transcript else None,
+        reference=string(audio.get("id")) or None,
+        transcript=string(audio.get("transcript")) or None,
         extra=rest(audio, "id", "data", "transcript"),
     )
 
@@ -178,25 +178,22 @@ def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
     inner = value.get(kind)
     inner = inner if isinstance(inner, Mapping) else {}
     name, arguments = name_and_arguments(inner, text_name)
-    call_id = value.get("id")
     return ToolCall(
-        id=call_id if isinstance(call_id, str) and call_id else new_call_id(),
+        id=string(value.get("id")) or new_call_id(),
         name=name,
         arguments=arguments,
         kind=kind,
-        extra=unknown_members(
-            {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
-        ),
+        extra=unknown_members({**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)),
     )
 
 
 def name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, str]:
     """Name and argument text of a call; arguments that came as a JSON value are written as text."""
-    name, arguments = value.get("name"), value.get(text_name)
+    arguments = value.get(text_name)
     if arguments is None:
         arguments = ""
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return name if isinstance(name, str) else "", text
+    return string(value.get("name")), text
 
 
 def new_call_id() -> str:
@@ -204,7 +201,7 @@ def new_call_id() -> str:
     return f"call_{uuid4().hex[:24]}"
 
 
-def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:  # noqa: A002
+def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:
     """The vendor's whole answer; an id or time that the upstream gave in this format's shape is kept."""
     created = result.created or created
     body: dict[str, Any] = {
@@ -250,7 +247,7 @@ def _render_message(parts: tuple[Part, ...], created: int) -> dict[str, Any]:
                 _add_thinking(message, thinking, part.extra)
             case Audio(source=Data(base64=sound)):
                 message["audio"] = _render_audio(part, sound, created)
-            case Image():
+            case Image(source=Data() | Link()):
                 message.setdefault("images", []).append(render_part(part, own=False))
             case ToolCall(extra=extra) if extra.get(LEGACY):
                 message[LEGACY] = {"name": part.name, "arguments": part.arguments}

@@ -6,6 +6,7 @@ Source: openai-python 3.52, types/completion_usage.py and types/chat/chat_comple
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
@@ -29,7 +30,13 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
 
 _PROMPT_DETAILS: Final = ("cached_tokens", "cache_write_tokens")
 _COMPLETION_DETAILS: Final = ("reasoning_tokens",)
-_TOP: Final = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details")
+_TOP: Final = (
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "prompt_tokens_details",
+    "completion_tokens_details",
+)
 
 
 def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
@@ -65,11 +72,8 @@ def parse_usage(value: Any) -> Usage | None:
     )
     total = _first(value, "total_tokens")
     if total is not None and total != usage.total_tokens:  # some upstreams count reasoning in the total alone
-        return Usage(**{name: getattr(usage, name) for name in _COUNTS}, extra={**usage.extra, "total_tokens": total})
+        return replace(usage, extra={**usage.extra, "total_tokens": total})
     return usage
-
-
-_COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
 def _details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

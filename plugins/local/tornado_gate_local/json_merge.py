@@ -1,0 +1,80 @@
+"""Two sets of schema keywords as one: what `allOf`, and keywords beside a `$ref`, come down to. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from tornado_gate_local.json_values import Json, Keywords, Schema, same
+
+_NEVER = object()
+
+
+def merged(ours: Keywords, theirs: Keywords) -> Keywords | None:
+    """Keywords that ask for both; None when no value can meet them. Of two patterns only ours is kept."""
+    result = dict(ours)
+    for key, value in theirs.items():
+        if key not in result:
+            result[key] = value
+            continue
+        joined = _joined(key, result[key], value)
+        if joined is _NEVER:
+            return None
+        result[key] = joined
+    return result
+
+
+def _joined(key: str, ours: Json, theirs: Json) -> Json:
+    """One keyword's value for both; `_NEVER` when there is none. Ours stays where nothing can be said."""
+    return _JOIN[key](ours, theirs) if key in _JOIN else ours
+
+
+def _both(ours: Schema, theirs: Schema) -> Schema:
+    return {"allOf": [ours, theirs]}
+
+
+def _common_types(ours: list[str], theirs: list[str]) -> Json:
+    """Types that both allow; number and integer share the integers."""
+    common = [kind for kind in ours if kind in theirs]
+    for one, other in ((ours, theirs), (theirs, ours)):
+        if "integer" in one and "number" in other and not {"integer", "number"} & set(common):
+            common.append("integer")
+    return common or _NEVER
+
+
+def _common_values(ours: list[Json], theirs: list[Json]) -> Json:
+    return [value for value in ours if any(same(value, other) for other in theirs)] or _NEVER
+
+
+def _all_names(ours: list[str], theirs: list[str]) -> list[str]:
+    return list(dict.fromkeys([*ours, *theirs]))
+
+
+def _all_properties(ours: Mapping[str, Schema], theirs: Mapping[str, Schema]) -> dict[str, Schema]:
+    shared = {name: _both(ours[name], theirs[name]) for name in ours if name in theirs}
+    return {**ours, **theirs, **shared}
+
+
+def _all_items(ours: list[Schema], theirs: list[Schema]) -> list[Schema]:
+    shared = [_both(one, other) for one, other in zip(ours, theirs, strict=False)]
+    return [*shared, *ours[len(theirs) :], *theirs[len(ours) :]]
+
+
+def _common_multiple(ours: float, theirs: float) -> float:
+    return math.lcm(ours, theirs) if isinstance(ours, int) and isinstance(theirs, int) else ours
+
+
+_JOIN: dict[str, Callable[[Json, Json], Json]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
+    **dict.fromkeys(("items", "contains", "additionalProperties", "propertyNames"), _both),
+    **dict.fromkeys(("properties", "patternProperties"), _all_properties),
+    "type": _common_types,
+    "enum": _common_values,
+    "const": lambda ours, theirs: ours if same(ours, theirs) else _NEVER,
+    "required": _all_names,
+    "prefixItems": _all_items,
+    "multipleOf": _common_multiple,
+    "uniqueItems": lambda ours, theirs: ours or theirs,
+    "not": lambda ours, theirs: {"anyOf": [ours, theirs]},
+}

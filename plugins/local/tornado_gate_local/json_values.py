@@ -1,0 +1,21 @@
+"""The names for JSON that the schema modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = Any  # a JSON value: None, bool, int, float, str, list or dict of such
+Schema = Any  # a JSON schema: an object or a boolean; anything else is treated as true
+Keywords = dict[str, Any]  # well-formed keywords of a schema, see `json_schema.keywords`
+
+
+def same(ours: Json, theirs: Json) -> bool:
+    """Equality as JSON has it: 1 is 1.0, but not true."""
+    if isinstance(ours, bool) or isinstance(theirs, bool):
+        return ours is theirs
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(same(a, b) for a, b in zip(ours, theirs, strict=True))
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        return ours.keys() == theirs.keys() and all(same(value, theirs[key]) for key, value in ours.items())
+    return bool(ours == theirs)

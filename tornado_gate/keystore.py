@@ -1,0 +1,495 @@
+"""API keys made by command: hashed, in SQLite below the data directory; and the ring that looks keys up for the event loop.
+
+A key is 256 random bits, so its SHA-256 is all that must be kept and no slow hash is needed. Every change bumps `revision`,
+which each process watches: that is how a revocation comes into force everywhere within a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from tornado_gate.config.model import KeyEntry
+from tornado_gate.errors import Unavailable
+
+log = logging.getLogger(__name__)
+Value = TypeVar("Value")
+
+FILE_NAME = "gate.db"
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 5.0
+LONGEST_NAME = 100
+PREFIX_CHARACTERS = 10
+CACHED_KEYS = 10_000
+UNKNOWN_KEY_SECONDS = 2.0
+POLL_SECONDS = 0.4
+TOUCH_SECONDS = 10.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS api_keys (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL, digest BLOB NOT NULL UNIQUE, prefix TEXT NOT NULL,
+    models TEXT NOT NULL, operations TEXT NOT NULL, created REAL NOT NULL, expires REAL, revoked REAL, last_used REAL
+);
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value);
+INSERT OR IGNORE INTO meta VALUES ('revision', 0)
+"""
+_COLUMNS = tuple("id name account digest prefix models operations created expires revoked last_used".split())
+
+
+class KeyStoreError(Exception):
+    """The file of keys cannot be used. The message says which file, what is wrong and what to do."""
+
+
+def digest(key: str) -> bytes:
+    """What is kept of a key. Never raises, whatever a caller sent."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+_DURATION = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
+_UNIT_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def parse_duration(text: str, now: float | None = None) -> float:
+    """The Unix time that ``30d``, ``12h``, ``2w`` from now or ``2027-01-01`` (its first moment in UTC) stands for.
+
+    Raises ValueError, with a message for whoever typed it.
+    """
+    now = time.time() if now is None else now
+    if (match := _DURATION.fullmatch(text.strip())) is not None:
+        moment = now + int(match[1]) * _UNIT_SECONDS[match[2].lower()]
+    else:
+        try:
+            date = datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise ValueError(
+                f"'{text}' is neither a time span like 30d, 12h or 2w nor a date like 2027-01-01"
+            ) from None
+        moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    if moment <= now:
+        raise ValueError(f"'{text}' is not in the future")
+    return moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKey:
+    """A key in the file. Times are Unix seconds; empty `models` and `operations` mean all."""
+
+    id: str
+    name: str
+    account: str
+    digest: bytes = field(repr=False)
+    prefix: str
+    models: tuple[str, ...]
+    operations: tuple[str, ...]
+    created: float
+    expires: float | None
+    revoked: float | None
+    last_used: float | None
+
+    def in_force(self, now: float) -> bool:
+        return self.revoked is None and (self.expires is None or self.expires > now)
+
+
+def _stored_key(row: Sequence[Any]) -> StoredKey:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in ("models", "operations"):
+        values[name] = tuple(json.loads(values[name]))
+    return StoredKey(**values)
+
+
+class KeyStore:
+    """The file of keys. Synchronous: call it from a thread when an event loop runs. Safe for threads, processes and forks.
+
+    Every method raises KeyStoreError for a file that is gone, damaged, locked for too long, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._connected_to: tuple[int, int, int] | None = None
+        self._of_the_parent: list[sqlite3.Connection] = []
+
+    @classmethod
+    def open(cls, data_dir: Path) -> KeyStore:
+        """The store below `data_dir`, both made when they are missing, readable by their owner only."""
+        path = data_dir.absolute() / FILE_NAME
+        with _explained(path):
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with suppress(PermissionError):  # of another owner, who let us in: theirs to decide
+                path.chmod(0o600)
+        store = cls(path)
+        with store._using():
+            pass
+        return store
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def create(
+        self,
+        name: str,
+        *,
+        account: str | None = None,
+        models: Iterable[str] = (),
+        operations: Iterable[str] = (),
+        expires: float | None = None,
+    ) -> tuple[str, StoredKey]:
+        """Make a key: its text, which is kept nowhere, and what is stored of it. Raises ValueError for an unfit name."""
+        if not name.strip() or len(name) > LONGEST_NAME:
+            raise ValueError(f"a key's name must have 1 to {LONGEST_NAME} characters")
+        text = "tg-" + secrets.token_urlsafe(32)
+        identity = "key_" + secrets.token_hex(6)
+        stored = StoredKey(
+            id=identity,
+            name=name,
+            account=account or identity,
+            digest=digest(text),
+            prefix=text[:PREFIX_CHARACTERS],
+            models=tuple(models),
+            operations=tuple(operations),
+            created=time.time(),
+            expires=expires,
+            revoked=None,
+            last_used=None,
+        )
+        values = [getattr(stored, column) for column in _COLUMNS]
+        row = [json.dumps(value) if isinstance(value, tuple) else value for value in values]
+        with self._changing() as connection:
+            connection.execute(f"INSERT INTO api_keys VALUES ({', '.join('?' * len(row))})", row)
+        return text, stored
+
+    def list(self) -> tuple[StoredKey, ...]:
+        """All keys, those out of force too, oldest first."""
+        with self._using() as connection:
+            rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM api_keys ORDER BY created, id").fetchall()
+            return tuple(_stored_key(row) for row in rows)
+
+    def find(self, wanted: bytes) -> StoredKey | None:
+        """The key with this digest; None for one that is unknown, revoked or expired."""
+        with self._using() as connection:
+            select = f"SELECT {', '.join(_COLUMNS)} FROM api_keys WHERE digest = ?"
+            row = connection.execute(select, (wanted,)).fetchone()
+            key = None if row is None else _stored_key(row)
+        if key is None or not hmac.compare_digest(key.digest, wanted) or not key.in_force(time.time()):
+            return None
+        return key
+
+    def revoke(self, identity: str) -> bool:
+        """Put the key with this id out of force for good. False when there is none, or it was revoked before."""
+        with self._changing() as connection:
+            update = "UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
+            return connection.execute(update, (time.time(), identity)).rowcount > 0
+
+    def revision(self) -> int:
+        """A number that differs after every change to what keys there are or may do."""
+        with self._using() as connection:
+            (revision,) = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
+            return int(revision)
+
+    def any_key(self) -> bool:
+        """Whether a key was ever made here, in force or not."""
+        with self._using() as connection:
+            return connection.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is not None
+
+    def touch(self, times: Mapping[str, float]) -> None:
+        """Note when keys were used last, by id. Changes no revision, as no key may do more or less for it."""
+        update = "UPDATE api_keys SET last_used = MAX(COALESCE(last_used, 0), ?) WHERE id = ?"
+        with self._using() as connection, _transaction(connection):
+            connection.executemany(update, [(moment, identity) for identity, moment in times.items()])
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, to this thread alone, with its failures explained."""
+        with self._lock, _explained(self.path):
+            yield self._connected()
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that every process will notice."""
+        with self._using() as connection, _transaction(connection):
+            yield connection
+            connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
+
+    def _connected(self) -> sqlite3.Connection:
+        """A connection to the file that has the name now: it may have been replaced, and we may be a fork."""
+        status = self.path.stat()
+        wanted = (os.getpid(), status.st_dev, status.st_ino)
+        if self._connection is not None and wanted != self._connected_to:
+            if self._connected_to is not None and self._connected_to[0] != wanted[0]:
+                self._of_the_parent.append(self._connection)  # SQLite forbids even to close it here
+            else:
+                self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = _connect(self.path)
+            self._connected_to = wanted
+        return self._connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a file that is there, make its tables or check that we know them."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA_VERSION:
+            raise KeyStoreError(
+                f"{path} was made by a newer tornado-gate (its schema is {version}, this version knows "
+                f"{SCHEMA_VERSION}): upgrade, or use another server.data_dir."
+            )
+        if version < SCHEMA_VERSION:
+            _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Several processes may be here at once: every step can be done twice."""
+    ends = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:  # this one statement does not wait for others by itself
+            if not _code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
+                raise
+            time.sleep(0.02)
+    with _transaction(connection):
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+        raise KeyStoreError(f"{path} {_explanation(error)}") from error
+
+
+def _code(error: Exception) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _explanation(error: Exception) -> str:
+    """What is wrong, and what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    code = _code(error)
+    if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
+        return "cannot be written: its disk is full. Free some space and try again."
+    if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")) or number in (errno.EROFS, errno.EACCES):
+        return (
+            "cannot be written: it, or its folder, is read-only for this user. Let the user who runs the gateway write "
+            "there, or name another folder in server.data_dir."
+        )
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or isinstance(error, (ValueError, TypeError)):
+        return "is damaged, or no file of keys. Put a backup in its place, or move it away to start without keys."
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"was locked by another process for more than {BUSY_SECONDS:g} seconds. Try again."
+    if number == errno.ENOENT:
+        return "is gone. Put it back, or restart the gateway to start without keys."
+    return f"cannot be used: {error}. Check server.data_dir and the disk."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """What a key that was presented may do. `id` is safe to log; limits are None where the key says nothing."""
+
+    id: str
+    account: str
+    name: str
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    expires: float | None = None
+    source: Literal["conf", "store"] = "store"
+
+
+def _of_conf(entry: KeyEntry) -> KeyRecord:
+    return KeyRecord(
+        id=f"conf:{entry.name}",
+        account=entry.account,
+        name=entry.name,
+        models=tuple(entry.models),
+        operations=tuple(entry.operations),
+        requests_per_minute=entry.requests_per_minute,
+        tokens_per_minute=entry.tokens_per_minute,
+        source="conf",
+    )
+
+
+def _of_store(key: StoredKey) -> KeyRecord:
+    return KeyRecord(
+        id=key.id,
+        account=key.account,
+        name=key.name,
+        models=key.models,
+        operations=key.operations,
+        expires=key.expires,
+    )
+
+
+class KeyRing:
+    """Keys of conf and of the store, for the event loop. What was found is kept until the store's revision changes.
+
+    `conf` maps digests to entries. When the store cannot be read, keys of conf and keys that were seen since the last change
+    go on working, and the log says so once.
+    """
+
+    def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store = store
+        self._poll_seconds = poll_seconds
+        self._conf: dict[bytes, KeyRecord] = {}
+        self._found: OrderedDict[bytes, KeyRecord] = OrderedDict()
+        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        self._used: dict[str, float] = {}
+        self._revision: int | None = None
+        self._changes = 0
+        self._lost = False
+        self._task: asyncio.Task[None] | None = None
+        self.replace(conf)
+
+    def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
+        """Take these keys for conf's. An empty key is no key."""
+        self._conf = {digest: _of_conf(entry) for digest, entry in conf.items() if entry.key}
+
+    async def start(self) -> None:
+        """Read the revision, and watch it from now on."""
+        await self.check()
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._write_used()
+
+    async def find(self, key: str) -> KeyRecord | None:
+        """What the key may do; None for one that is unknown, revoked or expired.
+
+        Raises Unavailable for a key that is not known yet while the store cannot be read.
+        """
+        if not key:
+            return None
+        wanted = digest(key)
+        record = self._conf.get(wanted)
+        if record is not None:
+            return record
+        record = self._found.get(wanted)
+        if record is None:
+            if self._unknown.get(wanted, 0.0) > time.monotonic():
+                return None
+            record = await self._look_up(wanted)
+            if record is None:
+                return None
+        else:
+            self._found.move_to_end(wanted)
+        now = time.time()
+        if record.expires is not None and record.expires <= now:
+            return None
+        self._used[record.id] = now
+        return record
+
+    async def _look_up(self, wanted: bytes) -> KeyRecord | None:
+        changes = self._changes
+        try:
+            key = await asyncio.to_thread(self._store.find, wanted)
+        except KeyStoreError as error:
+            self._note_lost(error)
+            raise Unavailable("API keys cannot be checked at the moment. Try again soon.") from error
+        if changes == self._changes:  # else what was read may be older than a revocation
+            if key is None:
+                _remember(self._unknown, wanted, time.monotonic() + UNKNOWN_KEY_SECONDS)
+            else:
+                _remember(self._found, wanted, _of_store(key))
+        return None if key is None else _of_store(key)
+
+    async def check(self) -> None:
+        """Look for changes now. A change makes the ring forget what it knows of the store. Never raises."""
+        try:
+            revision = await asyncio.to_thread(self._store.revision)
+        except KeyStoreError as error:
+            self._note_lost(error)
+            return
+        if revision != self._revision or self._lost:
+            self._changes += 1
+            self._found.clear()
+            self._unknown.clear()
+        if self._lost:
+            log.warning("the keys made by command can be read again: %s", self._store.path)
+        self._revision, self._lost = revision, False
+
+    def _note_lost(self, error: KeyStoreError) -> None:
+        if not self._lost:
+            log.error("keys made by command are known only as far as they were used before: %s", error)
+        self._lost = True
+
+    async def _watch(self) -> None:
+        next_write = time.monotonic() + TOUCH_SECONDS
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.check()
+                if time.monotonic() >= next_write:
+                    next_write = time.monotonic() + TOUCH_SECONDS
+                    await self._write_used()
+            except Exception:  # a watch that ended would leave revoked keys in force
+                log.exception("the watch over keys stumbled")
+
+    async def _write_used(self) -> None:
+        used, self._used = self._used, {}
+        if used and not self._lost:
+            try:
+                await asyncio.to_thread(self._store.touch, used)
+            except KeyStoreError as error:
+                log.warning("when keys were used last could not be noted: %s", error)
+
+
+def _remember(cache: OrderedDict[bytes, Value], digest: bytes, value: Value) -> None:
+    cache[digest] = value
+    cache.move_to_end(digest)
+    if len(cache) > CACHED_KEYS:
+        cache.popitem(last=False)

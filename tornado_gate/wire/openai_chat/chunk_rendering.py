@@ -1,0 +1,186 @@
+"""Events to the chunks of a stream: the server half. Pure.
+
+The first delta of a choice has its role. A tool call's index is dense in its choice; its id, type and name stand in its
+first delta only. Thinking goes out as ``reasoning_content``.
+
+Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tornado_gate.types import (
+    Data,
+    Finish,
+    Image,
+    Link,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    ToolCall,
+    Usage,
+    UsageReport,
+)
+from tornado_gate.wire.openai_chat.parts import given, render_part
+from tornado_gate.wire.openai_chat.response import LEGACY, TOP_EXTRA, answer_id, known_extra, render_call
+from tornado_gate.wire.openai_chat.usage import render_finish_reason, render_usage
+
+_DELTA_NAMES = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
+
+
+async def render_chunks(
+    events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool
+) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
+
+    `id` and `created` (Unix seconds) are used where the upstream gave none in this format's shape. With `include_usage`
+    the last chunk has usage and no choice, and every other one ``usage: null``.
+    """
+    writer = _Writer(id, model, created, include_usage)
+    async for event in events:
+        for chunk in writer.write(event):
+            yield chunk
+    if include_usage and writer.usage is not None:
+        yield writer.usage_chunk(writer.usage)
+
+
+@dataclass(slots=True)
+class _Choice:
+    """One choice: whether its role was said, and how many tool calls it has so far."""
+
+    number: int
+    role_said: bool = False
+    calls: int = 0
+
+
+@dataclass(slots=True)
+class _OpenPart:
+    """A part of a choice; `call` is its index among the choice's tool calls."""
+
+    start: PartStart
+    choice: _Choice
+    call: int = 0
+
+
+@dataclass(slots=True)
+class _Writer:
+    id: str
+    model: str
+    created: int
+    include_usage: bool
+    usage: Usage | None = None
+    _extra: dict[str, Any] = field(default_factory=dict)
+    _choices: dict[int, _Choice] = field(default_factory=dict)
+    _parts: dict[int, _OpenPart] = field(default_factory=dict)
+
+    def write(self, event: StreamEvent) -> Iterator[dict[str, Any]]:
+        """The chunks of one event: usually one, or none."""
+        match event:
+            case PartDelta(index=index):
+                yield from self._write_delta(self._parts[index], event)
+            case PartStart():
+                yield from self._write_start(event)
+            case PartEnd(index=index):
+                yield from self._write_end(self._parts.pop(index), event)
+            case Finish():
+                choice = self._choice(event.choice)
+                delta = {} if choice.role_said else {"content": ""}
+                yield self._chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
+            case UsageReport(usage=usage):
+                self.usage = usage
+            case ResponseStart():
+                self.id = answer_id(event.id, self.id)
+                self.created = event.created or self.created
+                self._extra = known_extra(event.extra, *TOP_EXTRA)
+            case StreamError(error=error):
+                raise error
+
+    def usage_chunk(self, usage: Usage) -> dict[str, Any]:
+        """The chunk that has usage and no choice."""
+        return {**self._envelope(), "choices": [], "usage": render_usage(usage)}
+
+    def _envelope(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            **self._extra,
+        }
+
+    def _chunk(self, choice: _Choice, delta: dict[str, Any], logprobs: Any = None, finish_reason: Any = None) -> Any:
+        if not choice.role_said:
+            choice.role_said = True
+            delta = {"role": "assistant", "content": None, **delta}
+        entry = {"index": choice.number, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        chunk = {**self._envelope(), "choices": [entry]}
+        if self.include_usage:
+            chunk["usage"] = None
+        return chunk
+
+    def _choice(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice(number)
+        return choice
+
+    def _write_start(self, start: PartStart) -> Iterator[dict[str, Any]]:
+        choice = self._choice(start.choice)
+        part = self._parts[start.index] = _OpenPart(start, choice)
+        match start:
+            case PartStart(kind="tool_call", extra=extra) if extra.get(LEGACY):
+                yield self._chunk(choice, {LEGACY: {"name": start.name, "arguments": ""}})
+            case PartStart(kind="tool_call"):
+                part.call = choice.calls
+                choice.calls += 1
+                call = ToolCall(id=start.id, name=start.name, arguments="", kind=start.tool_kind, extra=start.extra)
+                yield self._chunk(choice, {"tool_calls": [{"index": part.call, **render_call(call)}]})
+            case PartStart(kind="audio"):
+                yield self._chunk(choice, {"audio": {"id": start.id, "transcript": ""}})
+            case PartStart(part=Image(source=Data() | Link()) as image):
+                yield self._chunk(choice, {"images": [render_part(image, own=False)]})
+
+    def _write_delta(self, part: _OpenPart, event: PartDelta) -> Iterator[dict[str, Any]]:
+        start = part.start
+        if start.kind == "tool_call" and event.data:
+            yield self._chunk(part.choice, _arguments(part, event.data))
+        elif start.kind == "audio" and (event.data or event.transcript):
+            sound = event.data if isinstance(event.data, bytes) else b""
+            encoded = base64.b64encode(sound).decode() or None
+            yield self._chunk(part.choice, {"audio": given(data=encoded, transcript=event.transcript or None)})
+        elif (name := _DELTA_NAMES.get(start.kind)) and (event.data or event.logprobs):
+            logprobs: dict[str, Any] | None = None
+            if event.logprobs:
+                logprobs = {"content": None, "refusal": None}
+                logprobs["refusal" if name == "refusal" else "content"] = list(event.logprobs)
+            yield self._chunk(part.choice, {name: event.data}, logprobs)
+
+    def _write_end(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+        extra = {**part.start.extra, **event.extra}
+        match part.start.kind:
+            case "text":
+                delta = known_extra(extra, "annotations")
+            case "thinking":
+                delta = known_extra(extra, "reasoning_details")
+            case "audio":
+                expiry = known_extra(extra, "expires_at")
+                delta = {"audio": expiry} if expiry else {}
+            case _:
+                delta = {}
+        if delta:
+            yield self._chunk(part.choice, delta)
+
+
+def _arguments(part: _OpenPart, text: str | bytes) -> dict[str, Any]:
+    if part.start.extra.get(LEGACY):
+        return {LEGACY: {"arguments": text}}
+    if part.start.tool_kind == "custom":
+        return {"tool_calls": [{"index": part.call, "custom": {"input": text}}]}
+    return {"tool_calls": [{"index": part.call, "function": {"arguments": text}}]}

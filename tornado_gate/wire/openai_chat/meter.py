@@ -1,0 +1,96 @@
+"""What the verbatim lane must know of frames that it passes on as they came. Pure.
+
+Most frames hold neither usage nor a finish reason: those are searched, not parsed. Inside a JSON string a quotation
+mark is escaped, so that no text a model writes can look like a member's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse
+from tornado_gate.errors import GateError
+from tornado_gate.types import Meter
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.response import string
+from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
+
+_TELLING: Final = re.compile(rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"')
+_DONE: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
+
+
+class FrameMeter:
+    """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
+
+    `finished` says that a finish reason was seen, `done` that nothing may follow: ``[DONE]``, or an error.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self.finished = False
+        self.done = False
+
+    def note(self, raw: bytes) -> bool:
+        """Take one frame; True when it has usage and no choice: the chunk that only comes when it was asked for."""
+        if _DONE.search(raw) is not None:
+            self.done = True
+            return False
+        if _TELLING.search(raw) is None:
+            return False
+        body = frame_json(raw)
+        if not isinstance(body, Mapping):
+            return False
+        if error_of(body) is not None:
+            self.done = True
+            return False
+        self._note_finish(body)
+        return note_usage(self._meter, body) and body.get("choices") == []
+
+    def _note_finish(self, body: Mapping[str, Any]) -> None:
+        if reason := finish_of(body):
+            self.finished = True
+            self._meter.finish_reason = reason
+
+
+def frame_json(raw: bytes) -> Any:
+    """The JSON in a raw frame's data; None when it has no data or no JSON."""
+    frame = sse.parse(raw)
+    try:
+        return None if frame is None else orjson.loads(frame.data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def frame_error(raw: bytes) -> GateError | None:
+    """The error that a raw frame is, or None."""
+    return error_of(frame_json(raw)) if b'"error"' in raw else None
+
+
+def note_body(meter: Meter, body: Any) -> None:
+    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    if (error := error_of(body)) is not None:
+        raise error
+    if isinstance(body, Mapping):
+        note_usage(meter, body)
+        meter.finish_reason = finish_of(body) or meter.finish_reason
+
+
+def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
+    """Note the usage of a body or chunk; False when it has none."""
+    usage = parse_usage(body.get("usage"))
+    if usage is not None:
+        meter.usage = usage
+    return usage is not None
+
+
+def finish_of(body: Mapping[str, Any]) -> str:
+    """Our word for the finish reason of the last choice that has one, or ""."""
+    choices = body.get("choices")
+    for choice in reversed(choices if isinstance(choices, list) else []):
+        if isinstance(choice, Mapping) and (raw := string(choice.get("finish_reason"))):
+            return parse_finish_reason(raw)
+    return ""

@@ -1,0 +1,147 @@
+"""Tool calls out of the deltas of one choice, whatever the upstream makes of ``index`` and ``id``. Pure.
+
+The vendor gives each call an index, and an id and name in its first delta only. Others leave the index out, say 0 for
+all, repeat the id in every delta, give no id at all, or send a call whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import PartDelta, PartEnd, PartStart, StreamEvent
+from tornado_gate.wire.openai_chat.parts import unknown_members
+from tornado_gate.wire.openai_chat.response import name_and_arguments, new_call_id, string
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that has begun. `part` is -1 until its name is known, because a part cannot start without one."""
+
+    kind: str
+    part: int = -1
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    closed: bool = False
+
+    def is_complete(self) -> bool:
+        """Whether the arguments are a whole JSON object, which nothing can be added to."""
+        if self.closed:
+            return True
+        text = "".join(self.pieces).strip()
+        if self.kind != "function" or not text.endswith("}"):
+            return False
+        try:
+            return isinstance(orjson.loads(text), dict)
+        except orjson.JSONDecodeError:
+            return False
+
+
+class ToolDeltas:
+    """The calls of choice `choice`. `next_part` gives the index of a new part of the stream."""
+
+    def __init__(self, choice: int, next_part: Callable[[], int]) -> None:
+        self._choice = choice
+        self._next_part = next_part
+        self._calls: list[_Call] = []
+        self._by_id: dict[str, _Call] = {}
+        self._by_index: dict[int, _Call] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def take(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one entry of ``tool_calls`` in a delta."""
+        custom = value.get("type") == "custom" or "custom" in value
+        kind, text_name = ("custom", "input") if custom else ("function", "arguments")
+        inner = value.get(kind)
+        inner = inner if isinstance(inner, Mapping) else {}
+        name, text = name_and_arguments(inner, text_name)
+        call = self._find(value.get("index"), string(value.get("id")), name)
+        if call is None:
+            yield from self.close_complete()
+            call = _Call(kind)
+            self._calls.append(call)
+        self._note(call, value.get("index"), string(value.get("id")), name)
+        call.extra |= unknown_members(
+            {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
+        )
+        if text:
+            yield from self._add(call, text)
+        elif call.name and call.part < 0:
+            yield self._start(call)
+
+    def _find(self, index: Any, call_id: str, name: str) -> _Call | None:
+        """The call that a delta belongs to, or None when it begins another."""
+        by_index = self._by_index.get(index) if isinstance(index, int) else None
+        known = self._by_id.get(call_id) if call_id else None
+        if known is not None and (by_index is None or by_index is known):
+            return known
+        call = by_index if isinstance(index, int) else (self._calls[-1] if self._calls else None)
+        if call is None or (call_id and call.id):  # the same place and another id: another call
+            return None
+        if name and (call.is_complete() or (not isinstance(index, int) and call.name not in ("", name))):
+            return None
+        return call
+
+    def _note(self, call: _Call, index: Any, call_id: str, name: str) -> None:
+        if isinstance(index, int):
+            self._by_index[index] = call
+        if call_id:
+            self._by_id[call_id] = call
+            if call.part < 0:
+                call.id = call_id
+        if name and not call.name:
+            call.name = name
+
+    def _add(self, call: _Call, text: str) -> Iterator[StreamEvent]:
+        if call.closed:
+            if text.strip() and text != "".join(call.pieces):
+                raise UpstreamError("The upstream went on with the arguments of a tool call that was complete.")
+            return
+        call.pieces.append(text)
+        if call.part >= 0:
+            yield PartDelta(index=call.part, data=text)
+        elif call.name:
+            yield self._start(call)
+            yield PartDelta(index=call.part, data="".join(call.pieces))
+
+    def _start(self, call: _Call) -> PartStart:
+        call.part = self._next_part()
+        call.id = call.id or new_call_id()
+        extra, call.extra = call.extra, {}
+        return PartStart(
+            index=call.part,
+            kind="tool_call",
+            choice=self._choice,
+            id=call.id,
+            name=call.name,
+            tool_kind=call.kind,
+            extra=extra,
+        )
+
+    def close_complete(self) -> Iterator[StreamEvent]:
+        """Close the calls that are certainly over, because another part begins."""
+        for call in self._calls:
+            if not call.closed and call.part >= 0 and call.is_complete():
+                yield self._close(call)
+
+    def close_all(self) -> Iterator[StreamEvent]:
+        """Close every call, because the choice is over."""
+        for call in self._calls:
+            if call.closed:
+                continue
+            if call.part < 0:
+                yield self._start(call)
+                yield PartDelta(index=call.part, data="".join(call.pieces))
+            yield self._close(call)
+
+    def _close(self, call: _Call) -> PartEnd:
+        call.closed = True
+        return PartEnd(index=call.part, extra=call.extra)
