@@ -33,7 +33,9 @@ def test_only_what_is_named_changes(raw: bytes, changes: dict[str, object], expe
 
 
 @given(OBJECTS, st.text(max_size=5), JSON, st.sampled_from([None, 2]))
-def test_the_patched_text_means_the_patched_object(value: dict[str, object], name: str, new: object, indent: int) -> None:
+def test_the_patched_text_means_the_patched_object(
+    value: dict[str, object], name: str, new: object, indent: int
+) -> None:
     raw = json.dumps(value, indent=indent).encode()
     assert json.loads(patch_json(raw, {name: new})) == {**value, name: new}
 

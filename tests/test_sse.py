@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def test_all_three_line_ends_are_understood(line_end: bytes) -> None:
 def test_cuts_anywhere_give_the_same_frames(cuts: list[int], line_end: bytes) -> None:
     stream = STREAM.replace(b"\n", line_end)
     borders = [0, *sorted(cuts), len(stream)]
-    assert frames(stream[a:b] for a, b in zip(borders, borders[1:], strict=False)) == EXPECTED
+    assert frames(stream[a:b] for a, b in pairwise(borders)) == EXPECTED
 
 
 def test_one_byte_at_a_time_gives_the_same_frames() -> None:
@@ -78,7 +79,7 @@ def test_a_frame_without_end_is_refused_before_it_fills_memory() -> None:
 def test_split_frames_join_to_the_stream_they_came_from(cuts: list[int]) -> None:
     borders = [0, *sorted(cuts), len(STREAM)]
     splitter = sse.FrameSplitter()
-    raw = [frame for a, b in zip(borders, borders[1:], strict=False) for frame in splitter.feed(STREAM[a:b])]
+    raw = [frame for a, b in pairwise(borders) for frame in splitter.feed(STREAM[a:b])]
     assert b"".join(raw) + splitter.rest() == STREAM
 
 

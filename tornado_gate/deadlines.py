@@ -47,6 +47,8 @@ class Deadlines:
                     return
                 yield item
         except TimeoutError as error:
-            raise UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.") from error
+            raise UpstreamTimeout(
+                f"The provider '{self._provider}' fell silent in the middle of its answer."
+            ) from error
         finally:
             await close(items)

@@ -20,7 +20,7 @@ PROBE_SECONDS = 60.0
 class Circuit:
     """The recent past of one target."""
 
-    __slots__ = ("_outcomes", "_in_a_row", "_open_until", "_probing_until")
+    __slots__ = ("_in_a_row", "_open_until", "_outcomes", "_probing_until")
 
     def __init__(self) -> None:
         self._outcomes: deque[bool] = deque(maxlen=WINDOW)

@@ -51,10 +51,11 @@ def _count_names(value: dict[str, Any]) -> int:
     for _ in range(MAX_DEPTH):
         deeper: list[Any] = []
         for container in level:
+            items = container
             if isinstance(container, dict):
                 names += len(container)
-                container = container.values()
-            deeper.extend(item for item in container if isinstance(item, (dict, list)))
+                items = container.values()
+            deeper.extend(item for item in items if isinstance(item, (dict, list)))
         if not deeper:
             return names
         level = deeper

@@ -1,22 +1,19 @@
-"""API keys made by command: hashed, in SQLite below the data directory; and the ring that looks keys up for the event loop.
+"""API keys made by command: hashed, in SQLite below the data directory; and the ring that looks them up for the event loop.
 
-A key is 256 random bits, so its SHA-256 is all that must be kept and no slow hash is needed. Every change bumps `revision`,
-which each process watches: that is how a revocation comes into force everywhere within a second.
+A key is 256 random bits, so its SHA-256 is all that must be kept and no slow hash is needed. Every change bumps
+`revision`, which each process watches: that is how a revocation comes into force everywhere within a second.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import hmac
 import json
 import logging
-import os
 import re
 import secrets
 import sqlite3
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,13 +25,12 @@ from typing import Any, Literal, TypeVar
 
 from tornado_gate.config.model import KeyEntry
 from tornado_gate.errors import Unavailable
+from tornado_gate.sqlitefile import Schema, SqliteFile
 
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 FILE_NAME = "gate.db"
-SCHEMA_VERSION = 1
-BUSY_SECONDS = 5.0
 LONGEST_NAME = 100
 PREFIX_CHARACTERS = 10
 CACHED_KEYS = 10_000
@@ -42,15 +38,31 @@ UNKNOWN_KEY_SECONDS = 2.0
 POLL_SECONDS = 0.4
 TOUCH_SECONDS = 10.0
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS api_keys (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL, digest BLOB NOT NULL UNIQUE, prefix TEXT NOT NULL,
-    models TEXT NOT NULL, operations TEXT NOT NULL, created REAL NOT NULL, expires REAL, revoked REAL, last_used REAL
-);
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value);
-INSERT OR IGNORE INTO meta VALUES ('revision', 0)
-"""
-_COLUMNS = tuple("id name account digest prefix models operations created expires revoked last_used".split())
+_COLUMNS = (
+    "id",
+    "name",
+    "account",
+    "digest",
+    "prefix",
+    "models",
+    "operations",
+    "created",
+    "expires",
+    "revoked",
+    "last_used",
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM api_keys"
+_SCHEMA = Schema(
+    version=1,
+    statements=(
+        """CREATE TABLE IF NOT EXISTS api_keys (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL, digest BLOB NOT NULL UNIQUE,
+            prefix TEXT NOT NULL, models TEXT NOT NULL, operations TEXT NOT NULL,
+            created REAL NOT NULL, expires REAL, revoked REAL, last_used REAL)""",
+        "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value)",
+        "INSERT OR IGNORE INTO meta VALUES ('revision', 0)",
+    ),
+)
 
 
 class KeyStoreError(Exception):
@@ -115,38 +127,24 @@ def _stored_key(row: Sequence[Any]) -> StoredKey:
 
 
 class KeyStore:
-    """The file of keys. Synchronous: call it from a thread when an event loop runs. Safe for threads, processes and forks.
+    """The file of keys. Synchronous: call it from a thread when an event loop runs. For threads, processes and forks.
 
     Every method raises KeyStoreError for a file that is gone, damaged, locked for too long, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._connected_to: tuple[int, int, int] | None = None
-        self._of_the_parent: list[sqlite3.Connection] = []
+        self.path = path.absolute()
+        self._file = SqliteFile(self.path, _SCHEMA, KeyStoreError)
 
     @classmethod
     def open(cls, data_dir: Path) -> KeyStore:
         """The store below `data_dir`, both made when they are missing, readable by their owner only."""
-        path = data_dir.absolute() / FILE_NAME
-        with _explained(path):
-            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with suppress(PermissionError):  # of another owner, who let us in: theirs to decide
-                path.chmod(0o600)
-        store = cls(path)
-        with store._using():
-            pass
+        store = cls(data_dir / FILE_NAME)
+        store._file.make()
         return store
 
     def close(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
 
     def create(
         self,
@@ -157,7 +155,7 @@ class KeyStore:
         operations: Iterable[str] = (),
         expires: float | None = None,
     ) -> tuple[str, StoredKey]:
-        """Make a key: its text, which is kept nowhere, and what is stored of it. Raises ValueError for an unfit name."""
+        """Make a key: its text, which is kept nowhere, and what is stored of it. ValueError for an unfit name."""
         if not name.strip() or len(name) > LONGEST_NAME:
             raise ValueError(f"a key's name must have 1 to {LONGEST_NAME} characters")
         text = "tg-" + secrets.token_urlsafe(32)
@@ -183,15 +181,14 @@ class KeyStore:
 
     def list(self) -> tuple[StoredKey, ...]:
         """All keys, those out of force too, oldest first."""
-        with self._using() as connection:
-            rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM api_keys ORDER BY created, id").fetchall()
+        with self._file.using() as connection:
+            rows = connection.execute(f"{_SELECT} ORDER BY created, id").fetchall()
             return tuple(_stored_key(row) for row in rows)
 
     def find(self, wanted: bytes) -> StoredKey | None:
         """The key with this digest; None for one that is unknown, revoked or expired."""
-        with self._using() as connection:
-            select = f"SELECT {', '.join(_COLUMNS)} FROM api_keys WHERE digest = ?"
-            row = connection.execute(select, (wanted,)).fetchone()
+        with self._file.using() as connection:
+            row = connection.execute(f"{_SELECT} WHERE digest = ?", (wanted,)).fetchone()
             key = None if row is None else _stored_key(row)
         if key is None or not hmac.compare_digest(key.digest, wanted) or not key.in_force(time.time()):
             return None
@@ -201,133 +198,31 @@ class KeyStore:
         """Put the key with this id out of force for good. False when there is none, or it was revoked before."""
         with self._changing() as connection:
             update = "UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
-            return connection.execute(update, (time.time(), identity)).rowcount > 0
+            return bool(connection.execute(update, (time.time(), identity)).rowcount)
 
     def revision(self) -> int:
         """A number that differs after every change to what keys there are or may do."""
-        with self._using() as connection:
+        with self._file.using() as connection:
             (revision,) = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
             return int(revision)
 
     def any_key(self) -> bool:
         """Whether a key was ever made here, in force or not."""
-        with self._using() as connection:
+        with self._file.using() as connection:
             return connection.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is not None
 
     def touch(self, times: Mapping[str, float]) -> None:
         """Note when keys were used last, by id. Changes no revision, as no key may do more or less for it."""
         update = "UPDATE api_keys SET last_used = MAX(COALESCE(last_used, 0), ?) WHERE id = ?"
-        with self._using() as connection, _transaction(connection):
+        with self._file.transaction() as connection:
             connection.executemany(update, [(moment, identity) for identity, moment in times.items()])
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, to this thread alone, with its failures explained."""
-        with self._lock, _explained(self.path):
-            yield self._connected()
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that every process will notice."""
-        with self._using() as connection, _transaction(connection):
+        with self._file.transaction() as connection:
             yield connection
             connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
-
-    def _connected(self) -> sqlite3.Connection:
-        """A connection to the file that has the name now: it may have been replaced, and we may be a fork."""
-        status = self.path.stat()
-        wanted = (os.getpid(), status.st_dev, status.st_ino)
-        if self._connection is not None and wanted != self._connected_to:
-            if self._connected_to is not None and self._connected_to[0] != wanted[0]:
-                self._of_the_parent.append(self._connection)  # SQLite forbids even to close it here
-            else:
-                self._connection.close()
-            self._connection = None
-        if self._connection is None:
-            self._connection = _connect(self.path)
-            self._connected_to = wanted
-        return self._connection
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open a file that is there, make its tables or check that we know them."""
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > SCHEMA_VERSION:
-            raise KeyStoreError(
-                f"{path} was made by a newer tornado-gate (its schema is {version}, this version knows "
-                f"{SCHEMA_VERSION}): upgrade, or use another server.data_dir."
-            )
-        if version < SCHEMA_VERSION:
-            _make_tables(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Several processes may be here at once: every step can be done twice."""
-    ends = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as error:  # this one statement does not wait for others by itself
-            if not _code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
-                raise
-            time.sleep(0.02)
-    with _transaction(connection):
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-        raise KeyStoreError(f"{path} {_explanation(error)}") from error
-
-
-def _code(error: Exception) -> str:
-    return str(getattr(error, "sqlite_errorname", ""))
-
-
-def _explanation(error: Exception) -> str:
-    """What is wrong, and what to do."""
-    number = error.errno if isinstance(error, OSError) else None
-    code = _code(error)
-    if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
-        return "cannot be written: its disk is full. Free some space and try again."
-    if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")) or number in (errno.EROFS, errno.EACCES):
-        return (
-            "cannot be written: it, or its folder, is read-only for this user. Let the user who runs the gateway write "
-            "there, or name another folder in server.data_dir."
-        )
-    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or isinstance(error, (ValueError, TypeError)):
-        return "is damaged, or no file of keys. Put a backup in its place, or move it away to start without keys."
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"was locked by another process for more than {BUSY_SECONDS:g} seconds. Try again."
-    if number == errno.ENOENT:
-        return "is gone. Put it back, or restart the gateway to start without keys."
-    return f"cannot be used: {error}. Check server.data_dir and the disk."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,8 +267,8 @@ def _of_store(key: StoredKey) -> KeyRecord:
 class KeyRing:
     """Keys of conf and of the store, for the event loop. What was found is kept until the store's revision changes.
 
-    `conf` maps digests to entries. When the store cannot be read, keys of conf and keys that were seen since the last change
-    go on working, and the log says so once.
+    `conf` maps digests to entries. When the store cannot be read, keys of conf and keys that were used since the
+    last change go on working, and the log says so once.
     """
 
     def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:

@@ -151,9 +151,7 @@ async def _common_lane(call: Call, wire_format: FormatLane, provider: ProviderLa
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
-async def _answer_ourselves(
-    snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
-) -> Answer:
+async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane) -> Answer:
     """The model list: the core is its own provider."""
     request = wire_format.translate_request(call, wire)
     if not isinstance(request, ModelsRequest):

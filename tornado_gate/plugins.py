@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import pluggy
 
@@ -55,7 +55,6 @@ REQUIRED = {
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -221,8 +220,8 @@ class Lane:
         manager = _manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
         self.hooks = {caller: getattr(manager.hook, caller) for caller in vars(spec) if hasattr(manager.hook, caller)}
 
-    def call(self, hook: str, kind: type[T] | tuple[type[T], ...], **arguments: Any) -> T:
-        """Call a hook and check the type of what it returns."""
+    def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook and check that what it returns is of `kind`."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
@@ -263,19 +262,24 @@ class FormatLane(Lane):
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
 
     def translate_request(self, call: Call, wire: WireRequest) -> Request:
-        return self.call("translate_request", (ChatRequest, ModelsRequest), call=call, wire=wire)
+        request: Request = self.call("translate_request", (ChatRequest, ModelsRequest), call=call, wire=wire)
+        return request
 
     def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
-        return self.call("forward_request", Verbatim, call=call, wire=wire)
+        result: Verbatim = self.call("forward_request", Verbatim, call=call, wire=wire)
+        return result
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-        return self.call("translate_response", Reply, call=call, request=request, events=events)
+        result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
+        return result
 
     def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-        return self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
+        result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
+        return result
 
     def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
-        return self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
+        result: bytes = self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
+        return result
 
 
 class ProviderLane(Lane):
@@ -285,13 +289,15 @@ class ProviderLane(Lane):
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
 
     def configure(self, entry: ProviderEntry) -> Capabilities:
-        return self.call("configure", Capabilities, entry=entry)
+        result: Capabilities = self.call("configure", Capabilities, entry=entry)
+        return result
 
     def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
-        return self.call("translate_request", UpstreamRequest, call=call, request=request)
+        result: UpstreamRequest = self.call("translate_request", UpstreamRequest, call=call, request=request)
+        return result
 
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        pending: Any = self.call("call_upstream", object, call=call, outgoing=outgoing)  # type: ignore[type-abstract]
+        pending = self.call("call_upstream", object, call=call, outgoing=outgoing)
         if not inspect.isawaitable(pending):
             raise self.broken("call_upstream must be a coroutine function")
         try:
@@ -304,13 +310,17 @@ class ProviderLane(Lane):
             raise self.broken(f"call_upstream gave {type(incoming).__name__}, not an UpstreamResponse")
         return incoming
 
-    def translate_response(self, call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-        events: Any = self.call("translate_response", object, call=call, request=request, incoming=incoming)
+    def translate_response(
+        self, call: Call, request: Request, incoming: UpstreamResponse
+    ) -> AsyncIterator[StreamEvent]:
+        events: AsyncIterator[StreamEvent] = self.call(
+            "translate_response", object, call=call, request=request, incoming=incoming
+        )
         if not hasattr(events, "__aiter__"):
             if inspect.iscoroutine(events):
                 events.close()
             raise self.broken("translate_response must return an async iterator, as an async generator does")
-        return events  # type: ignore[no-any-return]
+        return events
 
 
 def hook_table(plugins: Mapping[str, Plugin]) -> list[str]:

@@ -44,10 +44,10 @@ class RouteTable:
 
     def _add(self, one: Served) -> None:
         path = one.route.path
-        if "{" in path:
-            methods = self._patterns.setdefault(path, (_pattern(path), {}))[1]
-        else:
+        if "{" not in path:
             methods = self._exact.setdefault(path, {})
+        else:
+            _, methods = self._patterns.setdefault(path, (_pattern(path), {}))
         rivals = methods.setdefault(one.route.method, [])
         if one.route.claims is None and any(rival.route.claims is None for rival in rivals):
             raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
@@ -122,10 +122,11 @@ class ModelTable:
 
     def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
         self._exact = {name: entry for name, entry in entries.items() if "*" not in name}
-        wildcards = [(*name.split("*", 1), entry) for name, entry in entries.items() if "*" in name]
-        self._wildcards: list[tuple[str, str, ModelEntry]] = sorted(
-            wildcards, key=lambda wildcard: -len(wildcard[0]) - len(wildcard[1])
-        )
+        self._wildcards: list[tuple[str, str, ModelEntry]] = []
+        for name in sorted(entries, key=len, reverse=True):
+            prefix, star, suffix = name.partition("*")
+            if star:
+                self._wildcards.append((prefix, suffix, entries[name]))
 
     def find(self, name: str) -> FoundModel | None:
         entry = self._exact.get(name)

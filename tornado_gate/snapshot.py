@@ -229,7 +229,9 @@ class _Builder:
             if plugin is None:
                 continue  # off, or reported as not installed
             if not plugin.error and (plugin.wrapper or "provider" not in plugin.hooks):
-                self.faults.append((("providers", name, "plugin"), f"'{entry.plugin}' is a {plugin.kind}, not a provider"))
+                self.faults.append(
+                    (("providers", name, "plugin"), f"'{entry.plugin}' is a {plugin.kind}, not a provider")
+                )
                 continue
             if not plugin.error and plugin.name not in lanes:
                 lanes[plugin.name] = ProviderLane(self.host, plugin, wrappers)

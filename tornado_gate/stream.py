@@ -48,25 +48,13 @@ class OrderChecker:
             case PartDelta(index=index):
                 if index not in self._open:
                     raise OrderError(f"PartDelta for part {index}, which is not open")
-            case PartStart(index=index, choice=choice):
-                self._need_start(event)
-                if index in self._indexes:
-                    raise OrderError(f"PartStart for part {index}, which was there before")
-                if choice in self._done:
-                    raise OrderError(f"PartStart in choice {choice}, which is finished")
-                self._indexes.add(index)
-                self._open[index] = choice
-                self._choices.add(choice)
+            case PartStart():
+                self._part_starts(event)
             case PartEnd(index=index):
                 if self._open.pop(index, None) is None:
                     raise OrderError(f"PartEnd for part {index}, which is not open")
-            case Finish(choice=choice):
-                self._need_start(event)
-                if choice in self._open.values():
-                    raise OrderError(f"Finish of choice {choice}, which has an open part")
-                if choice in self._done:
-                    raise OrderError(f"Finish of choice {choice}, which is finished")
-                self._done.add(choice)
+            case Finish():
+                self._choice_finishes(event)
             case ResponseStart():
                 if self.started:
                     raise OrderError("a second ResponseStart")
@@ -75,6 +63,24 @@ class OrderChecker:
                 self._need_start(event)
             case StreamError() | ModelList():
                 self.finished = True
+
+    def _part_starts(self, event: PartStart) -> None:
+        self._need_start(event)
+        if event.index in self._indexes:
+            raise OrderError(f"PartStart for part {event.index}, which was there before")
+        if event.choice in self._done:
+            raise OrderError(f"PartStart in choice {event.choice}, which is finished")
+        self._indexes.add(event.index)
+        self._open[event.index] = event.choice
+        self._choices.add(event.choice)
+
+    def _choice_finishes(self, event: Finish) -> None:
+        self._need_start(event)
+        if event.choice in self._open.values():
+            raise OrderError(f"Finish of choice {event.choice}, which has an open part")
+        if event.choice in self._done:
+            raise OrderError(f"Finish of choice {event.choice}, which is finished")
+        self._done.add(event.choice)
 
     def complete(self) -> bool:
         """Whether a stream that ends here has ended well."""
@@ -240,15 +246,11 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
             yield PartDelta(index=index, data=part.text)
             yield PartEnd(index=index, signature=part.signature)
         case ToolCall():
-            yield replace(
-                start, kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra
-            )
+            yield replace(start, kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra)
             yield PartDelta(index=index, data=part.arguments)
             yield PartEnd(index=index, signature=part.signature)
         case Audio(source=Data() as sound):
-            yield replace(
-                start, kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra
-            )
+            yield replace(start, kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra)
             yield PartDelta(index=index, data=base64.b64decode(sound.base64), transcript=part.transcript or "")
             yield PartEnd(index=index)
         case _:

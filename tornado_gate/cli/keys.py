@@ -92,7 +92,9 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
         click.echo(json.dumps(rows, indent=2))
         return
     columns = ["id", "name", "key", "models", "operations", "created", "expires", "state"]
-    cells = [[", ".join(row[c]) or "all" if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows]
+    cells = [
+        [", ".join(row[c]) or "all" if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows
+    ]
     click.echo(table([column.upper() for column in columns], cells))
 
 

@@ -5,12 +5,12 @@ Knows nothing of plugins: what a provider's plugin wants of its settings, the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 from tornado_gate.config import build, checks, schema, source
 from tornado_gate.config.environment import Filled, fill
-from tornado_gate.config.faults import Fault, FileFaults, describe, line_of
+from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
 from tornado_gate.config.model import (
     FIRST_PARTY_FORMATS,
     Circuits,
@@ -54,15 +54,16 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
     filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
     inactive = checks.find_inactive(data)
-    faults = [*document.faults, *filled.faults, *_unset(filled, data, inactive), *_own(faults, data, filled)]
+    unreadable = [*document.faults, *filled.faults]
+    lacking = {path for path, _ in [*unreadable, *filled.unset]}
+    faults = [*unreadable, *_unset(filled, data, inactive), *_own(faults, data, lacking)]
     if faults:
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
     return build.build(data, path, document.lines, inactive)
 
 
-def _own(faults: list[Fault], data: checks.Data, filled: Filled) -> Iterable[Fault]:
-    """Faults of the schema and between keys, except those that only follow from a value which the environment lacks."""
-    lacking = {path for path, _ in [*filled.unset, *filled.faults]}
+def _own(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
+    """Faults of the schema and between keys, except those that only follow from a value which could not be had."""
     own = [fault for fault in faults if fault[0] not in lacking]
     return [*own, *checks.find_faults(data, lacking | {path for path, _ in own})]
 

@@ -177,7 +177,7 @@ class KeySchema(Schema):
         required=True,
         empty=True,
         validate=check_key,
-        error_messages={"required": 'is missing; "" is no key, "${VAR:-}" takes it from the environment'},
+        error_messages={"required": 'is missing; "" is no key, "${{VAR:-}}" takes it from the environment'},
     )
     account = String(validate=check_name)
     models = List(String(validate=check_name), least=1, hint="leave the key out for all models")

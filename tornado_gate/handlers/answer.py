@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import MappingProxyType
+
+from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import stream_request_body
 
@@ -33,7 +35,7 @@ NOBODY = Caller(id="", account="")
 class AnswerHandler(GateHandler):
     """Authenticate, read the body, ask the pipeline, write the reply at the reader's pace; leave nothing open."""
 
-    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]
+    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
         super().initialize(gate)
         self.matched = matched
         self.route = matched.served.route
@@ -57,7 +59,7 @@ class AnswerHandler(GateHandler):
     async def prepare(self) -> None:
         """Everything that can be refused before the body is read."""
         limit = self.snapshot.config.limits.body_bytes
-        self.request.connection.set_max_body_size(limit + DRAIN_BYTES)  # type: ignore[attr-defined]
+        self.connection.set_max_body_size(limit + DRAIN_BYTES)
         try:
             if self.gate.draining:
                 self.set_header("Connection", "close")
@@ -69,6 +71,12 @@ class AnswerHandler(GateHandler):
             self._check_body_headers(limit)
         except GateError as error:
             self.fail(error)
+
+    @property
+    def connection(self) -> HTTP1Connection:
+        """The caller's connection, which is HTTP/1: what Tornado speaks."""
+        assert isinstance(self.request.connection, HTTP1Connection)
+        return self.request.connection
 
     @property
     def _known_call(self) -> Call:
@@ -214,7 +222,7 @@ class AnswerHandler(GateHandler):
             return
         wire_format = self.snapshot.formats[self.format]
         if "event-stream" not in str(self._headers.get("Content-Type")):
-            self.request.connection.stream.close()  # type: ignore[attr-defined]  # half an answer must not look whole
+            self.connection.close()  # half an answer must not look whole
             return
         self.finish(wire_format.translate_error(self.call, error, streaming=True))
 

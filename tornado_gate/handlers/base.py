@@ -31,7 +31,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class GateHandler(RequestHandler):
     """The base of all handlers. `fail` is the only place where an error becomes bytes."""
 
-    SUPPORTED_METHODS = METHODS  # type: ignore[assignment]  # Tornado's type is a tuple of exactly seven
+    SUPPORTED_METHODS = METHODS
 
     def __init__(self, application: Application, request: HTTPServerRequest, **arguments: Any) -> None:
         self.started = time.monotonic()

@@ -18,6 +18,7 @@ _SMALL_PLACE = re.compile(r"\b(?:in|for|at|near)\s+(?:the\s+)?([^\W\d_]+)")
 _NAME = re.compile(rf"(?<![.!?\n] )(?<!^)\b({_CAPITAL})", re.MULTILINE)
 _QUOTED = re.compile(r"[\"“”`]([^\"“”`\n]{1,200})[\"“”`]|(?<!\w)['\u2018]([^'\u2018\u2019\n]{1,200})['\u2019](?!\w)")
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_LABELLED = re.compile(r"(?: is|:| =|=)\s*[\"']?([\w.@+-]*\w)")
 _FORMATS = {
     "date": re.compile(r"\b\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])\b"),
     "email": re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),
@@ -83,10 +84,10 @@ class Hints:
         yield phrase if not variant else f"{phrase} {variant + 1}"
 
     def _by_name(self, name: str) -> list[str]:
-        label = rf"\b{re.escape(name[:50])}\b(?: is|:| =|=)\s*[\"']?([\w.@+-]*\w)"
-        labelled = re.search(label, self.text, re.IGNORECASE)
-        if name and labelled:
-            return [labelled.group(1)]
+        labelled = _LABELLED.match(self._lower.partition(name.lower())[2]) if name else None
+        if labelled:
+            end = len(self._lower) - len(labelled.string)
+            return [self.text[end + labelled.start(1) : end + labelled.end(1)]]
         parts = set(map(words.stem, words.name_parts(name)))
         if parts & _PLACE_NAMES:
             return _PLACE.findall(self.text) or self._small_places() or self._names()

@@ -122,7 +122,8 @@ class _Parser:
 
     def group(self, depth: int) -> Node:
         if self.skip("?"):
-            if self.skip("<") and not self.rest.startswith(("=", "!")):
+            named = self.skip("P<") or self.skip("<")
+            if named and not self.rest.startswith(("=", "!")):
                 self.rest = self.rest.partition(">")[2]
             elif not self.skip(":"):
                 raise Unsupported("look-around")
@@ -143,11 +144,10 @@ class _Parser:
         """The character that an escape stands for, after its backslash."""
         if character in "xu":
             width = 2 if character == "x" else 4
-            digits, self.rest = self.rest[:width], self.rest[width:]
-            try:
-                return chr(int(digits, 16))
-            except ValueError as error:
-                raise Unsupported("a bad escape") from error
+            digits = "".join(self.take() for _ in range(width))
+            if not set(digits) <= set("0123456789abcdefABCDEF"):
+                raise Unsupported("a bad escape")
+            return chr(int(digits, 16))
         if character in CONTROLS:
             return CONTROLS[character]
         if character.isalnum():

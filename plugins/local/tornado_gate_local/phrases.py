@@ -15,10 +15,10 @@ QUOTE = 80  # characters of the user's message that are quoted
 
 _ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
 _ECHO = re.compile(
-    rf"(?:^|[.!?:;\n]\s*){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b"
+    rf"(?:^|[.!?:;\n]\s{{0,20}}){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b"
     r"(?!\s+(?:a|an|me a|my|your|in|to)\b)"
-    r"(\s+(?:with|back|after me|only|just|exactly|this|these|the (?:single |exact |following )?"
-    r"(?:words?|phrase|text|sentence|number|string|line))\b)*\s*([:,]?)\s*",
+    r"(\s+(?:with|back to me|back|after me|only|just|exactly|this|these|one word"
+    r"|(?:the|a) (?:single |exact |following )?(?:words?|phrase|text|sentence|number|string|line))\b)*\s*([:,]?)\s*",
     re.IGNORECASE,
 )
 _NEEDS_WITH = frozenset({"reply", "respond", "answer", "write", "print", "output"})
@@ -66,7 +66,7 @@ _EMPTY = (
 _WHO_I_AM = (
     "I am the local demonstration model of tornado_gate.",
     "You are talking to the local demonstration model of tornado_gate.",
-    "My name is local: I am the demonstration model that comes with tornado_gate.",
+    "I have no name of my own: I am the local demonstration model that comes with tornado_gate.",
 )
 _NO_MIND = " I answer by simple rules, without network or weights, so that everything around me can be tried."
 

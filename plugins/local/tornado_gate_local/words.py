@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 _PLURAL_OF_Y = re.compile(r"(?<=\w\w)ies$")
 _PLURAL = re.compile(r"(?<=\w\w[^\Ws])s$")
-_NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?![\w]|\.\d)")
+_NUMBER = re.compile(r"(?<![\w.])(?<!\d[-:/])-?\d{1,15}(?:\.\d{1,10})?(?!\w|[-.:/]\d)")  # no parts of dates
 _TERM = r"-?\d{1,15}(?:\.\d{1,10})?"
 _SIGN = r"[-+*/\u00d7\u00f7x]|plus|minus|times|divided by"
 _SUM = re.compile(rf"{_TERM}(?:\s*(?:{_SIGN})\s*{_TERM}){{1,10}}")

@@ -51,13 +51,14 @@ names = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5)
 objects = st.dictionaries(words, values, max_size=3)
-extras = st.dictionaries(names.map(lambda name: f"x_{name}"), values, max_size=2)
+_unknown_names = names.map(lambda name: f"x_{name}")
+extras = st.dictionaries(_unknown_names, values, max_size=2)
 sounds = st.binary(max_size=9).map(lambda sound: base64.b64encode(sound).decode())
 
 
 def nested(name: str) -> st.SearchStrategy[dict[str, Any]]:
     """An extra with unknown members of a part and of the object `name` inside it."""
-    inside = extras.filter(bool).map(lambda extra: {name: extra})
+    inside = st.dictionaries(_unknown_names, values, min_size=1, max_size=2).map(lambda extra: {name: extra})
     return st.builds(lambda outer, inner: outer | inner, extras, st.just({}) | inside)
 
 

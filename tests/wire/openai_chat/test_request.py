@@ -280,8 +280,8 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
     assert losses == [
         "messages.0.content.0.cache_control",
         "messages.1.content.2",
-        "messages.1.content.4",
         "messages.1.content.0",
+        "messages.1.content.4",
         "messages.2.content.0.is_error",
         "messages.2.content.0.content.1",
         "messages.3.content.0",

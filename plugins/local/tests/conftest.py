@@ -1,0 +1,75 @@
+"""What the tests of this plugin share: calls, requests and a way through all hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import tornado_gate_local as local
+from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, StreamEvent, Target, Text
+
+
+@pytest.fixture
+def make_call() -> Callable[..., Call]:
+    def make(*, strict: bool = False, pace_seconds: float = 0.0) -> Call:
+        settings = local.Settings(pace_seconds=pace_seconds)
+        return Call(
+            id="call-1",
+            operation="chat",
+            format="format-openai",
+            model="local-chat",
+            caller=Caller(id="key-1", account="dev"),
+            target=Target(
+                provider="local", plugin="local", model="local-chat", upstream_model="upstream-name", settings=settings
+            ),
+            strict=strict,
+        )
+
+    return make
+
+
+@pytest.fixture
+def call(make_call: Callable[..., Call]) -> Call:
+    return make_call()
+
+
+@pytest.fixture
+def chat() -> Callable[..., ChatRequest]:
+    """A request of one user message, or of the `messages` given."""
+
+    def make(text: str = "Tell me something.", **rest: Any) -> ChatRequest:
+        rest.setdefault("messages", (Message(role="user", parts=(Text(text=text),)),))
+        return ChatRequest(model="local-chat", **rest)
+
+    return make
+
+
+@pytest.fixture
+def stream_events(call: Call) -> Callable[[ChatRequest], Awaitable[list[StreamEvent]]]:
+    """All events of an answer, their order checked."""
+
+    async def run(request: ChatRequest) -> list[StreamEvent]:
+        outgoing = local.translate_request(call, request)
+        incoming = await local.call_upstream(call, outgoing)
+        checker, found = OrderChecker(), []
+        async for event in local.translate_response(call, request, incoming):
+            checker.check(event)
+            found.append(event)
+        assert checker.complete()
+        return found
+
+    return run
+
+
+@pytest.fixture
+def ask(call: Call) -> Callable[[ChatRequest], Awaitable[ChatResult]]:
+    """The whole answer, through all hooks."""
+
+    async def run(request: ChatRequest) -> ChatResult:
+        incoming = await local.call_upstream(call, local.translate_request(call, request))
+        return await collect(local.translate_response(call, request, incoming))
+
+    return run

@@ -1,0 +1,203 @@
+"""The plugin as the core sees it: conf, operations, events, losses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import orjson
+import pytest
+
+import tornado_gate_local as local
+from tornado_gate import ProviderEntry
+from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
+from tornado_gate.types import (
+    ChatRequest,
+    ChatResult,
+    Choice,
+    Finish,
+    Message,
+    ModelsRequest,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    ResponseStart,
+    Text,
+    Tool,
+    ToolChoice,
+    UpstreamResponse,
+    UsageReport,
+    VendorPart,
+    VendorTool,
+    Verbatim,
+)
+from tornado_gate_local.pieces import Plan, lines
+
+
+def test_an_entry_without_settings_serves_chat_without_pauses():
+    capabilities = local.configure(ProviderEntry(name="local"))
+    assert capabilities.operations == {"chat"}
+    assert capabilities.speaks == frozenset()
+    assert capabilities.settings == local.Settings(pace_seconds=0)
+
+
+def test_pace_seconds_is_taken_from_conf():
+    capabilities = local.configure(ProviderEntry(name="local", settings={"pace_seconds": 0.25}))
+    assert capabilities.settings.pace_seconds == 0.25
+
+
+@pytest.mark.parametrize(
+    "settings", [{"pace_second": 1}, {"pace_seconds": 6}, {"pace_seconds": -1}, {"pace_seconds": True}]
+)
+def test_a_wrong_setting_is_a_fault_in_conf(settings):
+    with pytest.raises(ConfigError) as caught:
+        local.configure(ProviderEntry(name="local", settings=settings))
+    assert caught.value.faults[0][0][0] in settings
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ModelsRequest(),
+        Verbatim(wire_format="openai_chat", operation="chat", path="/v1/chat/completions", raw=b"{}", body={}),
+    ],
+)
+def test_anything_but_chat_is_refused(call, request_):
+    with pytest.raises(UnsupportedOperation) as caught:
+        local.translate_request(call, request_)
+    assert caught.value.param == "model"
+
+
+@pytest.mark.gen_test
+async def test_a_stream_comes_in_the_order_of_the_vocabulary_and_in_pieces(stream_events, chat):
+    events = await stream_events(chat("Tell me something long, please.", stream=True))
+    assert isinstance(events[0], ResponseStart)
+    assert isinstance(events[1], PartStart)
+    deltas = [event.data for event in events if isinstance(event, PartDelta)]
+    assert len(deltas) > 5
+    assert "Tell me something long" in "".join(deltas)
+    assert [type(event) for event in events[-3:]] == [PartEnd, UsageReport, Finish]
+
+
+@pytest.mark.gen_test
+async def test_a_whole_answer_is_the_same_as_its_stream(ask, chat):
+    streamed, whole = await ask(chat(stream=True)), await ask(chat())
+    assert streamed.choices == whole.choices
+    assert streamed.usage == whole.usage
+
+
+@pytest.mark.gen_test
+async def test_an_answer_says_who_made_it_and_when(ask, chat):
+    result = await ask(chat())
+    assert result.model == "upstream-name"
+    assert result.id is not None
+    assert result.id.startswith("local-")
+    assert result.created is not None
+    assert abs(result.created - time.time()) < 60
+
+
+@pytest.mark.gen_test
+async def test_two_answers_have_two_ids(ask, chat):
+    first, second = await ask(chat()), await ask(chat())
+    assert first.id != second.id
+
+
+@pytest.mark.gen_test
+async def test_choices_take_turns_in_a_stream(stream_events, chat):
+    events = await stream_events(chat(stream=True, n=3))
+    parts = [event.index for event in events if isinstance(event, PartDelta)]
+    assert parts[:6] == [0, 1, 2, 0, 1, 2]
+    assert [event.choice for event in events if isinstance(event, Finish)] == [0, 1, 2]
+
+
+@pytest.mark.gen_test
+async def test_a_stream_pauses_between_pieces_and_a_whole_answer_does_not(monkeypatch, make_call, chat):
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    call = make_call(pace_seconds=0.5)
+    for stream in (True, False):
+        request = chat(stream=stream, n=2)
+        incoming = await local.call_upstream(call, local.translate_request(call, request))
+        chunks = [chunk async for chunk in incoming.chunks]
+        assert pauses == [0.5 if stream else 0] * (len(chunks) - 1)
+        pauses.clear()
+
+
+@pytest.mark.gen_test
+async def test_other_work_goes_on_between_two_pieces():
+    plan = Plan(ChatResult(model="m", choices=(Choice(parts=(Text(text="one two"),), reason="stop"),)), True, 0.0)
+    heard: list[str] = []
+
+    async def listen() -> None:
+        async for line in lines(plan):
+            heard.append(orjson.loads(line)[2])
+
+    listening = asyncio.ensure_future(listen())
+    await asyncio.sleep(0)
+    assert heard == ["one"]
+    await listening
+    assert heard == ["one", " two"]
+
+
+@pytest.mark.gen_test
+async def test_a_response_without_its_context_is_a_fault_of_a_plugin(call, chat):
+    incoming = UpstreamResponse(chunks=lines(Plan(ChatResult(model="m", choices=()), False, 0.0)))
+    with pytest.raises(PluginError):
+        [event async for event in local.translate_response(call, chat(), incoming)]
+
+
+UNKNOWN_TOOL = VendorTool(wire_format="openai_chat", value={"type": "web_search"})
+VENDOR_PART = VendorPart(wire_format="openai_chat", value={"type": "input_hologram"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "lost"),
+    [
+        ({"logprobs": True, "top_logprobs": 2}, ["logprobs", "top_logprobs"]),
+        ({"logprobs": False, "top_logprobs": 0, "logit_bias": {}}, []),
+        ({"logit_bias": {"50256": -100}}, ["logit_bias"]),
+        ({"modalities": ("text", "audio"), "audio": {"voice": "alloy"}}, ["modalities", "audio"]),
+        ({"modalities": ("text",)}, []),
+        ({"tools": (UNKNOWN_TOOL, UNKNOWN_TOOL)}, ["tools"]),
+        ({"tool_choice": ToolChoice(mode="vendor", vendor={"type": "web_search"})}, ["tool_choice"]),
+        ({"messages": (Message(role="user", parts=(VENDOR_PART,)),)}, ["messages"]),
+        ({"extra": {"web_search_options": {}, "absent": None}}, ["web_search_options"]),
+        ({"extra": {"store": True, "service_tier": "auto", "verbosity": "low", "prediction": {}}}, []),
+        ({"temperature": 0.2, "top_p": 0.5, "top_k": 4, "seed": 1, "user": "u", "metadata": {"a": "b"}}, []),
+        ({"presence_penalty": 1.0, "frequency_penalty": 1.0, "reasoning": Reasoning(effort="low")}, []),
+    ],
+)
+def test_what_cannot_be_honoured_is_reported(call, chat, fields, lost):
+    local.translate_request(call, chat(**fields))
+    assert call.losses == lost
+
+
+def test_a_loss_is_spelled_as_the_caller_spelled_it(call, chat):
+    local.translate_request(call, chat(logprobs=True, names={"logprobs": "responseLogprobs"}))
+    assert call.losses == ["responseLogprobs"]
+
+
+def test_a_strict_caller_gets_an_error_for_a_loss(make_call, chat):
+    with pytest.raises(InvalidField) as caught:
+        local.translate_request(make_call(strict=True), chat(logit_bias={"1": 1.0}))
+    assert caught.value.param == "logit_bias"
+
+
+@pytest.mark.parametrize("filler", ["word ", "1+", "say ", " ", "“", "repeat: a "])
+def test_a_prompt_of_five_megabytes_costs_little_time(call, filler):
+    text = filler * (5_000_000 // len(filler.encode()))
+    tool = Tool(name="get_weather", parameters={"type": "object", "properties": {"city": {"type": "string"}}})
+    request = ChatRequest(model="m", messages=(Message(role="user", parts=(Text(text=text),)),), tools=(tool,))
+    fastest = min(_seconds_for(call, request) for _ in range(3))
+    assert fastest < 0.1  # about 0.01 on an idle machine; reading all of it takes more than a second
+
+
+def _seconds_for(call, request) -> float:
+    started = time.perf_counter()
+    local.translate_request(call, request)
+    return time.perf_counter() - started

@@ -1,0 +1,136 @@
+"""``${VAR}`` in conf: what it becomes, what it may be, and when it may be missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.config.support import Conf
+from tornado_gate.config.environment import FromEnvironment, fill
+
+NOT_SET = "the environment variable NONE is not set; set it, or write ${NONE:-default}"
+
+REFERENCES = [
+    ("${A}", "one"),
+    ("<${A}-${B}>", "<one-two>"),
+    ("${NONE:-default}", "default"),
+    ("${EMPTY:-default}", "default"),
+    ("${EMPTY}", ""),
+    ("${NONE:-}", ""),
+    ("${NONE:-a:-b}", "a:-b"),
+    ("$${A}", "${A}"),
+    ("$${${A}", "${one"),
+    ("$A {A} $", "$A {A} $"),
+    ("${NESTED}", "${A}"),
+]
+ENVIRONMENT = {"A": "one", "B": "two", "EMPTY": "", "NESTED": "${A}"}
+
+
+@pytest.mark.parametrize(("text", "expected"), REFERENCES)
+def test_reference_becomes_what_the_environment_holds(text: str, expected: str) -> None:
+    filled = fill({"key": [text]}, ENVIRONMENT)
+    assert filled.values == {"key": [expected]}
+    assert not filled.unset
+    assert not filled.faults
+
+
+def test_only_what_came_from_the_environment_is_marked() -> None:
+    values = fill(["${A}", "$${A}", "A"], ENVIRONMENT).values
+    assert [type(value) for value in values] == [FromEnvironment, str, str]
+
+
+@pytest.mark.parametrize("text", ["${}", "${1A}", "${A-b}", "${A:b}", "${ A }", "${A", "x${"])
+def test_malformed_reference_is_a_fault(conf: Conf, text: str) -> None:
+    assert conf.report(f"server:\n  host: '{text}'\n", {"A": "x"}) == [
+        "FILE:2: server.host: a reference must be ${NAME} or ${NAME:-default}; write $${ for a literal ${"
+    ]
+
+
+def test_reference_in_a_key_is_a_fault(conf: Conf) -> None:
+    report = conf.report("models:\n  '${NAME}': {targets: [{provider: p}]}\nproviders: {p: {plugin: p}}\n")
+    assert report == ["FILE:2: models.${NAME}: a key cannot hold ${...}; only values can"]
+
+
+def test_every_unset_variable_is_named_with_its_place(conf: Conf) -> None:
+    text = """\
+server:
+  host: ${NONE}
+keys:
+  - {name: a, key: "${NONE}${OTHER}", models: ["${NONE}"]}
+dialect: ${NONE}
+"""
+    assert conf.report(text) == [
+        f"FILE:2: server.host: {NOT_SET}",
+        f"FILE:4: keys.0.key: {NOT_SET}",
+        "FILE:4: keys.0.key: the environment variable OTHER is not set; set it, or write ${OTHER:-default}",
+        f"FILE:4: keys.0.models.0: {NOT_SET}",
+        f"FILE:5: dialect: {NOT_SET}",
+    ]
+
+
+def test_whole_file_may_be_one_unset_reference(conf: Conf) -> None:
+    assert conf.report("${NONE}") == [f"FILE:1: {NOT_SET}"]
+
+
+OFF = [
+    "providers: {p: {plugin: p, api_key: '${NONE}', extra: ['${NONE}']}}",
+    "providers: {p: {plugin: p, timeouts: {total: '${NONE}'}, headers: {A: '${NONE}'}}}",
+    "providers: {p: {plugin: p}}\nmodels: {m: {provider: p, display_name: '${NONE}', operations: ['${NONE}']}}",
+    "keys: [{name: a, key: '', account: '${NONE}', models: ['${NONE}']}]",
+]
+
+
+@pytest.mark.parametrize("text", OFF)
+def test_unset_variable_is_no_fault_where_what_uses_it_is_off(conf: Conf, text: str) -> None:
+    assert conf.report(text) == []
+
+
+def test_unset_variable_is_a_fault_once_the_plugin_is_on(conf: Conf) -> None:
+    text = f"plugins: {{p: true}}\n{OFF[0]}"
+    assert conf.report(text) == [f"FILE:2: providers.p.api_key: {NOT_SET}", f"FILE:2: providers.p.extra.0: {NOT_SET}"]
+
+
+def test_unset_variable_in_a_target_that_is_off_is_no_fault(conf: Conf) -> None:
+    loaded = conf.load("""\
+plugins: {one: true}
+providers: {a: {plugin: one}, b: {plugin: two}}
+models: {m: {targets: [{provider: a}, {provider: b, model: "${NONE}"}]}}
+""")
+    assert [target.provider for target in loaded.models["m"].targets] == ["a"]
+
+
+def test_value_of_the_environment_takes_the_type_of_its_key(conf: Conf) -> None:
+    text = """\
+server: {port: "${PORT}", access_log: "${LOG}", drain_seconds: "${DRAIN}", data_dir: "${HOME}/var"}
+plugins: {p: "${ON}"}
+"""
+    environment = {"PORT": "9000", "LOG": "False", "DRAIN": "1.5", "HOME": "/home/x", "ON": "yes"}
+    loaded = conf.load(text, environment)
+    assert (loaded.server.port, loaded.server.access_log, loaded.server.drain_seconds) == (9000, False, 1.5)
+    assert str(loaded.server.data_dir) == "/home/x/var"
+    assert type(loaded.server.host) is str
+    assert loaded.plugins == {"p": True}
+
+
+def test_default_takes_the_type_of_its_key_too(conf: Conf) -> None:
+    assert conf.load("server: {port: '${NONE:-81}'}").server.port == 81
+
+
+WRONG = [
+    ("port", "secret-value", "must be an integer, not what the environment holds"),
+    ("port", "99999", "must be from 0 to 65535, not what the environment holds"),
+    ("port", "", "must be an integer, not empty, as the environment has it"),
+    ("port", "1_0", "must be an integer, not what the environment holds"),
+    ("access_log", "secret-value", "must be true or false, not what the environment holds"),
+    ("drain_seconds", "nan", "must be a number of seconds, not what the environment holds"),
+    ("hook_seconds", "0", "must be more than 0 and at most 86400 seconds, not what the environment holds"),
+    ("log_level", "secret-value", "must be 'debug', 'info', 'warning' or 'error', not what the environment holds"),
+    ("public_url", "secret-value", "must be an address such as https://host.example/v1"),
+    ("host", "\udcff", "the environment variable X is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "message"), WRONG)
+def test_wrong_value_of_the_environment_is_a_fault_that_does_not_show_it(
+    conf: Conf, key: str, value: str, message: str
+) -> None:
+    assert conf.report(f"server:\n  {key}: ${{X}}\n", {"X": value}) == [f"FILE:2: server.{key}: {message}"]

@@ -1,0 +1,380 @@
+"""From a sound file to a Config; what is off; what one key says of another."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from yaml import safe_dump, safe_load
+
+from tests.config.support import Conf
+from tornado_gate import config
+from tornado_gate.config import FileFaults, KeyEntry, ModelEntry, ModelTarget
+from tornado_gate.config.model import Config, Secret
+from tornado_gate.config.schema import FileSchema, KeySchema, ModelSchema, ProviderSchema, ServerSchema, TargetSchema
+from tornado_gate.types import Timeouts
+
+SHIPPED = Path(__file__).parents[2] / "conf" / "gate.yaml"
+
+WHOLE = """\
+server:
+  host: 0.0.0.0
+  port: 0
+  processes: 4
+  data_dir: /srv/gate
+  public_url: https://gate.example/
+  metrics_port: 9090
+  access_log: off
+  log_level: debug
+  log_format: text
+  drain_seconds: 0
+  hook_seconds: 1
+  keep_alive_seconds: 2.5
+plugins: {one: true, two: false, format-gemini: false}
+providers:
+  a:
+    plugin: one
+    base_url: https://upstream.example/v1//
+    api_key: ${API_KEY}
+    headers: {X-Team: red}
+    timeouts: {connect: 1, total: 30}
+    organization: ${ORGANIZATION}
+    nested: {list: [1, true]}
+  b: {plugin: two}
+  c: {plugin: format-openai}
+models:
+  plain: {provider: a}
+  renamed: {provider: a, model: upstream-name}
+  "open/*": {provider: c}
+  "off/*": {provider: b}
+  smart:
+    targets:
+      - {provider: a, model: x, weight: 3}
+      - {provider: b, model: y}
+      - {provider: c}
+    fallback: [gone, plain]
+    operations: [chat, models]
+    timeouts: {gap: 5}
+    version: "2"
+    display_name: Smart
+    description: Two of them.
+    input_token_limit: 1000
+    output_token_limit: 100
+    image_family: two
+  gone: {provider: b}
+keys:
+  - {name: empty, key: "${NO_KEY:-}"}
+  - {name: dev, key: "${DEV_KEY}"}
+  - name: ci
+    key: ci-key
+    account: team
+    models: ["local-*"]
+    operations: [chat]
+    requests_per_minute: 60
+    tokens_per_minute: 1000
+limits: {requests_per_minute: 600, tokens_per_minute: null, body_bytes: 1024}
+circuits: {failures: 2, open_seconds: 1}
+defaults: {chat: plain, images: open/image, moderation: off/some}
+dialect: contract
+"""
+ENVIRONMENT = {"API_KEY": "canary-api", "ORGANIZATION": "canary-org", "DEV_KEY": "canary-dev"}
+
+
+@pytest.fixture
+def whole(conf: Conf) -> Config:
+    return conf.load(WHOLE, ENVIRONMENT)
+
+
+def test_server_holds_what_the_file_says(whole: Config) -> None:
+    assert whole.server == config.Server(
+        host="0.0.0.0",
+        port=0,
+        processes=4,
+        data_dir=Path("/srv/gate"),
+        public_url="https://gate.example",
+        metrics_port=9090,
+        access_log=False,
+        log_level="debug",
+        log_format="text",
+        drain_seconds=0.0,
+        hook_seconds=1.0,
+        keep_alive_seconds=2.5,
+    )
+
+
+def test_provider_keeps_the_keys_of_its_plugin_as_settings(whole: Config) -> None:
+    provider = whole.providers["a"]
+    assert (provider.plugin, provider.base_url, provider.api_key) == (
+        "one",
+        "https://upstream.example/v1",
+        "canary-api",
+    )
+    assert provider.headers == {"X-Team": "red"}
+    assert provider.timeouts == Timeouts(connect=1.0, total=30.0)
+    assert provider.settings == {"organization": "canary-org", "nested": {"list": [1, True]}}
+
+
+def test_model_has_targets_fallback_and_facts(whole: Config) -> None:
+    assert whole.models["plain"].targets == (ModelTarget(provider="a"),)
+    assert whole.models["renamed"].targets == (ModelTarget(provider="a", model="upstream-name"),)
+    assert whole.models["smart"] == ModelEntry(
+        name="smart",
+        targets=(ModelTarget(provider="a", model="x", weight=3), ModelTarget(provider="c")),
+        fallback=("plain",),
+        operations=frozenset({"chat", "models"}),
+        timeouts={"gap": 5.0},
+        facts={
+            "version": "2",
+            "display_name": "Smart",
+            "description": "Two of them.",
+            "input_token_limit": 1000,
+            "output_token_limit": 100,
+            "image_family": "two",
+        },
+    )
+
+
+def test_empty_key_is_no_key_and_accounts_default_to_names(whole: Config) -> None:
+    assert whole.keys == (
+        KeyEntry(name="dev", key=Secret("canary-dev"), account="dev"),
+        KeyEntry(
+            name="ci",
+            key=Secret("ci-key"),
+            account="team",
+            models=("local-*",),
+            operations=("chat",),
+            requests_per_minute=60,
+            tokens_per_minute=1000,
+        ),
+    )
+
+
+def test_limits_circuits_and_dialect_are_read(whole: Config) -> None:
+    assert whole.limits == config.Limits(requests_per_minute=600, body_bytes=1024)
+    assert whole.circuits == config.Circuits(failures=2, open_seconds=1.0)
+    assert whole.dialect == "contract"
+
+
+def test_what_is_off_with_a_plugin_is_left_out_and_listed(whole: Config) -> None:
+    assert list(whole.providers) == ["a", "c"]
+    assert list(whole.models) == ["plain", "renamed", "open/*", "smart"]
+    assert whole.defaults == {"chat": "plain", "images": "open/image"}
+    assert dict(whole.inactive) == {
+        ("providers", "b"): "its plugin 'two' is off",
+        ("models", "off/*"): "the plugin of its provider 'b' is off",
+        ("models", "smart", "targets", 1): "the plugin of its provider 'b' is off",
+        ("models", "gone"): "the plugin of its provider 'b' is off",
+        ("models", "smart", "fallback", 0): "the model 'gone' is off",
+        ("defaults", "moderation"): "the model 'off/some' is off",
+    }
+
+
+def test_plugin_that_is_not_named_is_off_and_a_near_name_is_suggested(conf: Conf) -> None:
+    loaded = conf.load("plugins: {openai: true}\nproviders: {a: {plugin: opnai}, b: {plugin: format-openai}}\n")
+    assert loaded.inactive == (
+        (("providers", "a"), "its plugin 'opnai' is not named under plugins, so it is off; did you mean 'openai'?"),
+    )
+
+
+def test_formats_of_the_house_can_be_switched_off(conf: Conf) -> None:
+    loaded = conf.load("plugins: {format-openai: false}\nproviders: {b: {plugin: format-openai}}\n")
+    assert not loaded.providers
+
+
+def test_secrets_are_never_in_the_repr(whole: Config) -> None:
+    assert "canary" not in repr(whole)
+    assert "ci-key" not in repr(whole)
+    assert "red" not in repr(whole.providers["a"].headers)
+
+
+def test_secrets_are_never_in_faults(conf: Conf) -> None:
+    text = WHOLE.replace("dev, key:", "ci, key:").replace("ci-key", "${DEV_KEY}").replace("contract", "${API_KEY}")
+    report = "\n".join(conf.report(text, ENVIRONMENT))
+    assert "is the same key as keys.1" in report
+    assert "'ci' is the name of keys.1 too" in report
+    assert "dialect: must be" in report
+    assert "canary" not in report
+
+
+def test_lines_of_sound_entries_are_kept_for_faults_found_later(whole: Config) -> None:
+    assert whole.lines["providers", "a", "organization"] == 22
+    assert whole.lines["models", "smart", "targets", 1] == 34
+
+
+def test_config_can_be_sent_to_another_process(whole: Config) -> None:
+    assert pickle.loads(pickle.dumps(whole)) == whole
+
+
+BASE = "plugins: {p: true}\nproviders: {p: {plugin: p}}\n"
+BETWEEN_KEYS = [
+    (
+        "models: {a: {provider: p, fallback: [b]}, b: {provider: p, fallback: [c]}, c: {provider: p, fallback: [b]}}",
+        "models.c.fallback.0: makes a loop: b -> c -> b; a fallback must lead to an end",
+    ),
+    (
+        "models: {a: {provider: p, fallback: ['x/*']}, 'x/*': {provider: p}}",
+        "models.a.fallback.0: 'x/*' stands for many models; name one without *",
+    ),
+    (
+        "models: {a: {provider: p, targets: [{provider: p}]}}",
+        "models.a.provider: must not stand beside targets; give one or the other",
+    ),
+    (
+        "models: {a: {model: x, targets: [{provider: p}]}}",
+        "models.a.model: must not stand beside targets; each target has its own",
+    ),
+    ("models: {a: }", "models.a.provider: is missing; name an entry of providers, or give a list of targets"),
+    ("defaults: {chat: a}", "defaults.chat: unknown model 'a'; there is none"),
+    ("models: {ab: {provider: p}}\ndefaults: {chat: abc}", "defaults.chat: unknown model 'abc'; did you mean 'ab'?"),
+    (
+        "models: {'x/*': {provider: p}}\ndefaults: {chat: x/*}",
+        "defaults.chat: 'x/*' stands for many models; name one without *",
+    ),
+    ("models: {'x/*': {provider: p}}\ndefaults: {chat: x/}", "defaults.chat: unknown model 'x/'; there is none"),
+    (
+        "server: {metrics_port: 8080}",
+        "server.metrics_port: must be another port than server.port; leave it out to serve both on one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), BETWEEN_KEYS)
+def test_keys_that_contradict_each_other_are_named(conf: Conf, text: str, expected: str) -> None:
+    (fault,) = conf.report(BASE + text)
+    assert fault.partition(": ")[2] == expected
+
+
+def test_fallbacks_that_meet_again_are_no_loop(conf: Conf) -> None:
+    models = "{a: {provider: p, fallback: [b, c]}, b: {provider: p, fallback: [d]}, c: {provider: p, fallback: [d]}"
+    assert conf.report(f"{BASE}models: {models}, d: {{provider: p}}}}") == []
+
+
+def test_long_chain_of_fallbacks_that_closes_is_one_loop(conf: Conf) -> None:
+    models = "".join(f"  m{n}: {{provider: p, fallback: [m{(n + 1) % 5000}]}}\n" for n in range(5000))
+    (fault,) = conf.report(f"{BASE}models:\n{models}")
+    assert "models.m4999.fallback.0: makes a loop: m0 -> m1 -> m2 -> m3 -> m4 -> … -> m4997" in fault
+
+
+def test_ten_thousand_models_load(conf: Conf) -> None:
+    models = "".join(f"  m{n}: {{provider: p, model: x{n}}}\n" for n in range(10_000))
+    assert len(conf.load(f"{BASE}models:\n{models}").models) == 10_000
+
+
+def test_ten_thousand_faults_are_all_reported(conf: Conf) -> None:
+    models = "".join(f"  m{n}: {{provider: p, fallback: [n{n}]}}\n" for n in range(10_000))
+    assert len(conf.report(f"{BASE}models:\n{models}")) == 10_000
+
+
+def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
+    loaded = config.load(SHIPPED, {})
+    assert list(loaded.models) == ["local-chat"]
+    assert list(loaded.providers) == ["local"]
+    assert loaded.keys == ()
+    assert {path for path, _ in loaded.inactive} == {
+        ("providers", "openai"),
+        ("models", "gpt-4o"),
+        ("models", "openai/*"),
+    }
+
+
+def test_shipped_file_serves_openai_once_the_plugin_is_on(conf: Conf) -> None:
+    text = SHIPPED.read_text(encoding="utf-8").replace("openai: false", "openai: true")
+    assert conf.report(text) != []
+    loaded = conf.load(text, {"OPENAI_API_KEY": "sk-x", "GATE_KEY": "k"})
+    assert list(loaded.models) == ["local-chat", "gpt-4o", "openai/*"]
+    assert loaded.keys[0].name == "dev"
+
+
+def test_what_the_shipped_file_comments_out_is_sound_too(conf: Conf) -> None:
+    text = SHIPPED.read_text(encoding="utf-8").replace("openai: false", "openai: true")
+    head, body = text[: text.index("server:")], text[text.index("server:") :]
+    lines = [line for line in body.split("\n") if "Any other key" not in line]
+    shown = "\n".join(line.replace("# ", "", 1) if line.lstrip().startswith("# ") else line for line in lines)
+    loaded = conf.load(head + shown, {"OPENAI_API_KEY": "sk-x", "CI_KEY": "c"})
+    assert loaded.models["smart"].fallback == ("local-chat",)
+    assert loaded.server.metrics_port == 9090
+    assert loaded.defaults == {"chat": "local-chat"}
+    assert loaded.keys[0].account == "team"
+
+
+def test_without_a_file_the_local_model_is_served() -> None:
+    built_in = config.default_config()
+    assert built_in.path is None
+    assert built_in.plugins == {"local": True}
+    assert built_in.models["local-chat"].targets == (ModelTarget(provider="local"),)
+
+
+def test_explicit_file_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(FileFaults) as caught:
+        config.find_conf(str(tmp_path / "none.yaml"))
+    assert caught.value.report() == [f"{tmp_path}/none.yaml:1: there is no such file; name one with --conf"]
+    with pytest.raises(FileFaults, match="is a folder"):
+        config.find_conf(str(tmp_path))
+
+
+def test_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert config.find_conf(None) is None
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "gate.yaml").touch()
+    assert config.find_conf(None) == Path("conf/gate.yaml")
+    assert config.find_conf("conf/gate.yaml") == Path("conf/gate.yaml")
+
+
+SCHEMAS = (FileSchema, ServerSchema, ProviderSchema, ModelSchema, TargetSchema, KeySchema)
+KNOWN_KEYS = sorted({key for known in SCHEMAS for key in known().fields} | {"p", "_schema", "store", "database"})
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["${X}", "${", "p", "*"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KNOWN_KEYS) | st.text(), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FUZZ
+@given(loaded=st.dictionaries(st.sampled_from(KNOWN_KEYS), VALUES, max_size=6), environment=st.none() | st.text())
+def test_arbitrary_values_at_arbitrary_keys_give_faults_only(
+    conf: Conf, loaded: dict[str, object], environment: str | None
+) -> None:
+    report = conf.report(safe_dump(loaded), {} if environment is None else {"X": environment})
+    assert all(line.startswith("FILE:") and line.isprintable() for line in report)
+
+
+def places(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every value below `value`."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+@FUZZ
+@given(place=st.sampled_from(list(places(safe_load(WHOLE)))), value=VALUES)
+def test_arbitrary_value_anywhere_in_a_sound_file_gives_faults_only(
+    conf: Conf, place: tuple[str | int, ...], value: object
+) -> None:
+    loaded = safe_load(WHOLE)
+    *parents, last = place
+    reduce(getitem, parents, loaded)[last] = value
+    report = conf.report(safe_dump(loaded), ENVIRONMENT)
+    assert "canary" not in "".join(report)
+
+
+@FUZZ
+@given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_arbitrary_bytes_give_faults_only(conf: Conf, content: bytes) -> None:
+    conf.path.write_bytes(content)
+    with suppress(FileFaults):
+        config.load(conf.path, {})

@@ -1,0 +1,149 @@
+"""What YAML makes of a file, and what a person who writes one hits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.support import Conf
+from tornado_gate import config
+from tornado_gate.config import source
+from tornado_gate.config.faults import FileFaults, describe
+
+HERE = Path("gate.yaml")
+
+SYNTAX = [
+    ("server:\n\tport: 1", 2, "YAML indents with spaces, never with tabs"),
+    ("models:\n  *: {provider: p}", 2, 'a value or name that begins with * needs quotes: "*"'),
+    ("keys:\n  - {models: [*]}", 2, 'a value or name that begins with * needs quotes: "*"'),
+    ("keys:\n  - {key: ${KEY:-}}", 2, 'inside { } and [ ] a ${...} needs quotes: "${...}"'),
+    ("models:\n  a: b: c", 2, "text that holds ': ' needs quotes"),
+    ("server: {host: @here}", 1, "text that begins with this character needs quotes"),
+    ("server: {host: 'x", 1, "found unexpected end of stream"),
+    ("server: {}\n---\nserver: {}", 2, "but found another document"),
+    ("server:\n  host: a\x01b", 2, "the character U+0001 is not allowed"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "message"), SYNTAX)
+def test_broken_yaml_is_reported_with_its_line_and_a_hint(conf: Conf, text: str, line: int, message: str) -> None:
+    (fault,) = conf.report(text)
+    assert fault.startswith(f"FILE:{line}: is no YAML: ")
+    assert message in fault
+
+
+def test_every_key_and_item_has_its_line() -> None:
+    document = source.parse("a:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n", HERE)
+    assert document.values == {"a": {"b": 1, "c": ["x", {"d": 2}]}}
+    assert document.lines == {
+        (): 1,
+        ("a",): 1,
+        ("a", "b"): 2,
+        ("a", "c"): 3,
+        ("a", "c", 0): 4,
+        ("a", "c", 1): 5,
+        ("a", "c", 1, "d"): 5,
+    }
+
+
+def test_scalars_have_the_types_of_yaml_but_dates_stay_text() -> None:
+    document = source.parse("[1, 0x10, 1.5, true, yes, ~, text, '1', 2024-08-06, !!str 5]", HERE)
+    assert document.values == [1, 16, 1.5, True, True, None, "text", "1", "2024-08-06", "5"]
+
+
+def test_key_is_the_text_that_was_written() -> None:
+    assert source.parse("{on: 1, 2: 3, ~: 4}", HERE).values == {"on": 1, "2": 3, "~": 4}
+
+
+def test_duplicate_key_names_both_lines(conf: Conf) -> None:
+    assert conf.report("server:\n  port: 1\n  port: 2\n") == [
+        "FILE:3: server.port: is given twice, first on line 2; leave one out"
+    ]
+
+
+def test_key_that_is_no_text_is_refused(conf: Conf) -> None:
+    (fault,) = conf.report("models:\n  {{name}}: {provider: p}\n")
+    assert fault.startswith("FILE:2: models.?: a key must be plain text; put quotes around it")
+
+
+def test_merge_key_is_refused(conf: Conf) -> None:
+    (fault,) = conf.report("server: &s {port: 1}\nlimits:\n  <<: *s\n")
+    assert fault == "FILE:3: limits.<<: merge keys are not supported; write the keys out"
+
+
+def test_alias_stands_for_what_it_names(conf: Conf) -> None:
+    loaded = conf.load("""\
+plugins: {p: true}
+providers:
+  a: {plugin: p, timeouts: &slow {total: 900}}
+  b: {plugin: p, timeouts: *slow}
+""")
+    assert loaded.providers["b"].timeouts.total == 900
+
+
+def test_alias_bomb_is_refused_before_it_grows(conf: Conf) -> None:
+    bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    (fault,) = conf.report("\n".join(bomb))
+    assert "holds too much, aliases counted as what they stand for; 500000 values are allowed" in fault
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000, "a: &a [*a]"])
+def test_endless_nesting_is_refused(conf: Conf, text: str) -> None:
+    (fault,) = conf.report(text)
+    assert "50 levels" in fault
+
+
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.getcwd []", "!!binary YQ==", "!!set {a}", "!x y", "!!map x"])
+def test_tags_are_never_executed(conf: Conf, tag: str) -> None:
+    (fault,) = conf.report(f"dialect: {tag}\n")
+    assert fault.startswith("FILE:1: dialect: tags such as !")
+
+
+def test_top_level_must_be_a_mapping(conf: Conf) -> None:
+    (fault,) = conf.report("- server\n")
+    assert fault.startswith("FILE:1: must be a mapping with the sections server, plugins, ")
+    assert fault.endswith("not a list")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "server:\nplugins:\nproviders:\nmodels:\nkeys:\nlimits:\ncircuits:\ndefaults:\n"]
+)
+def test_empty_section_is_as_good_as_none(conf: Conf, text: str) -> None:
+    loaded = conf.load(text)
+    assert loaded.server == config.Server()
+    assert loaded.limits == config.Limits()
+    assert not loaded.models
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(conf: Conf) -> None:
+    conf.path.write_bytes(b"server:\n  host: caf\xe9\n")
+    with pytest.raises(FileFaults) as caught:
+        config.load(conf.path, {})
+    assert caught.value.report() == [f"{conf.path}:2: is not UTF-8 here; save the file as UTF-8"]
+
+
+def test_byte_order_mark_is_skipped(conf: Conf) -> None:
+    conf.path.write_bytes(b"\xef\xbb\xbfserver: {port: 9}\n")
+    assert config.load(conf.path, {}).server.port == 9
+
+
+def test_file_that_is_too_large_is_refused(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "LARGEST_FILE", 1 << 20)
+    assert conf.report("#" * (1 << 20) + "#") == ["FILE:1: is too large; 1 MiB are allowed"]
+
+
+def test_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(FileFaults) as caught:
+        config.load(tmp_path, {})
+    assert caught.value.report() == [f"{tmp_path}:1: cannot be read: Is a directory"]
+
+
+def test_fault_is_one_line_without_control_characters() -> None:
+    faults = [(("a\n\x1b[31mb",), "is wrong")]
+    assert describe(faults, HERE, {}) == ["gate.yaml:1: a\\n\\x1b[31mb: is wrong"]
+
+
+def test_fault_of_built_in_conf_says_so() -> None:
+    assert describe([(("server",), "is wrong")], None, {}) == ["built-in conf:1: server: is wrong"]

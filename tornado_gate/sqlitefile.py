@@ -1,0 +1,162 @@
+"""One SQLite file that threads, processes and forks share: opened, watched for replacement, its failures explained.
+
+Knows no table. Everything here waits for the disk: call it from a thread when an event loop runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+BUSY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """What makes the tables, each statement harmless when done twice. `version` is kept in the file's ``user_version``."""
+
+    version: int
+    statements: tuple[str, ...]
+
+
+class SqliteFile:
+    """The file at `path`. Every failure is raised as `error`, with a message that names the file and says what to do."""
+
+    def __init__(self, path: Path, schema: Schema, error: type[Exception]) -> None:
+        self.path = path.absolute()
+        self._schema = schema
+        self._error = error
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._connected_to: tuple[int, int, int] | None = None
+        self._of_the_parent: list[sqlite3.Connection] = []
+
+    def make(self) -> None:
+        """Make the file and its folder where they are missing, for their owner's eyes only, and the tables."""
+        with self._explained():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with suppress(PermissionError):  # of another owner, who let us in: theirs to decide
+                self.path.chmod(0o600)
+        with self.using():
+            pass
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone while the block runs."""
+        with self._lock, self._explained():
+            yield self._connected()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The connection inside a transaction, which the block's end commits and its failure rolls back."""
+        with self.using() as connection, _transaction(connection):
+            yield connection
+
+    def _connected(self) -> sqlite3.Connection:
+        """A connection to the file that has the name now: it may have been replaced, and we may be a fork."""
+        status = self.path.stat()
+        wanted = (os.getpid(), status.st_dev, status.st_ino)
+        if self._connection is not None and wanted != self._connected_to:
+            if self._connected_to is not None and self._connected_to[0] != wanted[0]:
+                self._of_the_parent.append(self._connection)  # SQLite forbids even to close it here
+            else:
+                self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._connect()
+            self._connected_to = wanted
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        address = f"{self.path.as_uri()}?mode=rw"  # never make a file here: one that is gone must be noticed
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > self._schema.version:
+                raise self._error(
+                    f"{self.path} was made by a newer tornado-gate (its schema is {version}, this version knows "
+                    f"{self._schema.version}). Upgrade, or use another server.data_dir."
+                )
+            if version < self._schema.version:
+                _make_tables(connection, self._schema)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+            raise self._error(f"{self.path} {_explanation(error)}") from error
+
+
+def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Several processes may be here at once."""
+    ends = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:  # this one statement does not wait for others by itself
+            if not _code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
+                raise
+            time.sleep(0.02)
+    with _transaction(connection):
+        for statement in schema.statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {schema.version}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _code(error: Exception) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _explanation(error: Exception) -> str:
+    """What is wrong, and what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    code = _code(error)
+    if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
+        return "cannot be written: its disk is full. Free some space and try again."
+    if code.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return (
+            "cannot be written: it, or its folder, is read-only for this user. Let the user who runs the gateway "
+            "write there, or name another folder in server.data_dir."
+        )
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or isinstance(error, (ValueError, TypeError)):
+        return "is damaged, or no database of the gateway. Put a backup in its place, or move it away to start afresh."
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"was locked by another process for more than {BUSY_SECONDS:g} seconds. Try again."
+    if number == errno.ENOENT:
+        return "is gone. Put it back, or restart the gateway to start afresh."
+    return f"cannot be used: {error}. Check server.data_dir and the disk."
