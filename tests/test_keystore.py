@@ -206,6 +206,8 @@ def test_a_file_that_was_replaced_is_read_anew(store: KeyStore, tmp_path: Path) 
     replacement = KeyStore.open(tmp_path / "elsewhere")
     replacement.create("new")
     replacement.close()
+    for suffix in ("-wal", "-shm"):  # as SQLite asks of whoever puts a backup back
+        store.path.with_name(store.path.name + suffix).unlink()
     replacement.path.rename(store.path)
     assert [key.name for key in store.list()] == ["new"]
 
@@ -329,8 +331,15 @@ def counting(tmp_path: Path) -> Iterator[CountingStore]:
     opened.close()
 
 
-def entry(name: str, key: str, **rest: int) -> dict[bytes, KeyEntry]:
-    return {digest(key): KeyEntry(name=name, key=Secret(key), account=name, models=("local-*",), **rest)}
+def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[bytes, KeyEntry]:
+    made = KeyEntry(
+        name=name,
+        key=Secret(key),
+        account=name,
+        models=("local-*",),
+        requests_per_minute=requests_per_minute,
+    )
+    return {digest(key): made}
 
 
 @pytest.mark.gen_test

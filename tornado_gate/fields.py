@@ -91,8 +91,12 @@ class Number(_Number):
     what = "a number"
 
     def _check_type(self, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             super()._check_type(value)
+        if isinstance(value, int) and abs(value) > MAX_INTEGER:
+            raise ValidationError("is beyond 64 bits")
+        if not math.isfinite(value):
+            raise ValidationError("must be a finite number")
 
 
 class Object(fields.Field[dict[str, Any]]):

@@ -74,7 +74,7 @@ def digest(key: str) -> bytes:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-_DURATION = re.compile(r"(\d{1,6})\s*([hdw])", re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]{1,6})([hdw])", re.IGNORECASE)
 _UNIT_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 

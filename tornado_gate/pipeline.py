@@ -114,7 +114,7 @@ async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: _Once)
             raise
         gate.health.succeeded(name)
         call.closing.push_async_exit(closing.pop_all())
-        return Answer(attempt, reply)
+        return Answer(replace(attempt, closing=call.closing), reply)
 
 
 async def _ask(call: Call, provider: ProviderInUse, once: _Once) -> Reply:

@@ -63,6 +63,8 @@ class OrderChecker:
                 self._need_start(event)
             case StreamError() | ModelList():
                 self.finished = True
+            case _:
+                raise OrderError(f"{type(event).__name__}, which is no stream event")
 
     def _part_starts(self, event: PartStart) -> None:
         self._need_start(event)

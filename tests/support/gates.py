@@ -1,0 +1,206 @@
+"""A Gate inside the test's own process, with plugins that the test has written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tornado_gate import errors, format_impl, provider_impl, sse, stream, types
+from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget, Provider, Secret, Server
+from tornado_gate.gate import Gate
+from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.keystore import KeyStore
+from tornado_gate.metrics import Metrics
+from tornado_gate.plugins import PluginHost
+
+KEY = "test-key-0123456789"
+START = types.ResponseStart(model="fake-1")
+WORDS = (types.PartStart(index=0, kind="text"), types.PartDelta(index=0, data="hello"), types.PartEnd(index=0))
+DONE = (types.UsageReport(usage=types.Usage(input_tokens=1, output_tokens=2)), types.Finish(reason="stop", raw="end"))
+ANSWER = (START, *WORDS, *DONE)
+
+
+class PlainFormat:
+    """``{"model", "ask", "stream"}`` -> ``{"answer"}``, or frames of words. Speaks "plain", also verbatim."""
+
+    @format_impl
+    def routes(self) -> list[types.Route]:
+        return [
+            types.Route("POST", "/plain", "chat", wire_format="plain"),
+            types.Route("GET", "/plain/models", "models", model="none"),
+            types.Route("GET", "/plain/models/{model}", "models", model="none"),
+        ]
+
+    @format_impl
+    def translate_request(self, wire: types.WireRequest) -> types.Request:
+        if wire.route.operation == "models":
+            return types.ModelsRequest(model=wire.path_arguments.get("model"))
+        check(wire)
+        message = types.Message(role="user", parts=(types.Text(text=wire.json["ask"]),))
+        return types.ChatRequest(
+            model=wire.json["model"], messages=(message,), stream=wire.json.get("stream", False), wire_format="plain"
+        )
+
+    @format_impl
+    def translate_response(self, request: types.Request, events: AsyncIterator[types.StreamEvent]) -> types.Reply:
+        if getattr(request, "stream", False):
+            return types.Reply(
+                content_type="text/event-stream", chunks=streamed(events), keep_alive=b": ping\n\n"
+            )
+        return types.Reply(content_type="application/json", chunks=whole(events))
+
+    @format_impl
+    def translate_error(self, error: errors.GateError, streaming: bool) -> bytes:
+        body = {"error": error.body(), "plain": True}
+        return sse.render_json(body) if streaming else orjson.dumps(body)
+
+    @format_impl
+    def forward_request(self, call: types.Call, wire: types.WireRequest) -> types.Verbatim:
+        check(wire)
+        return types.Verbatim(
+            wire_format="plain",
+            operation=call.operation,
+            path=wire.path,
+            raw=wire.raw,
+            body=wire.json,
+            stream=bool(wire.json.get("stream")),
+        )
+
+    @format_impl
+    def forward_response(self, request: types.Verbatim, incoming: types.UpstreamResponse) -> types.Reply:
+        content_type = "text/event-stream" if request.stream else "application/json"
+        return types.Reply(content_type=content_type, chunks=incoming.chunks)
+
+
+def check(wire: types.WireRequest) -> None:
+    if not isinstance(wire.json.get("ask"), str):
+        raise errors.InvalidField("ask", "'ask' must be a string.")
+
+
+async def whole(events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event, types.ModelList):
+            yield orjson.dumps([model.id for model in event.models])
+            return
+        break
+    else:
+        return
+    async for chunk in rest_of(event, events):
+        yield chunk
+
+
+async def rest_of(
+    first: types.StreamEvent, events: AsyncIterator[types.StreamEvent]
+) -> AsyncIterator[bytes]:
+    collector = stream.Collector()
+    collector.add(first)
+    async for event in events:
+        collector.add(event)
+    parts = collector.result().choices[0].parts
+    yield orjson.dumps({"answer": "".join(part.text for part in parts if isinstance(part, types.Text))})
+
+
+async def streamed(events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event, types.PartDelta):
+            yield sse.render_json({"word": event.data})
+        elif isinstance(event, types.StreamError):
+            yield sse.render_json({"error": event.error.body()})
+            return
+        elif isinstance(event, types.Finish):
+            yield sse.render_json({"why": event.reason})
+
+
+Script = Callable[["FakeProvider", types.Call], AsyncIterator[types.StreamEvent]]
+
+
+async def answers(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[types.StreamEvent]:
+    for event in ANSWER:
+        yield event
+
+
+@dataclass(eq=False)
+class FakeProvider:
+    """Answers by `script`; `raises` fails each call upstream. Remembers what it was asked, and whether it was left."""
+
+    script: Script = answers
+    raises: BaseException | None = None
+    speaks: frozenset[str] = frozenset()
+    operations: frozenset[str] = frozenset({"chat"})
+    loses: tuple[str, ...] = ()
+    chunks: tuple[bytes, ...] = ()
+    asked: list[types.Call] = field(default_factory=list)
+    requests: list[types.Request] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @provider_impl
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        return Capabilities(operations=self.operations, speaks=self.speaks)
+
+    @provider_impl
+    def translate_request(self, call: types.Call, request: types.Request) -> types.UpstreamRequest:
+        self.requests.append(request)
+        for name in self.loses:
+            call.lose(name)
+        return types.UpstreamRequest()
+
+    @provider_impl
+    async def call_upstream(self, call: types.Call) -> types.UpstreamResponse:
+        self.asked.append(call)
+        call.closing.callback(self.closed.append, call.id)
+        if self.raises is not None:
+            raise self.raises
+        return types.UpstreamResponse(chunks=self._chunks())
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self.chunks:
+            yield chunk
+
+    @provider_impl
+    async def translate_response(self, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        try:
+            async for event in self.script(self, call):
+                yield event
+        finally:
+            self.left.set()
+
+
+def make_config(
+    tmp_path: Path,
+    models: Mapping[str, ModelEntry] | None = None,
+    providers: tuple[str, ...] = ("fake",),
+    **rest: Any,
+) -> Config:
+    """Conf with one provider entry for each fake plugin, and the model "m" on the first unless `models` says else."""
+    entries = models or {"m": model("m", providers[0])}
+    key = KeyEntry(name="test", key=Secret(KEY), account="test")
+    defaults: dict[str, Any] = {"keys": (key,), "server": Server(data_dir=tmp_path, access_log=False)}
+    return Config(
+        path=None,
+        plugins={"plain": True, **dict.fromkeys(providers, True)},
+        providers={name: Provider(name=name, plugin=name) for name in providers},
+        models=entries,
+        **{**defaults, **rest},
+    )
+
+
+def model(name: str, *providers: str, **rest: Any) -> ModelEntry:
+    return ModelEntry(name=name, targets=tuple(ModelTarget(provider=provider) for provider in providers), **rest)
+
+
+def make_gate(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Gate:
+    """A Gate with PlainFormat and the given providers. Start and close it inside the loop when it serves."""
+    host = PluginHost()
+    for name in list(host.plugins):
+        del host.plugins[name]
+    host.add("plain", PlainFormat)
+    for name, implementation in plugins.items():
+        host.add(name, implementation)
+    config = config or make_config(tmp_path, providers=tuple(plugins))
+    return Gate(config, host, KeyStore.open(tmp_path), Metrics())

@@ -1,0 +1,74 @@
+"""Error objects of upstreams as errors of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tornado_gate.errors import (
+    GateError,
+    UpstreamError,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from tornado_gate.wire.openai_chat import error_of, parse_error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [
+        ({"message": "m", "type": "server_error"}, UpstreamError, 502),
+        ({"message": "m", "type": "invalid_request_error", "code": "context_length_exceeded"}, UpstreamRefused, 400),
+        ({"message": "m", "code": 422}, UpstreamRefused, 422),
+        ({"message": "m", "code": "413"}, UpstreamRefused, 413),
+        ({"message": "m", "code": "rate_limit_exceeded"}, UpstreamRateLimited, 429),
+        ({"message": "m", "status": 429}, UpstreamRateLimited, 429),
+        ({"message": "m", "code": 529}, UpstreamOverloaded, 503),
+        ({"message": "m", "type": "overloaded_error"}, UpstreamOverloaded, 503),
+        ({"message": "m", "code": 504}, UpstreamTimeout, 504),
+        ({"message": "m", "code": 408}, UpstreamTimeout, 504),
+        ({"message": "m", "code": 500}, UpstreamError, 502),
+        ("m", UpstreamError, 502),
+    ],
+)
+def test_each_error_has_its_class_and_status(error: Any, kind: type[GateError], status: int) -> None:
+    found = parse_error(error)
+    assert type(found) is kind
+    assert (found.status, found.message) == (status, "m")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "bad key sk-123", "code": 401},
+        {"message": "bad key sk-123", "code": "invalid_api_key"},
+        {"message": "bad key sk-123", "type": "authentication_error"},
+        {"message": "bad key sk-123", "code": "403"},
+    ],
+)
+def test_the_gateways_own_key_is_no_callers_business(error: Any) -> None:
+    found = parse_error(error)
+    assert found.status == 502
+    assert "sk-" not in found.message
+
+
+@pytest.mark.parametrize("error", [5, [], {}, {"message": ""}, {"message": {"a": 1}}, True])
+def test_an_error_without_words_gets_some(error: Any) -> None:
+    assert parse_error(error).message == "The upstream's answer failed."
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(parse_error({"message": "x" * 10**6}).message) == 2000
+
+
+def test_an_old_style_error_body_is_seen() -> None:
+    found = error_of({"object": "error", "message": "m", "code": 400})
+    assert isinstance(found, UpstreamRefused)
+
+
+@pytest.mark.parametrize("body", [None, [], {"error": None}, {"error": {}}, {"object": "chat.completion"}])
+def test_what_is_no_error_is_none(body: Any) -> None:
+    assert error_of(body) is None
