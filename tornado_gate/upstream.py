@@ -116,7 +116,7 @@ async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse
                 allow_redirects=False,
                 trace_request_ctx=context,
             )
-        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError):
             if last_try or not context.reused:
                 raise
     raise AssertionError("the loop returns or raises")

@@ -6,11 +6,13 @@ import asyncio
 import time
 
 import orjson
+import pluggy
 import pytest
 
 import tornado_gate_local as local
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
+from tornado_gate.hookspecs import PROVIDER_PROJECT, ProviderSpec
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -33,6 +35,15 @@ from tornado_gate.types import (
     Verbatim,
 )
 from tornado_gate_local.pieces import Plan, lines
+
+
+def test_the_plugin_meets_the_specification_of_providers():
+    manager = pluggy.PluginManager(PROVIDER_PROJECT)
+    manager.add_hookspecs(ProviderSpec)
+    manager.register(local)
+    manager.check_pending()
+    implemented = {caller.name for caller in manager.get_hookcallers(local) or []}
+    assert implemented == {"configure", "translate_request", "call_upstream", "translate_response"}
 
 
 def test_an_entry_without_settings_serves_chat_without_pauses():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -149,6 +150,13 @@ def test_what_no_value_can_meet_or_is_no_schema_does_no_harm(schema):
     fill(schema, TEXT)
 
 
+def nested(levels: int, wrap: Callable[[Any], Any]) -> Any:
+    schema: Any = {"type": "integer"}
+    for _ in range(levels):
+        schema = wrap(schema)
+    return schema
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -160,6 +168,19 @@ def test_what_no_value_can_meet_or_is_no_schema_does_no_harm(schema):
         {"type": "object", "required": [f"p{number}" for number in range(5_000)]},
         {"type": "array", "minItems": 100, "uniqueItems": True, "items": {"enum": [1, 2]}},
         {"enum": ["x" * 100] * 20_000, "type": "integer"},
+        {
+            "properties": {
+                f"p{number}": {"type": "string", "pattern": f"({number}|(a?b?){{99}})*"} for number in range(3_000)
+            }
+        },
+        {"properties": {f"p{number}": {"type": "string", "minLength": 10_000} for number in range(3_000)}},
+        {"allOf": [{"minimum": number} for number in range(20_000)]},
+        {"oneOf": [{"const": number} for number in range(20_000)]},
+        {"type": "object", "required": [f"p{number}" for number in range(300_000)]},
+        nested(200, lambda inner: {"anyOf": [inner]}),
+        nested(200, lambda inner: {"allOf": [inner, {}]}),
+        nested(200, lambda inner: {"type": "array", "minItems": 1, "items": inner}),
+        nested(200, lambda inner: {"not": inner}),
     ],
 )
 def test_a_hostile_schema_costs_bounded_time(schema):
@@ -273,7 +294,11 @@ def test_our_checker_agrees_with_jsonschema(schema, value):
     assert ours == jsonschema.Draft202012Validator(schema).is_valid(value)
 
 
-KEYWORDS = ["$ref", "additionalProperties", "allOf", "anyOf", "const", "contains", "default", "else", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "patternProperties", "prefixItems", "properties", "propertyNames", "required", "then", "type", "uniqueItems"]
+MALFORMED = ["type", "enum", "const", "default", "examples", "format", "pattern", "required", "properties", "items"]
+MALFORMED += ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contains", "minContains", "prefixItems"]
+MALFORMED += ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"]
+MALFORMED += ["minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties"]
+MALFORMED += ["propertyNames", "patternProperties"]
 values = st.one_of(
     st.none(),
     st.booleans(),
@@ -289,7 +314,7 @@ values = st.one_of(
         values,
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=5)
+            | st.dictionaries(st.sampled_from(MALFORMED), inner, max_size=5)
             | st.dictionaries(names, inner, max_size=2)
         ),
         max_leaves=12,

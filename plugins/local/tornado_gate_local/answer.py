@@ -34,7 +34,7 @@ from tornado_gate_local.json_schema import Budget
 from tornado_gate_local.phrases import plain_answer, thought
 from tornado_gate_local.schema import fill
 from tornado_gate_local.tools import PlannedCall, plan_calls
-from tornado_gate_local.words import count_tokens, tokens
+from tornado_gate_local.words import count_tokens, first_tokens, tokens
 
 MOST_TOKENS = 16_384  # of one choice; also the answer to a caller who sets no max_tokens
 TOKENS_PER_MESSAGE = 3
@@ -128,7 +128,7 @@ def _thinking(reasoning: Reasoning | None, draft: _Draft) -> str | None:
         return None
     text = thought(draft.turn, len(draft.calls), draft.variant)
     budget = reasoning.budget_tokens or 0
-    return "".join(tokens(text)[:budget]) if budget > 0 else text
+    return "".join(first_tokens(text, budget)) if budget > 0 else text
 
 
 class _Room:
@@ -140,7 +140,7 @@ class _Room:
 
     def fit(self, text: str) -> str:
         """As much of `text` as there is room for."""
-        pieces = tokens(text)
+        pieces = first_tokens(text, self.left + 1)
         self.full = self.full or len(pieces) > self.left
         kept = pieces[: self.left]
         self.left -= len(kept)

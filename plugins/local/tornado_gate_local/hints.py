@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
 
 from tornado_gate_local import pattern, words
-from tornado_gate_local.json_schema import Place
+from tornado_gate_local.json_schema import Budget, Place
 from tornado_gate_local.json_values import Json, Keywords
 
 LONGEST_STRING = 10_000
@@ -57,6 +59,7 @@ class Hints:
         self.stems = frozenset(map(words.stem, self.significant))
         self.numbers = words.numbers(text)
         self._lower = self.text.lower()
+        self._found: dict[str, list[str]] = {}  # format -> what the text holds of it
 
     def mentions(self, value: Json) -> bool:
         """Whether the text names `value`: a string as whole words, a number as a number."""
@@ -75,7 +78,7 @@ class Hints:
 
     def phrases(self, name: str, variant: int) -> Iterator[str]:
         """Strings for the property `name`, the best first; never empty."""
-        found = [*self._by_name(name), *("".join(pair) for pair in _QUOTED.findall(self.text))]
+        found = [*self._by_name(name), *self._quoted]
         if found:
             yield found[variant % len(found)]
         if variant and self.significant:
@@ -90,14 +93,27 @@ class Hints:
             return [self.text[end + labelled.start(1) : end + labelled.end(1)]]
         parts = set(map(words.stem, words.name_parts(name)))
         if parts & _PLACE_NAMES:
-            return _PLACE.findall(self.text) or self._small_places() or self._names()
+            return self._places or self._names
         if parts & _SUM_NAMES:
-            return [found.strip() for found in [words.find_sum(self.text)] if found]
-        return self._names() if parts & _PERSON_NAMES else []
+            return self._sums
+        return self._names if parts & _PERSON_NAMES else []
 
-    def _small_places(self) -> list[str]:
-        return [word.capitalize() for word in _SMALL_PLACE.findall(self.text) if word.lower() not in words.STOP_WORDS]
+    @cached_property
+    def _quoted(self) -> list[str]:
+        return ["".join(pair) for pair in _QUOTED.findall(self.text)]
 
+    @cached_property
+    def _sums(self) -> list[str]:
+        found = words.find_sum(self.text)
+        return [found.strip()] if found else []
+
+    @cached_property
+    def _places(self) -> list[str]:
+        return _PLACE.findall(self.text) or [
+            word.capitalize() for word in _SMALL_PLACE.findall(self.text) if word.lower() not in words.STOP_WORDS
+        ]
+
+    @cached_property
     def _names(self) -> list[str]:
         return [name for name in _NAME.findall(self.text) if name.lower() not in words.STOP_WORDS] or [
             word for word in self.significant if word[0].isupper()
@@ -105,7 +121,9 @@ class Hints:
 
     def of_format(self, kind: str, variant: int) -> str | None:
         """A string in a format of JSON Schema, from the text when it holds one; None for formats that are unknown."""
-        found = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
+        if kind not in self._found:
+            self._found[kind] = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
+        found = self._found[kind]
         return found[variant] if variant < len(found) else _made(kind, variant)
 
 
@@ -130,25 +148,29 @@ def _made(kind: str, variant: int) -> str | None:
     return made.get(kind)
 
 
-def strings(keywords: Keywords, hints: Hints, place: Place) -> Iterator[str]:
+def strings(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> Iterator[str]:
     """Strings that are likely to meet the keywords, the best first."""
-    made = hints.of_format(keywords.get("format", ""), place.variant)
+    made = hints.of_format(keywords["format"], place.variant) if "format" in keywords else None
     if made is not None:
         yield made
     if "pattern" in keywords:
-        yield from _patterned(keywords, hints, place)
+        yield from _patterned(keywords, hints, place, budget)
     for phrase in hints.phrases(place.name, place.variant):
-        yield fitted(phrase, keywords)
+        text = fitted(phrase, keywords)
+        budget.spend(len(text) // 100)
+        yield text
 
 
-def _patterned(keywords: Keywords, hints: Hints, place: Place) -> Iterator[str]:
+def _patterned(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> Iterator[str]:
     """Words of the text that match, then made ones. Nothing for a pattern that the engine does not know."""
     expression = keywords["pattern"]
     try:
         candidates = [*hints.phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
-        found = [text for text in candidates if pattern.matches(expression, text)]
-        yield from found[place.variant :]
+        found = (text for text in candidates if pattern.matches(expression, text, budget.spend))
+        yield from islice(found, place.variant, None)
         for example in pattern.examples(expression, place.variant):
+            if not budget.spend(len(expression) // 8):
+                return
             yield example
             yield fitted(example, keywords)
     except pattern.Unsupported:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 
 from tornado_gate_local import pattern
-from tornado_gate_local.json_schema import DEEPEST, Document
+from tornado_gate_local.json_schema import DEEPEST, Budget, Document
 from tornado_gate_local.json_values import Json, Keywords, Schema, same
 
 
@@ -33,8 +33,7 @@ class Checker:
 
     def _shaped(self, value: Json, words: Keywords, depth: int) -> bool:
         if isinstance(value, str):
-            self.budget.spend(1 + len(value) // 20 if "pattern" in words else 0)
-            return _string_fits(value, words)
+            return self._string_fits(value, words)
         if isinstance(value, Mapping):
             return self._object_fits(value, words, depth)
         if isinstance(value, list):
@@ -54,6 +53,14 @@ class Checker:
             and ("if" not in words or meets(words.get("then" if meets(words["if"]) else "else", True)))
         )
 
+    def _string_fits(self, value: str, words: Keywords) -> bool:
+        if not words.get("minLength", 0) <= len(value) <= words.get("maxLength", math.inf):
+            return False
+        try:
+            return "pattern" not in words or pattern.matches(words["pattern"], value, self.budget.spend)
+        except pattern.Unsupported:
+            return True
+
     def _object_fits(self, value: Mapping[str, Json], words: Keywords, depth: int) -> bool:
         if not words.get("minProperties", 0) <= len(value) <= words.get("maxProperties", math.inf):
             return False
@@ -62,7 +69,7 @@ class Checker:
         names = words.get("propertyNames", True)
         return all(
             self.valid(name, names, depth + 1)
-            and all(self.valid(item, schema, depth + 1) for schema in property_schemas(name, words))
+            and all(self.valid(item, schema, depth + 1) for schema in property_schemas(name, words, self.budget))
             for name, item in value.items()
         )
 
@@ -81,11 +88,11 @@ class Checker:
         return not words.get("uniqueItems") or distinct(value)
 
 
-def property_schemas(name: str, words: Keywords) -> list[Schema]:
+def property_schemas(name: str, words: Keywords, budget: Budget) -> list[Schema]:
     """All schemas that the property `name` of an object must meet."""
     found = [words["properties"][name]] if name in words.get("properties", {}) else []
     patterned = words.get("patternProperties", {})
-    found += [schema for key, schema in patterned.items() if _matches(key, name, unknown=False)]
+    found += [schema for key, schema in patterned.items() if _matches(key, name, budget)]
     return found or [words.get("additionalProperties", True)]
 
 
@@ -111,17 +118,11 @@ def _is_multiple(value: float, step: float) -> bool:
         return False
 
 
-def _string_fits(value: str, words: Keywords) -> bool:
-    if not words.get("minLength", 0) <= len(value) <= words.get("maxLength", math.inf):
-        return False
-    return "pattern" not in words or _matches(words["pattern"], value, unknown=True)
-
-
-def _matches(expression: str, value: str, unknown: bool) -> bool:
+def _matches(expression: str, name: str, budget: Budget) -> bool:
     try:
-        return pattern.matches(expression, value)
+        return budget.spend() and pattern.matches(expression, name, budget.spend)
     except pattern.Unsupported:
-        return unknown
+        return False
 
 
 def _listed(value: Json, words: Keywords) -> bool:

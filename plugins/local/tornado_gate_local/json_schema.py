@@ -15,6 +15,8 @@ from tornado_gate_local.json_merge import merged
 from tornado_gate_local.json_values import Json, Keywords, Schema
 
 DEEPEST_ALTERNATIVE = 8  # references and compositions that may stand for one value
+MOST_GROUPS = 24  # parts of an allOf that are merged; each is a level of recursion
+MOST_BRANCHES = 100  # branches of one anyOf or oneOf that are looked at
 DEEP = 4  # from this nesting on, what may be left out is left out
 DEEPEST = 24
 
@@ -155,17 +157,17 @@ class Document:
                 return True
         return found
 
-    def recursive(self, schema: Schema, inside: frozenset[str]) -> bool:
+    def recursive(self, schema: Schema, inside: frozenset[str], depth: int = 0) -> bool:
         """Whether every way to fill `schema` leads back into a reference that we are inside of."""
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, Mapping) or depth > DEEPEST_ALTERNATIVE or not self.budget.spend():
             return False
         words = self.keywords(schema)
         if words.get("$ref") in inside:
             return True
-        if any(self.recursive(part, inside) for part in words.get("allOf", ())):
+        if any(self.recursive(part, inside, depth + 1) for part in words.get("allOf", ())):
             return True
         groups = [words[key] for key in ("anyOf", "oneOf") if key in words]
-        return any(all(self.recursive(branch, inside) for branch in group) for group in groups)
+        return any(all(self.recursive(branch, inside, depth + 1) for branch in group) for group in groups)
 
     def flats(self, schema: Schema, place: Place, depth: int = 0) -> Iterator[Flat]:
         """The alternatives of `schema`, the most promising first; none for one that nothing can meet."""
@@ -185,7 +187,7 @@ class Document:
             {key: value for key, value in words.items() if key not in _COMPOSITION},
             frozenset() if reference is None else frozenset({reference}),
         )
-        yield from self._combined(own, groups, place, depth)
+        yield from self._combined(own, groups[:MOST_GROUPS], place, depth)
 
     def _combined(self, so_far: Flat, groups: Sequence[Sequence[Schema]], place: Place, depth: int) -> Iterator[Flat]:
         if not groups:
@@ -210,7 +212,7 @@ class Document:
                 return 0 if empty or simple else 1
             return 2 if empty else 0
 
-        return sorted(branches, key=rank)
+        return sorted(branches[:MOST_BRANCHES], key=rank)
 
 
 _COMPOSITION = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "$defs", "definitions"})

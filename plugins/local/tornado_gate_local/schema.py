@@ -83,6 +83,7 @@ class _Filler:
 
     def _listed(self, values: list[Json], variant: int) -> Iterator[Json]:
         values = values[:MOST_CHOICES]
+        self.budget.spend(len(values) // 20)
         mentioned = [value for value in values if self.hints.mentions(value)]
         ordered = mentioned + [value for value in values if value not in mentioned] if mentioned else values
         turn = variant % len(ordered)
@@ -102,7 +103,7 @@ class _Filler:
             case "null":
                 yield None
             case _:
-                yield from strings(words, self.hints, place)
+                yield from strings(words, self.hints, place, self.budget)
 
     def _object(self, words: Keywords, place: Place) -> dict[str, Json]:
         required = words.get("required", [])
@@ -111,6 +112,8 @@ class _Filler:
         result: dict[str, Json] = {}
         missing = set(required)
         for name in dict.fromkeys([*properties, *required]):
+            if self.budget.steps < 0:
+                break
             needed = name in missing
             room = len(result) + len(missing) < most or needed
             if not needed and not (room and self._wanted(name, words, place, len(result) + len(missing) < least)):
@@ -123,7 +126,7 @@ class _Filler:
         return result
 
     def _member(self, name: str, words: Keywords, place: Place) -> tuple[Json, bool]:
-        schemas = property_schemas(name, words)
+        schemas = property_schemas(name, words, self.budget)
         schema = schemas[0] if len(schemas) == 1 else {"allOf": schemas}
         return self.find(schema, replace(place, name=name, depth=place.depth + 1))
 

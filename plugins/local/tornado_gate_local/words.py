@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 SAMPLE = 5_000
 EXACT = 20_000  # characters of one request whose tokens are counted one by one
@@ -47,6 +48,11 @@ def tokens(text: str) -> list[str]:
     A token is up to four letters or digits with the space before them, or one other character.
     """
     return _TOKEN.findall(text)
+
+
+def first_tokens(text: str, most: int) -> list[str]:
+    """At most `most` pieces from the start of `text`; reads no further."""
+    return [found.group() for found in islice(_TOKEN.finditer(text), most)]
 
 
 def count_tokens(texts: Iterable[str], exact: int = EXACT) -> int:

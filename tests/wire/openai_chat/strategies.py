@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -49,7 +50,9 @@ words = st.text(st.characters(codec="utf-8"), max_size=12)
 some_words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 names = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=5
+)
 objects = st.dictionaries(words, values, max_size=3)
 _unknown_names = names.map(lambda name: f"x_{name}")
 extras = st.dictionaries(_unknown_names, values, max_size=2)
@@ -66,9 +69,7 @@ texts = st.builds(Text, text=words, extra=extras)
 refusals = st.builds(Refusal, text=words, extra=extras)
 data = st.builds(Data, media_type=st.sampled_from(["image/png", "application/pdf", ""]), base64=sounds)
 links = st.builds(Link, url=some_words.map(lambda path: f"https://example.com/{path}"))
-images = st.builds(
-    Image, source=data | links, detail=st.sampled_from([None, "low", "auto"]), extra=nested("image_url")
-)
+images = st.builds(Image, source=data | links, detail=st.sampled_from([None, "low", "auto"]), extra=nested("image_url"))
 audio = st.builds(
     Audio,
     source=st.builds(Data, media_type=st.sampled_from(["audio/wav", "audio/mpeg", "audio/flac"]), base64=sounds),
@@ -85,9 +86,7 @@ vendor_parts = st.builds(
     wire_format=st.just(WIRE_FORMAT),
     value=objects.map(lambda value: value | {"type": "x_video"}),
 )
-tool_calls = st.builds(
-    ToolCall, id=some_words, name=some_words, arguments=words, extra=nested("function")
-) | st.builds(
+tool_calls = st.builds(ToolCall, id=some_words, name=some_words, arguments=words, extra=nested("function")) | st.builds(
     ToolCall, id=some_words, name=some_words, arguments=words, kind=st.just("custom"), extra=nested("custom")
 )
 plain_text = words.map(lambda text: (Text(text=text),))
@@ -156,9 +155,7 @@ tool_choices = (
     )
     | st.builds(ToolChoice, mode=st.just("vendor"), vendor=objects.map(lambda value: value | {"type": "custom"}))
 )
-response_formats = st.builds(
-    ResponseFormat, kind=st.sampled_from(["text", "json_object"]), extra=extras
-) | st.builds(
+response_formats = st.builds(ResponseFormat, kind=st.sampled_from(["text", "json_object"]), extra=extras) | st.builds(
     ResponseFormat,
     kind=st.just("json_schema"),
     name=some_words,
@@ -242,7 +239,7 @@ entries = st.builds(
 )
 arguments = objects.map(lambda value: orjson.dumps(value).decode()) | st.just("")
 _annotations = st.lists(objects, min_size=1, max_size=2)
-_top_extra = st.dictionaries(st.sampled_from(["service_tier", "system_fingerprint"]), some_words)
+_top_extra = st.fixed_dictionaries({}, optional={"service_tier": st.just("flex"), "system_fingerprint": some_words})
 _ends = st.sampled_from(["stop", "length", "content_filter", "error"])
 
 
@@ -279,8 +276,8 @@ def _choice(draw: Any) -> Choice:
             )
         )
     calls = [
-        ToolCall(id=draw(some_words), name=draw(some_words), arguments=draw(arguments), kind=draw(_kinds))
-        for _ in range(draw(st.integers(0, 2)))
+        ToolCall(id=f"call_{number}", name=draw(some_words), arguments=draw(arguments), kind=draw(_kinds))
+        for number in range(draw(st.integers(0, 2)))
     ]
     reason = "tool_calls" if calls else draw(_ends)
     logprobs = draw(st.none() | st.fixed_dictionaries({"content": st.lists(entries, min_size=1, max_size=2)}))
@@ -321,7 +318,16 @@ def streams(draw: Any) -> list[StreamEvent]:
     )
     tracks = [_choice_events(draw, number, counter.__next__) for number in range(draw(st.integers(1, 3)))]
     tracks.append([UsageReport(usage=usage) for usage in draw(st.lists(usages(), max_size=2))])
-    return [start, *_merge(draw, tracks)]
+    return [start, *_numbered(_merge(draw, tracks))]
+
+
+def _numbered(events: list[Any]) -> list[StreamEvent]:
+    """`events` with parts numbered as they start."""
+    numbers: dict[int, int] = {}
+    return [
+        replace(event, index=numbers.setdefault(event.index, len(numbers))) if hasattr(event, "index") else event
+        for event in events
+    ]
 
 
 def _choice_events(draw: Any, number: int, next_part: Callable[[], int]) -> list[StreamEvent]:
@@ -347,7 +353,9 @@ def _choice_events(draw: Any, number: int, next_part: Callable[[], int]) -> list
 def _words_events(draw: Any, number: int, index: int, kind: Any) -> list[StreamEvent]:
     deltas = []
     for piece in draw(st.lists(some_words, min_size=1, max_size=3)):
-        logprobs = None if kind == "thinking" else draw(st.none() | st.lists(entries, min_size=1, max_size=2).map(tuple))
+        logprobs = (
+            None if kind == "thinking" else draw(st.none() | st.lists(entries, min_size=1, max_size=2).map(tuple))
+        )
         deltas.append(PartDelta(index=index, data=piece, logprobs=logprobs))
     name = {"text": "annotations", "thinking": "reasoning_details"}.get(kind)
     extra = {name: draw(_annotations)} if name and draw(st.booleans()) else {}

@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from tests.wire.openai_chat import strategies
 from tornado_gate import sse, stream
-from tornado_gate.errors import UpstreamError, UpstreamRefused
+from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -42,11 +42,13 @@ async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
+def blamed(error: stream.OrderError, what: str) -> GateError:
+    raise AssertionError(what) from error
+
+
 def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list[dict[str, Any]]:
     async def collect() -> list[dict[str, Any]]:
-        chunks = render_chunks(
-            aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage
-        )
+        chunks = render_chunks(aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
         return [chunk async for chunk in chunks]
 
     return asyncio.run(collect())
@@ -54,14 +56,14 @@ def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list
 
 def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_chunks(aiter_of(frames)))]
+        return [event async for event in stream.checked(parse_chunks(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(events))
+        return await stream.collect(stream.checked(events, blamed))
 
     return asyncio.run(collect())
 
@@ -139,9 +141,7 @@ def test_the_vendors_own_stream_is_understood() -> None:
 def test_a_first_chunk_without_choices_does_not_start_the_answer() -> None:
     azure = {"choices": [], "created": 0, "id": "", "model": "", "prompt_filter_results": [{"prompt_index": 0}]}
     start = events_of([azure, chunk({"content": "Hi"}), chunk({}, finish_reason="stop")])[0]
-    assert start == ResponseStart(
-        model="m", id="chatcmpl-1", extra={"prompt_filter_results": [{"prompt_index": 0}]}
-    )
+    assert start == ResponseStart(model="m", id="chatcmpl-1", extra={"prompt_filter_results": [{"prompt_index": 0}]})
 
 
 def test_usage_in_every_chunk_is_reported_when_it_changes() -> None:
@@ -202,6 +202,11 @@ def test_usage_in_every_chunk_is_reported_when_it_changes() -> None:
             ],
             ['{"x":1}', "{}"],
             id="repeated id and name",
+        ),
+        pytest.param(
+            [tool_delta('{"x":1}', index=0, id="f", name="f"), tool_delta('{"x":2}', index=1, id="f", name="f")],
+            ['{"x":1}', '{"x":2}'],
+            id="two calls with the same id",
         ),
         pytest.param(
             [tool_delta('{"x":1}', name="f"), tool_delta('{"x":2}', name="f")],

@@ -40,7 +40,8 @@ def test_usage_on_the_finish_chunk_is_not_usage_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['"usage": {"prompt_tokens": 9}', '"finish_reason":"stop"', "data: [DONE]", '{"error": 1}', "\n\ndata: [DONE]"]
+    "text",
+    ['"usage": {"prompt_tokens": 9}', '"finish_reason":"stop"', "data: [DONE]", '{"error": 1}', "\n\ndata: [DONE]"],
 )
 def test_words_of_the_model_are_never_taken_for_members(text: str) -> None:
     frame = sse.render_json({"choices": [{"delta": {"content": text}, "finish_reason": None}], "usage": None})

@@ -173,6 +173,13 @@ def test_a_tool_call_without_id_and_type_is_mended() -> None:
     assert (call.name, call.arguments, call.kind) == ("f", '{"a":[1]}', "function")
 
 
+def test_two_calls_with_one_id_get_two() -> None:
+    value = {"id": "f", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    first, second = parts_of({"tool_calls": [value, value]})
+    assert first.id == "f"
+    assert second.id.startswith("call_")
+
+
 def test_a_custom_tool_call_keeps_its_text() -> None:
     (call,) = parts_of({"tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "f", "input": "ls"}}]})
     assert call == ToolCall(id="c", name="f", arguments="ls", kind="custom")

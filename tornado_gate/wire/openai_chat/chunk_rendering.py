@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tornado_gate import stream
 from tornado_gate.types import (
     Data,
     Finish,
@@ -44,9 +45,12 @@ async def render_chunks(
     the last chunk has usage and no choice, and every other one ``usage: null``.
     """
     writer = _Writer(id, model, created, include_usage)
-    async for event in events:
-        for chunk in writer.write(event):
-            yield chunk
+    try:
+        async for event in events:
+            for chunk in writer.write(event):
+                yield chunk
+    finally:
+        await stream.close(events)
     if include_usage and writer.usage is not None:
         yield writer.usage_chunk(writer.usage)
 

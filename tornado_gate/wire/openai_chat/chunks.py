@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tornado_gate import stream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
     Finish,
@@ -45,14 +46,17 @@ async def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = ""
     just stops ends without a Finish, which the core makes an error.
     """
     reader = _Reader(audio_media_type)
-    async for frame in frames:
-        if (error := error_of(frame)) is not None:
-            yield StreamError(error=error)
-            return
-        if not isinstance(frame, Mapping):
-            raise UpstreamError("The upstream sent a stream event that is not an object.")
-        for event in reader.read(frame):
-            yield event
+    try:
+        async for frame in frames:
+            if (error := error_of(frame)) is not None:
+                yield StreamError(error=error)
+                return
+            if not isinstance(frame, Mapping):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            for event in reader.read(frame):
+                yield event
+    finally:
+        await stream.close(frames)
 
 
 class _Reader:
@@ -210,12 +214,16 @@ class _Choice:
         if isinstance(legacy, Mapping):
             values.append({"index": -1, "function": legacy, LEGACY: True})
         if values:
-            yield from self._close_open()
+            yield from self._close_words()
         for value in values:
             yield from self._calls.take(value)
 
     def _close_open(self) -> Iterator[StreamEvent]:
+        """End what is certainly over when another part begins."""
         yield from self._calls.close_complete()
+        yield from self._close_words()
+
+    def _close_words(self) -> Iterator[StreamEvent]:
         if self._open is not None:
             kind, part = self._open
             self._open = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -113,10 +114,7 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
     if isinstance(audio, Mapping):
         yield _parse_audio(audio, audio_media_type)
     yield from parse_images(message)
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        if isinstance(call, Mapping):
-            yield _parse_tool_call(call)
+    yield from _parse_tool_calls(message.get("tool_calls"))
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
         name, arguments = name_and_arguments(legacy, "arguments")
@@ -170,6 +168,16 @@ def decode_sound(text: str) -> bytes:
         return base64.b64decode(text)
     except (binascii.Error, ValueError) as error:
         raise UpstreamError("The upstream sent audio that is not base64.") from error
+
+
+def _parse_tool_calls(values: Any) -> Iterator[ToolCall]:
+    """The calls of a message. An id that stands there twice is replaced: the tools' results could not be told apart."""
+    seen: set[str] = set()
+    for value in values if isinstance(values, list) else ():
+        if isinstance(value, Mapping):
+            call = _parse_tool_call(value)
+            yield replace(call, id=new_call_id()) if call.id in seen else call
+            seen.add(call.id)
 
 
 def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:

@@ -23,6 +23,7 @@ class _Call:
     """A call that has begun. `part` is -1 until its name is known, because a part cannot start without one."""
 
     kind: str
+    index: int | None
     part: int = -1
     id: str = ""
     name: str = ""
@@ -63,12 +64,13 @@ class ToolDeltas:
         inner = value.get(kind)
         inner = inner if isinstance(inner, Mapping) else {}
         name, text = name_and_arguments(inner, text_name)
-        call = self._find(value.get("index"), string(value.get("id")), name)
+        index, call_id = _index(value), string(value.get("id"))
+        call = self._find(index, call_id, name)
         if call is None:
             yield from self.close_complete()
-            call = _Call(kind)
+            call = _Call(kind, index)
             self._calls.append(call)
-        self._note(call, value.get("index"), string(value.get("id")), name)
+        self._note(call, call_id, name)
         call.extra |= unknown_members(
             {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
         )
@@ -77,28 +79,26 @@ class ToolDeltas:
         elif call.name and call.part < 0:
             yield self._start(call)
 
-    def _find(self, index: Any, call_id: str, name: str) -> _Call | None:
+    def _find(self, index: int | None, call_id: str, name: str) -> _Call | None:
         """The call that a delta belongs to, or None when it begins another."""
-        by_index = self._by_index.get(index) if isinstance(index, int) else None
-        known = self._by_id.get(call_id) if call_id else None
-        if known is not None and (by_index is None or by_index is known):
+        known = self._by_id.get(call_id)
+        if known is not None and (index is None or known.index in (None, index)):
             return known
-        call = by_index if isinstance(index, int) else (self._calls[-1] if self._calls else None)
+        call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
         if call is None or (call_id and call.id):  # the same place and another id: another call
             return None
-        if name and (call.is_complete() or (not isinstance(index, int) and call.name not in ("", name))):
+        if name and (call.is_complete() or (index is None and call.name not in ("", name))):
             return None
         return call
 
-    def _note(self, call: _Call, index: Any, call_id: str, name: str) -> None:
-        if isinstance(index, int):
-            self._by_index[index] = call
+    def _note(self, call: _Call, call_id: str, name: str) -> None:
+        if call.index is not None:
+            self._by_index[call.index] = call
         if call_id:
-            self._by_id[call_id] = call
-            if call.part < 0:
-                call.id = call_id
-        if name and not call.name:
-            call.name = name
+            known = self._by_id.setdefault(call_id, call)
+            if call.part < 0:  # an id that another call has is no id: the tool's result could not be told apart
+                call.id = call_id if known is call else new_call_id()
+        call.name = call.name or name
 
     def _add(self, call: _Call, text: str) -> Iterator[StreamEvent]:
         if call.closed:
@@ -145,3 +145,8 @@ class ToolDeltas:
     def _close(self, call: _Call) -> PartEnd:
         call.closed = True
         return PartEnd(index=call.part, extra=call.extra)
+
+
+def _index(value: Mapping[str, Any]) -> int | None:
+    index = value.get("index")
+    return index if isinstance(index, int) else None

@@ -1,0 +1,44 @@
+"""What must differ in a request's body for one upstream. Pure; the same for both lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tornado_gate.patch import REMOVE
+from tornado_gate_openai.facts import Facts
+
+
+def changes(facts: Facts, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:
+    """Top-level members to replace or, with REMOVE, to take out; each that said something and is lost goes to `lose`."""
+    changed: dict[str, Any] = {}
+    for name in facts.drop:
+        if name in body:
+            changed[name] = REMOVE
+            if body[name] is not None:
+                lose(name)
+    for name, other in facts.rename.items():
+        if name in body and name not in changed:
+            changed[name] = REMOVE
+            if body.get(other) is None:
+                changed[other] = body[name]
+            elif body[name] is not None and body[name] != body[other]:
+                lose(name)
+    if facts.roles and (messages := _with_roles(facts.roles, body.get("messages"))) is not None:
+        changed["messages"] = messages
+    if not facts.usage_in_stream:
+        changed["stream_options"] = REMOVE
+    return changed
+
+
+def applied(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """`body` with the changes made."""
+    merged = {**body, **changed}
+    return {name: value for name, value in merged.items() if value is not REMOVE}
+
+
+def _with_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
+    """The messages with other roles, or None when none of them needs one."""
+    if not any(message.get("role") in roles for message in messages):
+        return None
+    return [{**message, "role": roles.get(message.get("role"), message.get("role"))} for message in messages]

@@ -1,0 +1,200 @@
+"""The default call upstream, against a real server: what comes down, what becomes an error, what is never told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from tornado.ioloop import IOLoop
+from tornado.netutil import bind_sockets
+
+from tornado_gate import errors, upstream
+from tornado_gate.testing import KEY, FakeUpstream, call_to
+from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
+
+POST = {"model": "m", "ümlaut": 1}
+
+
+@pytest.fixture
+def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=1))
+    yield pool
+    io_loop.run_sync(pool.close)
+
+
+def call_for(url: str, pool: upstream.Pool, closing: AsyncExitStack) -> Call:
+    call = call_to(pool=pool, closing=closing)
+    return replace(call, target=replace(call.target, base_url=url))
+
+
+async def send(fake: FakeUpstream, pool: upstream.Pool, **fields: Any) -> tuple[UpstreamResponse, bytes]:
+    async with fake.serving(), AsyncExitStack() as closing:
+        outgoing = UpstreamRequest(**{"url": fake.url + "/path", "json": POST, **fields})
+        response = await upstream.call_upstream(call_for(fake.url, pool, closing), outgoing)
+        return response, await response.read()
+
+
+@pytest.mark.gen_test
+async def test_json_goes_up_and_bytes_come_down(pool: upstream.Pool) -> None:
+    fake = FakeUpstream(chunks=(b"one", b"two"), headers={"Content-Type": "text/plain", "X-Odd": "y"})
+    response, body = await send(fake, pool, headers={"Authorization": "Bearer k"})
+    assert body == b"onetwo"
+    assert response.headers["x-odd"] == "y"
+    (request,) = fake.requests
+    assert orjson.loads(request.body) == POST
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["Authorization"] == "Bearer k"
+    assert "User-Agent" not in request.headers
+
+
+@pytest.mark.gen_test
+async def test_a_body_of_bytes_goes_up_as_it_is(pool: upstream.Pool) -> None:
+    fake = FakeUpstream()
+    await send(fake, pool, json=None, body=b'{"a" : 1e5}')
+    assert fake.requests[0].body == b'{"a" : 1e5}'
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "shown", "message"),
+    [
+        (400, {"error": {"message": "too long", "param": "n", "code": "bad"}}, errors.UpstreamRefused, 400, "too long"),
+        (404, {"error": "no such model"}, errors.UpstreamRefused, 404, "no such model"),
+        (422, {"detail": [{"loc": ["body"]}]}, errors.UpstreamRefused, 422, "loc"),
+        (409, b"<html>", errors.UpstreamRefused, 409, "refused the request with status 409"),
+        (401, {"error": {"message": "bad key sk-1"}}, errors.UpstreamError, 502, "gateway's own credentials"),
+        (403, {"error": {"message": "no access"}}, errors.UpstreamError, 502, "gateway's own credentials"),
+        (429, {"error": {"message": "slow"}}, errors.UpstreamRateLimited, 429, "slow"),
+        (500, {"error": {"message": "stack"}}, errors.UpstreamError, 502, "failed with status 500"),
+        (503, b"", errors.UpstreamOverloaded, 503, "overloaded"),
+        (529, b"", errors.UpstreamOverloaded, 503, "overloaded"),
+        (504, b"", errors.UpstreamTimeout, 504, "ran out of time"),
+        (302, b"", errors.UpstreamError, 502, "failed with status 302"),
+    ],
+)
+async def test_a_status_becomes_its_error(
+    pool: upstream.Pool, status: int, body: Any, kind: type[errors.GateError], shown: int, message: str
+) -> None:
+    raw = body if isinstance(body, bytes) else orjson.dumps(body)
+    fake = FakeUpstream(status=status, chunks=(raw,), headers={"Retry-After": "9", "Location": "http://x.test/"})
+    with pytest.raises(kind) as caught:
+        await send(fake, pool)
+    assert (type(caught.value), caught.value.status) == (kind, shown)
+    assert message in caught.value.message
+    assert "sk-1" not in caught.value.message
+    if status == 429:
+        assert caught.value.headers == {"Retry-After": "9"}
+
+
+@pytest.mark.gen_test
+async def test_our_key_in_an_upstreams_message_is_masked(pool: upstream.Pool) -> None:
+    fake = FakeUpstream(status=400, chunks=(orjson.dumps({"message": f"your key {KEY} is odd"}),))
+    with pytest.raises(errors.UpstreamRefused) as caught:
+        await send(fake, pool)
+    assert KEY not in caught.value.message
+
+
+@pytest.mark.gen_test
+async def test_a_key_goes_to_its_configured_host_only(pool: upstream.Pool) -> None:
+    fake = FakeUpstream()
+    with pytest.raises(errors.PluginError):
+        await send(fake, pool, url="http://elsewhere.test/path")
+    assert not fake.requests
+
+
+@pytest.mark.gen_test
+async def test_an_upstream_that_is_not_there_is_502(pool: upstream.Pool) -> None:
+    (free,) = bind_sockets(0, "127.0.0.1")
+    url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    free.close()
+    async with AsyncExitStack() as closing:
+        with pytest.raises(errors.UpstreamError) as caught:
+            await upstream.call_upstream(call_for(url, pool, closing), UpstreamRequest(url=url, json={}))
+    assert (caught.value.status, caught.value.code) == (502, "upstream_error")
+    assert "127.0.0.1" not in caught.value.message
+
+
+class BrokenUpstream:
+    """Says `bytes_said` on each connection and then hangs up."""
+
+    def __init__(self, *bytes_said: bytes) -> None:
+        self.bytes_said = list(bytes_said)
+        self.connections = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        said = self.bytes_said[min(self.connections, len(self.bytes_said)) - 1]
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        await writer.drain()
+        writer.close()
+
+
+async def talk_to(broken: BrokenUpstream, pool: upstream.Pool, times: int = 1) -> bytes:
+    server = await asyncio.start_server(broken.serve, "127.0.0.1", 0, family=socket.AF_INET)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    body = b""
+    async with server:
+        for _ in range(times):
+            async with AsyncExitStack() as closing:
+                outgoing = UpstreamRequest(url=url, json={})
+                response = await upstream.call_upstream(call_for(url, pool, closing), outgoing)
+                body = await response.read()
+    return body
+
+
+@pytest.mark.gen_test
+async def test_an_answer_that_breaks_off_is_an_error_and_not_an_end(pool: upstream.Pool) -> None:
+    broken = BrokenUpstream(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+    with pytest.raises(errors.UpstreamError, match="broke off"):
+        await talk_to(broken, pool)
+
+
+@pytest.mark.gen_test
+async def test_an_upstream_that_hangs_up_on_a_new_connection_is_not_asked_twice(pool: upstream.Pool) -> None:
+    broken = BrokenUpstream(b"")
+    with pytest.raises(errors.UpstreamError):
+        await talk_to(broken, pool)
+    assert broken.connections == 1
+
+
+@pytest.mark.gen_test
+async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced(pool: upstream.Pool) -> None:
+    kept = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"
+    broken = BrokenUpstream(kept, kept)
+    assert await talk_to(broken, pool, times=2) == b"ok"
+
+
+@pytest.mark.gen_test
+async def test_leaving_in_the_middle_closes_the_connection(pool: upstream.Pool) -> None:
+    closed = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+        while await reader.read(1000):
+            pass
+        closed.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, family=socket.AF_INET)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        async with AsyncExitStack() as closing:
+            response = await upstream.call_upstream(call_for(url, pool, closing), UpstreamRequest(url=url, json={}))
+            assert await anext(response.chunks) == b"ok"
+        await closed.wait()
+
+
+def test_words_of_errors_are_found_in_every_vendors_shape() -> None:
+    assert upstream.error_words(b'[{"error": {"message": "m", "code": 400}}]') == ("m", "", "400")
+    assert upstream.error_words(b'{"message": "m"}') == ("m", "", "")
+    assert upstream.error_words(b'{"error": null}') == ("", "", "")
+    assert upstream.error_words(b"[]") == ("", "", "")
+    assert upstream.error_words(b"nonsense") == ("", "", "")
