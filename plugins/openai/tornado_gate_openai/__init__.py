@@ -46,7 +46,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: Facts = call.target.settings
     url = call.target.base_url + ENDPOINT
     match request:
-        case Verbatim(wire_format="openai-chat", operation="chat"):
+        case Verbatim(operation="chat") if request.wire_format == WIRE_FORMAT:
             return UpstreamRequest(url=url, headers=_headers(call, facts), body=_patched(call, facts, request))
         case ChatRequest():
             body = render_request(call, request)

@@ -39,6 +39,6 @@ def applied(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, An
 
 def _with_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
     """The messages with other roles, or None when none of them needs one."""
-    if not any(message.get("role") in roles for message in messages):
+    if not messages or not any(message.get("role") in roles for message in messages):
         return None
     return [{**message, "role": roles.get(message.get("role"), message.get("role"))} for message in messages]

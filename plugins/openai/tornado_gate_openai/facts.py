@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 from marshmallow import Schema, ValidationError, fields
@@ -21,6 +21,7 @@ from tornado_gate_openai.address import normalised
 NEEDED = frozenset(("model", "messages", "stream"))
 """The fields without which there is no request: the plugin writes or reads them itself."""
 
+DEFAULT_VERSION_PATH = "v1"
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -56,8 +57,6 @@ class Settings(Schema):
 class Facts:
     """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names."""
 
-    DEFAULT_VERSION_PATH: ClassVar[str] = "v1"
-
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +89,7 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
         headers={header: value for header, value in account.items() if value},
     )
     base_url = entry.base_url or preset.get("base_url", "")
-    return _address(base_url, name, known.get("version_path", Facts.DEFAULT_VERSION_PATH)), facts
+    return _address(base_url, name, known.get("version_path", DEFAULT_VERSION_PATH)), facts
 
 
 def _preset(name: str) -> Mapping[str, Any]:

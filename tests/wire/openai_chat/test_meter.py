@@ -9,7 +9,7 @@ import pytest
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Meter, Usage
-from tornado_gate.wire.openai_chat import FrameMeter, frame_error, note_body
+from tornado_gate.wire.openai_chat import FrameMeter, frame_json, note_body
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2}
 
@@ -60,10 +60,10 @@ def test_after_an_error_nothing_may_follow() -> None:
     assert (watch.done, watch.finished) == (True, False)
 
 
-def test_an_error_frame_is_told_from_others() -> None:
-    assert isinstance(frame_error(b'data: {"error": {"message": "broken"}}\n\n'), UpstreamError)
-    assert frame_error(b'data: {"choices": [], "error": null}\n\n') is None
-    assert frame_error(b"data: {}\n\n") is None
+def test_the_json_of_a_frame_is_found() -> None:
+    assert frame_json(b'event: x\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') == {"a": 1}
+    assert frame_json(b": ping\n\n") is None
+    assert frame_json(b"data: {\n\n") is None
 
 
 def test_a_whole_answer_is_noted() -> None:

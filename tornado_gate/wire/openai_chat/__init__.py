@@ -8,7 +8,7 @@ read what passes verbatim.
 from tornado_gate.wire.openai_chat.chunk_rendering import render_chunks
 from tornado_gate.wire.openai_chat.chunks import parse_chunks
 from tornado_gate.wire.openai_chat.errors import error_of, parse_error
-from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_error, note_body
+from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_json, note_body
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
 from tornado_gate.wire.openai_chat.response import parse_response, render_response
@@ -23,7 +23,7 @@ __all__ = [
     "WIRE_FORMAT",
     "FrameMeter",
     "error_of",
-    "frame_error",
+    "frame_json",
     "note_body",
     "parse_chunks",
     "parse_error",

@@ -13,7 +13,6 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import sse
-from tornado_gate.errors import GateError
 from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.response import string
@@ -63,11 +62,6 @@ def frame_json(raw: bytes) -> Any:
         return None if frame is None else orjson.loads(frame.data)
     except orjson.JSONDecodeError:
         return None
-
-
-def frame_error(raw: bytes) -> GateError | None:
-    """The error that a raw frame is, or None."""
-    return error_of(frame_json(raw)) if b'"error"' in raw else None
 
 
 def note_body(meter: Meter, body: Any) -> None:

@@ -1,0 +1,60 @@
+"""Calls and wire requests as the core makes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import orjson
+
+import tornado_gate_format_openai as plugin
+from tornado_gate import jsonbody
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, Caller, Reply, WireRequest
+
+QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+ROUTES = {route.path: route for route in plugin.routes()}
+
+
+def call_for(model: str = "m", operation: str = "chat") -> Call:
+    return Call(
+        id="1",
+        operation=operation,
+        format="format-openai",
+        model=model,
+        caller=Caller(id="c", account="a"),
+    )
+
+
+def wire_with(body: Any = None, path: str = "/v1/chat/completions", **path_arguments: str) -> WireRequest:
+    """`body` may be the JSON text itself."""
+    raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+    return WireRequest(
+        route=ROUTES[path],
+        path=path.format(**path_arguments),
+        path_arguments=path_arguments,
+        query={},
+        headers={},
+        raw=raw,
+        json=jsonbody.load_object(raw) if raw else {},
+    )
+
+
+async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
+    """The items; an exception among them is raised in its place."""
+    for item in items:
+        if isinstance(item, GateError):
+            raise item
+        yield item
+
+
+def chunks_of(reply: Reply) -> list[bytes]:
+    async def collect() -> list[bytes]:
+        return [chunk async for chunk in reply.chunks]
+
+    return asyncio.run(collect())
+
+
+def text_of(reply: Reply) -> bytes:
+    return b"".join(chunks_of(reply))

@@ -1,0 +1,79 @@
+"""Replies of the common lane: events to a whole answer, or to server-sent chunks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
+from tornado_gate.wire.openai_chat import render_chunks, render_response
+from tornado_gate_format_openai.models import render_models
+
+DONE: Final = sse.render(b"[DONE]")
+KEEP_ALIVE: Final = b": ping\n\n"
+
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream; charset=utf-8"
+
+
+def error_frame(error: GateError) -> bytes:
+    """The frame that ends a stream which failed. No ``[DONE]`` follows it."""
+    return sse.render_json({"error": error.body()})
+
+
+def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a chat request, under the name of the model that the caller asked for."""
+    envelope: dict[str, Any] = {
+        "id": f"chatcmpl-{uuid4().hex}",
+        "model": call.model or request.model,
+        "created": int(time.time()),
+    }
+    if request.stream:
+        chunks = _stream(events, envelope, request.include_usage is True)
+        return Reply(content_type=_EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
+    return Reply(content_type=_JSON, chunks=_whole(events, envelope))
+
+
+async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.collect(events)
+    finally:
+        await stream.close(events)
+    yield orjson.dumps(render_response(result, **envelope))
+
+
+async def _stream(
+    events: AsyncIterator[StreamEvent], envelope: dict[str, Any], include_usage: bool
+) -> AsyncIterator[bytes]:
+    """A failure before the first chunk is raised and keeps its status; a later one is the last frame."""
+    begun = False
+    chunks = render_chunks(events, include_usage=include_usage, **envelope)
+    try:
+        async for chunk in chunks:
+            yield sse.render_json(chunk)
+            begun = True
+    except GateError as error:
+        if not begun:
+            raise
+        yield error_frame(error)
+        return
+    finally:
+        await stream.close(chunks)
+    yield DONE
+
+
+def models_reply(events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a models request."""
+    return Reply(content_type=_JSON, chunks=_models(events))
+
+
+async def _models(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event, ModelList):
+            yield orjson.dumps(render_models(event))

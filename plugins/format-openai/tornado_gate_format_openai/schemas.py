@@ -1,0 +1,127 @@
+"""What a chat body may hold. Nothing is converted; unknown fields pass; null stands for "not said".
+
+Bounds are the vendor's: openai-python 3.52, types/chat/completion_create_params.py. Words that the vendor adds to now and
+then (``reasoning_effort``, ``service_tier``, ``verbosity``, …) are any string, because upstreams differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from marshmallow import validate
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
+from tornado_gate_format_openai.conversation import check_messages, check_parts
+from tornado_gate_format_openai.faults import missing, need_object, string_member, wrong
+from tornado_gate_format_openai.tools import check_function_call, check_functions, check_tool_choice, check_tools
+
+_MAX_STOPS: Final = 4
+
+
+def _check_logit_bias(bias: Any) -> None:
+    need_object(bias, "logit_bias")
+    for token, value in bias.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            wrong(f"logit_bias.{token}", f"must be a number, not {named(value)}")
+
+
+def _check_metadata(metadata: Any) -> None:
+    need_object(metadata, "metadata")
+    for name, value in metadata.items():
+        if not isinstance(value, str):
+            wrong(f"metadata.{name}", f"must be a string, not {named(value)}")
+
+
+def _check_prediction(prediction: Any) -> None:
+    need_object(prediction, "prediction")
+    string_member(prediction, "type", "prediction")
+    content = prediction.get("content")
+    if isinstance(content, list):
+        check_parts(content, "prediction.content")
+    else:
+        string_member(prediction, "content", "prediction")
+
+
+class _StreamOptions(Body):
+    include_usage = Boolean(allow_none=True)
+    include_obfuscation = Boolean(allow_none=True)
+
+
+class _JsonSchema(Body):
+    name = String(required=True)
+    description = String(allow_none=True)
+    schema = Object(allow_none=True)
+    strict = Boolean(allow_none=True)
+
+
+class _ResponseFormat(Body):
+    type = String(required=True, choices=("text", "json_object", "json_schema"))
+    json_schema = Object(_JsonSchema, allow_none=True)
+
+
+class _Voice(Body):
+    id = String(required=True)
+
+
+class _Audio(Body):
+    format = String(required=True)
+    voice = OneOf(required=True, by_type={str: String(), dict: Object(_Voice)})
+
+
+class ChatBody(Body):
+    """The body of ``POST /v1/chat/completions``."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    messages = Checked(check_messages, required=True)
+    audio = Object(_Audio, allow_none=True)
+    frequency_penalty = Number(least=-2, most=2, allow_none=True)
+    function_call = Checked(check_function_call, allow_none=True)
+    functions = Checked(check_functions, allow_none=True)
+    logit_bias = Checked(_check_logit_bias, allow_none=True)
+    logprobs = Boolean(allow_none=True)
+    max_completion_tokens = Integer(least=1, allow_none=True)
+    max_tokens = Integer(least=1, allow_none=True)
+    metadata = Checked(_check_metadata, allow_none=True)
+    modalities = Array(String(), allow_none=True)
+    moderation = Object(allow_none=True)
+    n = Integer(least=1, most=128, allow_none=True)
+    parallel_tool_calls = Boolean(allow_none=True)
+    prediction = Checked(_check_prediction, allow_none=True)
+    presence_penalty = Number(least=-2, most=2, allow_none=True)
+    prompt_cache_key = String(allow_none=True)
+    prompt_cache_options = Object(allow_none=True)
+    prompt_cache_retention = String(allow_none=True)
+    reasoning_effort = String(allow_none=True)
+    response_format = Object(_ResponseFormat, allow_none=True)
+    safety_identifier = String(allow_none=True)
+    seed = Integer(allow_none=True)
+    service_tier = String(allow_none=True)
+    stop = OneOf(by_type={str: String(), list: Array(String(), most=_MAX_STOPS)}, allow_none=True)
+    store = Boolean(allow_none=True)
+    stream = Boolean(allow_none=True)
+    stream_options = Object(_StreamOptions, allow_none=True)
+    temperature = Number(least=0, most=2, allow_none=True)
+    tool_choice = Checked(check_tool_choice, allow_none=True)
+    tools = Checked(check_tools, allow_none=True)
+    top_logprobs = Integer(least=0, most=20, allow_none=True)
+    top_p = Number(least=0, most=1, allow_none=True)
+    user = String(allow_none=True)
+    verbosity = String(allow_none=True)
+    web_search_options = Object(allow_none=True)
+
+
+_CHAT_BODY: Final = ChatBody()
+
+
+def check_chat(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first field of a chat body that is wrong, or that another one forbids."""
+    check(_CHAT_BODY, body)
+    if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
+        raise InvalidField("top_logprobs", "'top_logprobs' needs 'logprobs' to be true.")
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+    wanted = body.get("response_format")
+    if wanted is not None and wanted["type"] == "json_schema" and wanted.get("json_schema") is None:
+        missing("response_format.json_schema")
