@@ -42,7 +42,8 @@ def test_the_version_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["serve"], ["check"], ["plugins"], ["plugins", "list"], ["keys"], ["keys", "create"], ["keys", "revoke"]]
+    "command",
+    [[], ["serve"], ["check"], ["plugins"], ["plugins", "list"], ["keys"], ["keys", "create"], ["keys", "revoke"]],
 )
 def test_every_command_explains_itself(command: list[str]) -> None:
     result = run(*command, "--help")
@@ -66,7 +67,9 @@ def test_a_right_file_is_exit_code_0(conf: Path) -> None:
 
 
 def test_every_fault_is_told_with_its_line(conf: Path) -> None:
-    conf.write_text(conf.read_text(encoding="utf-8").replace("plugin: local", "plugin: lokal, base_url: x"), encoding="utf-8")
+    conf.write_text(
+        conf.read_text(encoding="utf-8").replace("plugin: local", "plugin: lokal, base_url: x"), encoding="utf-8"
+    )
     with conf.open("a", encoding="utf-8") as file:
         file.write("limits: {body_bites: 5}\n")
     result = run("check", "--conf", conf)
@@ -76,7 +79,9 @@ def test_every_fault_is_told_with_its_line(conf: Path) -> None:
 
 
 def test_what_a_plugin_refuses_is_a_fault_of_the_file(conf: Path) -> None:
-    conf.write_text(conf.read_text(encoding="utf-8").replace("plugin: local}", "plugin: local, pase_seconds: 1}"), encoding="utf-8")
+    conf.write_text(
+        conf.read_text(encoding="utf-8").replace("plugin: local}", "plugin: local, pase_seconds: 1}"), encoding="utf-8"
+    )
     result = run("check", "--conf", conf)
     assert result.exit_code == 1
     assert re.search(rf"^{conf}:5: providers.local.pase_seconds: .*did you mean 'pace_seconds'", result.output, re.M)
@@ -93,7 +98,9 @@ def test_an_operation_that_no_plugin_has_is_a_fault(conf: Path) -> None:
 
 
 def test_a_plugin_that_is_not_installed_is_a_fault(conf: Path) -> None:
-    conf.write_text(conf.read_text(encoding="utf-8").replace("local: true", "local: true, akme: true"), encoding="utf-8")
+    conf.write_text(
+        conf.read_text(encoding="utf-8").replace("local: true", "local: true, akme: true"), encoding="utf-8"
+    )
     result = run("check", "--conf", conf)
     assert result.exit_code == 1
     assert f"{conf}:3: plugins.akme: " in result.output

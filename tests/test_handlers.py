@@ -204,7 +204,9 @@ async def test_the_model_is_looked_up_before_the_body_is_checked(ask: Ask) -> No
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"]
+)
 async def test_another_content_type_is_415(ask: Ask, kind: str) -> None:
     assert (await ask("/plain", CHAT, headers={"Content-Type": kind})).code == 415
 

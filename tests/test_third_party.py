@@ -132,7 +132,9 @@ def test_a_strangers_wrapper_stands_around_every_provider(gateway: Gateway, upst
 
 
 def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_acme.py").write_text(example("from tornado_gate.testing import ProviderContract"), encoding="utf-8")
+    (tmp_path / "test_acme.py").write_text(
+        example("from tornado_gate.testing import ProviderContract"), encoding="utf-8"
+    )
     environment = {**os.environ, "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tornado_gate._pytest_compat", str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)

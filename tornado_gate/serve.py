@@ -36,6 +36,9 @@ BODY_SECONDS = 600.0
 RESTART_SECONDS = 1.0
 
 
+FileState = tuple[int, int, int] | None
+
+
 class CannotServe(Exception):
     """The server cannot start; the message says what to do."""
 
@@ -59,6 +62,7 @@ def load_config(path: Path | None, overrides: Overrides, environment: Mapping[st
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
+    seen = file_state(path)
     config = load_config(path, overrides)
     server = config.server
     logging_ = logs.configure(server.log_level, server.log_format, secrets_of(config))
@@ -71,13 +75,15 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
-    address = _address(server.host, sockets)
-    process = Process(path, overrides, config, host, keystore, logging_.scrubber, sockets, metrics_sockets)
-    _greet(say, address, config, first, keystore)
+    process = Process(path, seen, overrides, config, host, keystore, logging_.scrubber, sockets, metrics_sockets)
+
+    def ready() -> None:
+        _greet(say, _address(server.host, sockets), config, first, keystore)
+
     if count == 1:
-        asyncio.run(process.serve())
+        asyncio.run(process.serve(ready))
     else:
-        supervise(count, lambda: asyncio.run(process.serve()), logging_.close)
+        Supervisor(count, lambda told: asyncio.run(process.serve(told)), logging_.close).run(ready)
 
 
 def check_plugins(config: Config, host: PluginHost) -> Snapshot:
@@ -120,12 +126,22 @@ def _greet(say: Callable[[str], None], address: str, config: Config, snapshot: S
     sys.stdout.flush()
 
 
+def file_state(path: Path | None) -> FileState:
+    """What changes when a file does; None for one that is not there."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
+
+
 class Process:
     """One serving process: everything that `run` has prepared, joined inside a loop."""
 
     def __init__(
         self,
         path: Path | None,
+        seen: FileState,
         overrides: Overrides,
         config: Config,
         host: PluginHost,
@@ -135,6 +151,7 @@ class Process:
         metrics_sockets: list[socket.socket],
     ) -> None:
         self.path = path
+        self.seen = seen
         self.overrides = overrides
         self.config = config
         self.host = host
@@ -143,20 +160,21 @@ class Process:
         self.sockets = sockets
         self.metrics_sockets = metrics_sockets
 
-    async def serve(self) -> None:
-        """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait."""
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""
         gate = Gate(self.config, self.host, self.keystore, Metrics())
         journal = failures.FailureJournal(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await gate.start()
         servers = self._listen(gate)
-        reloader = Reloader(gate, self._load, self.scrubber, self.path)
+        reloader = Reloader(gate, self._load, self.scrubber, self.path, self.seen)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, gate, stop)
         loop.add_signal_handler(signal.SIGHUP, reloader.ask)
         watching = asyncio.ensure_future(reloader.watch())
+        ready()
         await stop.wait()
         watching.cancel()
         await self._drain(gate, servers)
@@ -203,8 +221,11 @@ class Process:
 class Reloader:
     """Puts a changed configuration in force; a faulty one is reported, and the old one stays."""
 
-    def __init__(self, gate: Gate, load: Callable[[], Config], scrubber: logs.Scrubber, path: Path | None) -> None:
+    def __init__(
+        self, gate: Gate, load: Callable[[], Config], scrubber: logs.Scrubber, path: Path | None, seen: FileState
+    ) -> None:
         self._gate = gate
+        self._seen = seen
         self._load = load
         self._scrubber = scrubber
         self._path = path
@@ -216,27 +237,17 @@ class Reloader:
 
     async def watch(self) -> None:
         """Reload when asked, and when the file has changed."""
-        seen = await asyncio.to_thread(self._state)
         while True:
             try:
                 async with asyncio.timeout(WATCH_SECONDS):
                     await self._asked.wait()
             except TimeoutError:
                 pass
-            now = await asyncio.to_thread(self._state)
-            if self._asked.is_set() or now != seen:
+            now = await asyncio.to_thread(file_state, self._path)
+            if self._asked.is_set() or now != self._seen:
                 self._asked.clear()
-                seen = now
+                self._seen = now
                 await self.reload()
-
-    def _state(self) -> tuple[int, int, int] | None:
-        if self._path is None:
-            return None
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
     async def reload(self) -> bool:
         """Build a new snapshot beside the old one. True when it is in force."""
@@ -274,52 +285,68 @@ class Reloader:
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
 
 
-def supervise(count: int, child: Callable[[], None], flush: Callable[[], None]) -> None:
-    """Run `child` in `count` processes until SIGTERM or SIGINT; start one again when it dies; pass SIGHUP on.
+class Supervisor:
+    """Runs `child` in `count` processes until SIGTERM or SIGINT; starts one again when it dies; passes SIGHUP on.
 
-    `flush` is the last thing a child does.
+    `child` is given what it must call when it serves; `flush` is the last thing a child does.
     """
-    children: dict[int, float] = {}
-    stopping = False
 
-    def start() -> None:
+    def __init__(self, count: int, child: Callable[[Callable[[], None]], None], flush: Callable[[], None]) -> None:
+        self._count = count
+        self._child = child
+        self._flush = flush
+        self._started: dict[int, float] = {}
+        self._stopping = False
+        self._hear, self._tell = os.pipe()
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Returns when the last child has ended. `ready` is called when all of them serve."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._pass_on)
+        for _ in range(self._count):
+            self._start()
+        heard = 0
+        while heard < self._count and not self._stopping:
+            heard += len(os.read(self._hear, self._count - heard))
+        ready()
+        while self._started:
+            self._replace(*os.wait())
+
+    def _start(self) -> None:
         process = os.fork()
         if process == 0:
-            _child(child, flush)
-        children[process] = time.monotonic()
+            self._run_child()
+        self._started[process] = time.monotonic()
 
-    def pass_on(number: int, _frame: object) -> None:
-        nonlocal stopping
-        stopping = stopping or number != signal.SIGHUP
-        for process in list(children):
-            os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, pass_on)
-    for _ in range(count):
-        start()
-    while children:
-        process, status = os.wait()
+    def _replace(self, process: int, status: int) -> None:
         process_ended(process)
-        started = children.pop(process, None)
-        if started is None or stopping:
-            continue
+        started = self._started.pop(process, None)
+        if started is None or self._stopping:
+            return
         log.error("process %d ended with %s; starting another", process, os.waitstatus_to_exitcode(status))
         if time.monotonic() - started < RESTART_SECONDS:
             time.sleep(RESTART_SECONDS)
-        start()
+        self._start()
 
+    def _pass_on(self, number: int, _frame: object) -> None:
+        self._stopping = self._stopping or number != signal.SIGHUP
+        for process in list(self._started):
+            os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
 
-def _child(child: Callable[[], None], flush: Callable[[], None]) -> None:
-    """Never returns: what a child leaves behind must not run the parent's code."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    code = 1
-    try:
-        child()
-        code = 0
-    except BaseException:
-        log.exception("a process failed")
-    finally:
-        flush()
-        os._exit(code)
+    def _serves(self) -> None:
+        os.write(self._tell, b".")
+
+    def _run_child(self) -> None:
+        """Never returns: what a child leaves behind must not run the parent's code."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is about to read a fresh configuration anyway
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        code = 1
+        try:
+            self._child(self._serves)
+            code = 0
+        except BaseException:
+            log.exception("a process failed")
+        finally:
+            self._flush()
+            os._exit(code)
