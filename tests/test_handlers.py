@@ -25,6 +25,7 @@ from tornado_gate.gate import Gate
 
 BODY_LIMIT = 10_000
 NARROW = KeyEntry(name="narrow", key=Secret("narrow-key-0123"), account="n", operations=("embeddings",))
+LIMITED = KeyEntry(name="limited", key=Secret("limited-key-0123"), account="l", requests_per_minute=1)
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
     config = make_config(
         tmp_path,
         limits=Limits(body_bytes=BODY_LIMIT),
-        keys=(*base.keys, NARROW),
+        keys=(*base.keys, NARROW, LIMITED),
         server=Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
     )
     gate = make_gate(tmp_path, config, fake=fake)
@@ -435,3 +436,12 @@ async def test_metrics_count_requests_by_names_of_conf_only(ask: Ask) -> None:
     assert 'model="m"' in text
     assert "no-such-model" not in text
     assert 'direction="output"' in text
+
+
+@pytest.mark.gen_test
+async def test_a_key_over_its_limit_is_429_with_retry_after(ask: Ask) -> None:
+    first = await ask("/plain", CHAT, headers={"Authorization": f"Bearer {LIMITED.key!s}"})
+    assert (first.code, first.headers["x-ratelimit-remaining-requests"]) == (200, "0")
+    second = await ask("/plain", CHAT, headers={"Authorization": f"Bearer {LIMITED.key!s}"})
+    assert (second.code, error_of(second)["code"]) == (429, "rate_limit_exceeded")
+    assert int(second.headers["Retry-After"]) > 0

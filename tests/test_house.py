@@ -20,7 +20,7 @@ LAYERS = [
     {"types"},
     {"sse", "stream", "jsonbody", "patch", "fields"},
     {"wire", "hookspecs"},
-    {"config", "logs", "metrics", "deadlines", "auth", "failures", "watchdog", "sqlitefile"},
+    {"config", "logs", "metrics", "deadlines", "auth", "failures", "limits", "watchdog", "sqlitefile"},
     {"keystore", "health", "routing", "upstream"},
     {"plugins"},
     {"snapshot"},

@@ -6,9 +6,10 @@ These are the names that a plugin author needs; `tornado_gate.hookspecs` is the 
 from tornado_gate import errors, sse, stream, types
 from tornado_gate._version import __version__
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
-from tornado_gate.patch import patch_json
+from tornado_gate.patch import REMOVE, patch_json
 
 __all__ = [
+    "REMOVE",
     "Capabilities",
     "ProviderEntry",
     "__version__",

@@ -29,6 +29,7 @@ the format's ``translate_error``.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 
@@ -140,7 +141,7 @@ class RateLimited(RequestError):
     code = "rate_limit_exceeded"
 
     def __init__(self, message: str, *, retry_after: float, **rest: Any) -> None:
-        super().__init__(message, headers={"Retry-After": str(max(1, round(retry_after)))}, **rest)
+        super().__init__(message, headers={"Retry-After": str(max(1, math.ceil(retry_after)))}, **rest)
 
 
 class UpstreamError(GateError):

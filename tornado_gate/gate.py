@@ -12,6 +12,7 @@ from tornado_gate.auth import unknown_key
 from tornado_gate.config.model import Config
 from tornado_gate.health import Health
 from tornado_gate.keystore import KeyRing, KeyStore, digest
+from tornado_gate.limits import RateLimits
 from tornado_gate.metrics import LoopLag, Metrics
 from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
@@ -27,6 +28,7 @@ class Gate:
     def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
         self.host = host
         self.health = Health()
+        self.limits = RateLimits()
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0
@@ -62,12 +64,16 @@ class Gate:
         record = await self.keys.find(key)
         if record is None:
             raise unknown_key()
+        limits = self.snapshot.config.limits
+        requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
             id=record.id,
             account=record.account,
             name=record.name,
             models=tuple(record.models),
             operations=tuple(record.operations),
+            requests_per_minute=limits.requests_per_minute if requests is None else requests,
+            tokens_per_minute=limits.tokens_per_minute if tokens is None else tokens,
         )
 
     def replace(self, snapshot: Snapshot) -> None:

@@ -10,7 +10,6 @@ with ``extra={"fields": {...}}``, and ``exception`` or ``stack`` where there is 
 from __future__ import annotations
 
 import atexit
-import copy
 import json
 import logging
 import os
@@ -51,8 +50,17 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(openai-insecure-api-key\.)[^\s\"',;]+"), rf"\1{MASK}"),
     (re.compile(r"\b(sk-|tg-|xai-|gsk_|AIza)[A-Za-z0-9_\-]{8,}"), rf"\1{MASK}"),
 )
+_SUSPECT = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]|[Kk][Ee][Yy][\"' :=.]|token=|sk-|tg-|xai-|gsk_|AIza")
+"""Whatever a pattern matches holds one of these. Nearly no text does, and one search is cheaper than five."""
+
 _SECRET_FIELDS = frozenset(
     ("authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api_key", "key", "password", "cookie")
+)
+_OWN_FIELDS = frozenset(
+    (
+        *("method", "path", "status", "milliseconds", "request_id", "caller", "model", "provider"),
+        *("bytes_out", "attempts", "input_tokens", "output_tokens"),
+    )
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN_VALUE = re.compile(r"[^\s\"=]+")
@@ -87,8 +95,9 @@ class Scrubber:
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, MASK)
-        for pattern, mask in _PATTERNS:
-            text = pattern.sub(mask, text)
+        if _SUSPECT.search(text) is not None:
+            for pattern, mask in _PATTERNS:
+                text = pattern.sub(mask, text)
         if cut:
             # A secret that the cut went through ends the text, and is shorter than the margin.
             text = text[: len(text) - margin]
@@ -110,7 +119,7 @@ class Scrubber:
         """A mapping without secrets; a value whose very name says that it is one is masked whatever it looks like."""
         clean: dict[str, Any] = {}
         for name, value in list(fields.items())[:FIELD_ITEMS]:
-            shown = self.text(str(name), FIELD_CHARACTERS)
+            shown = name if name in _OWN_FIELDS else self.text(str(name), FIELD_CHARACTERS)
             clean[shown] = MASK if value and shown.lower() in _SECRET_FIELDS else self.value(value, depth)
         return clean
 
@@ -250,7 +259,8 @@ class _Queue(QueueHandler):
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """What may have changed by the time of writing, or would keep a request's memory alive, is made text now."""
-        prepared = copy.copy(record)
+        prepared = logging.LogRecord.__new__(logging.LogRecord)  # copy.copy takes six times as long
+        prepared.__dict__.update(record.__dict__)
         prepared.msg, prepared.args = _message(record), None
         prepared.__dict__["fields"] = dict(getattr(record, "fields", None) or {})
         if record.exc_info:

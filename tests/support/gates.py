@@ -49,9 +49,7 @@ class PlainFormat:
     @format_impl
     def translate_response(self, request: types.Request, events: AsyncIterator[types.StreamEvent]) -> types.Reply:
         if getattr(request, "stream", False):
-            return types.Reply(
-                content_type="text/event-stream", chunks=streamed(events), keep_alive=b": ping\n\n"
-            )
+            return types.Reply(content_type="text/event-stream", chunks=streamed(events), keep_alive=b": ping\n\n")
         return types.Reply(content_type="application/json", chunks=whole(events))
 
     @format_impl
@@ -94,9 +92,7 @@ async def whole(events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes
         yield chunk
 
 
-async def rest_of(
-    first: types.StreamEvent, events: AsyncIterator[types.StreamEvent]
-) -> AsyncIterator[bytes]:
+async def rest_of(first: types.StreamEvent, events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes]:
     collector = stream.Collector()
     collector.add(first)
     async for event in events:

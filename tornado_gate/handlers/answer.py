@@ -43,6 +43,7 @@ class AnswerHandler(GateHandler):
         self.body: list[bytes] = []
         self.body_bytes = 0
         self.sent_bytes = 0
+        self.rate_headers: dict[str, str] = {}
         self.work: asyncio.Task[None] | None = None
         self.call = self._call()
 
@@ -69,6 +70,7 @@ class AnswerHandler(GateHandler):
             self.call = replace(self._known_call, caller=caller)
             auth.check_operation(caller, self.route.operation)
             self._check_body_headers(limit)
+            self.rate_headers = self.gate.limits.admit(caller)
         except GateError as error:
             self.fail(error)
 
@@ -185,6 +187,8 @@ class AnswerHandler(GateHandler):
             self.set_header("x-gate-model", call.target.upstream_model.encode("ascii", "replace").decode())
         if call.losses:
             self.set_header("x-gate-loss", ",".join(call.losses).encode("ascii", "replace"))
+        for name, value in self.rate_headers.items():
+            self.set_header(name, value)
         if call.meter.attempts > 1:
             self.set_header("x-gate-attempts", str(call.meter.attempts))
 
@@ -229,6 +233,8 @@ class AnswerHandler(GateHandler):
     def on_finish(self) -> None:
         call, seconds = self._known_call, time.monotonic() - self.started
         meter, target = call.meter, call.target
+        if meter.usage is not None and meter.usage.total_tokens is not None:
+            self.gate.limits.spent(call.caller, meter.usage.total_tokens)
         self.gate.metrics.request_finished(
             format=self.format,
             operation=self.route.operation,

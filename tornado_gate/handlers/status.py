@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tornado_gate import __version__
@@ -31,8 +32,9 @@ class ReadyHandler(GateHandler):
 class MetricsHandler(GateHandler):
     """Prometheus text."""
 
-    def get(self) -> None:
-        body, content_type = self.gate.metrics.render()
+    async def get(self) -> None:
+        # With several processes the numbers of all of them are read from files.
+        body, content_type = await asyncio.to_thread(self.gate.metrics.render)
         self.set_header("Content-Type", content_type)
         self.finish(body)
 

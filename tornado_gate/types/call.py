@@ -23,13 +23,15 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. `id` and `account` are safe to log; empty `models` or `operations` mean all."""
+    """Who asks. `id` and `account` are safe to log; empty `models` or `operations` mean all; None is no limit."""
 
     id: str
     account: str
     name: str = ""
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tornado_gate.patch import REMOVE
+from tornado_gate import REMOVE
 from tornado_gate_openai.facts import Facts
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from tests.wire.openai_chat import strategies
+from tests.wire.openai_chat.streaming import aiter_of, chunk, chunks_of, events_of, parts_of, result_of
 from tornado_gate import sse, stream
-from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
+from tornado_gate.errors import UpstreamError, UpstreamRefused
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -30,59 +27,10 @@ from tornado_gate.types import (
     StreamEvent,
     Text,
     Thinking,
-    ToolCall,
     Usage,
     UsageReport,
 )
-from tornado_gate.wire.openai_chat import parse_chunks, render_chunks
-
-
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    for item in items:
-        yield item
-
-
-def blamed(error: stream.OrderError, what: str) -> GateError:
-    raise AssertionError(what) from error
-
-
-def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list[dict[str, Any]]:
-    async def collect() -> list[dict[str, Any]]:
-        chunks = render_chunks(aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
-        return [chunk async for chunk in chunks]
-
-    return asyncio.run(collect())
-
-
-def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
-    async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_chunks(aiter_of(frames)), blamed)]
-
-    return asyncio.run(collect())
-
-
-def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
-    async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(events, blamed))
-
-    return asyncio.run(collect())
-
-
-def parts_of(*deltas: dict[str, Any], finish: str = "stop") -> tuple[Any, ...]:
-    """The parts of the only choice after these deltas."""
-    frames = [chunk(delta) for delta in deltas]
-    return result_of(parse_chunks(aiter_of([*frames, chunk({}, finish_reason=finish)]))).choices[0].parts
-
-
-def chunk(delta: Any, **choice: Any) -> dict[str, Any]:
-    return {"id": "chatcmpl-1", "model": "m", "choices": [{"index": 0, "delta": delta, **choice}]}
-
-
-def tool_delta(text: str | None = None, *, key: str = "function", **fields: Any) -> dict[str, Any]:
-    inner = {name: fields.pop(name) for name in ("name",) if name in fields}
-    if text is not None:
-        inner["arguments"] = text
-    return {"tool_calls": [{**fields, key: inner}]}
+from tornado_gate.wire.openai_chat import parse_chunks
 
 
 @given(events=strategies.streams())
@@ -150,154 +98,6 @@ def test_usage_in_every_chunk_is_reported_when_it_changes() -> None:
     frames.append(chunk({}, finish_reason="stop", usage={"prompt_tokens": 1, "completion_tokens": 2}))
     reports = [event.usage.output_tokens for event in events_of(frames) if isinstance(event, UsageReport)]
     assert reports == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("deltas", "arguments"),
-    [
-        pytest.param(
-            [
-                tool_delta("", index=0, id="a", name="f"),
-                tool_delta('{"x":', index=0),
-                tool_delta("1}", index=0),
-                tool_delta("", index=1, id="b", name="g"),
-                tool_delta("{}", index=1),
-            ],
-            ['{"x":1}', "{}"],
-            id="the vendor's own way",
-        ),
-        pytest.param(
-            [
-                tool_delta("", index=0, id="a", name="f"),
-                tool_delta("", index=1, id="b", name="g"),
-                tool_delta('{"x"', index=1),
-                tool_delta('{"y"', index=0),
-                tool_delta(":1}", index=1),
-                tool_delta(":2}", index=0),
-            ],
-            ['{"y":2}', '{"x":1}'],
-            id="interleaved",
-        ),
-        pytest.param(
-            [tool_delta('{"x":1}', index=0, id="a", name="f"), tool_delta('{"x":2}', index=0, id="b", name="g")],
-            ['{"x":1}', '{"x":2}'],
-            id="index always 0",
-        ),
-        pytest.param(
-            [
-                tool_delta("", id="a", name="f"),
-                tool_delta('{"x":1}'),
-                tool_delta("", id="b", name="g"),
-                tool_delta('{"x":2}'),
-            ],
-            ['{"x":1}', '{"x":2}'],
-            id="no index",
-        ),
-        pytest.param(
-            [
-                tool_delta('{"x"', index=0, id="a", name="f"),
-                tool_delta(":1}", index=0, id="a", name="f"),
-                tool_delta("{", index=1, id="b", name="g"),
-                tool_delta("}", index=1, id="b", name="g"),
-            ],
-            ['{"x":1}', "{}"],
-            id="repeated id and name",
-        ),
-        pytest.param(
-            [tool_delta('{"x":1}', index=0, id="f", name="f"), tool_delta('{"x":2}', index=1, id="f", name="f")],
-            ['{"x":1}', '{"x":2}'],
-            id="two calls with the same id",
-        ),
-        pytest.param(
-            [tool_delta('{"x":1}', name="f"), tool_delta('{"x":2}', name="f")],
-            ['{"x":1}', '{"x":2}'],
-            id="whole calls without id or index",
-        ),
-        pytest.param(
-            [tool_delta('{"x":1}', index=0, name="f"), tool_delta('{"x":2}', index=0, name="f")],
-            ['{"x":1}', '{"x":2}'],
-            id="whole calls without id, index 0",
-        ),
-        pytest.param(
-            [
-                {
-                    "tool_calls": [
-                        {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}},
-                        {"id": "b", "function": {"name": "g", "arguments": None}},
-                    ]
-                }
-            ],
-            ['{"x":1}', ""],
-            id="whole calls at once, arguments as an object",
-        ),
-        pytest.param(
-            [tool_delta('{"x":', index=0, id="a"), tool_delta("1}", index=0, name="f"), tool_delta("\n", index=0)],
-            ['{"x":1}\n'],
-            id="the name comes late",
-        ),
-        pytest.param([tool_delta("{}", index=0, id="a")], ["{}"], id="the name never comes"),
-        pytest.param(
-            [
-                tool_delta("{}", index=0, id="a", name="f"),
-                tool_delta("{}", index=1, id="b", name="g"),
-                tool_delta("{}", index=0, id="a", name="f"),
-            ],
-            ["{}", "{}"],
-            id="a whole call is repeated at the end",
-        ),
-    ],
-)
-def test_tool_calls_are_told_apart(deltas: list[dict[str, Any]], arguments: list[str]) -> None:
-    calls = parts_of(*deltas)
-    assert [call.arguments for call in calls] == arguments
-    assert [call.name for call in calls] in (["f", "g"], ["f", "f"], ["f"], [""])
-    assert len({call.id for call in calls}) == len(calls)
-    assert all(call.id for call in calls)
-
-
-def test_a_call_that_goes_on_after_its_end_is_an_error() -> None:
-    events = events_of(
-        [
-            chunk(tool_delta("{}", index=0, id="a", name="f")),
-            chunk(tool_delta("{}", index=1, id="b", name="g")),
-            chunk(tool_delta(',"x"', index=0)),
-        ]
-    )
-    assert isinstance(events[-1], StreamError)
-
-
-def test_a_complete_call_ends_before_the_next_begins() -> None:
-    events = events_of(
-        [
-            chunk(tool_delta("{}", index=0, id="a", name="f")),
-            chunk(tool_delta("{}", index=1, id="b", name="g")),
-            chunk({}, finish_reason="tool_calls"),
-        ]
-    )
-    order = [type(event).__name__ for event in events]
-    assert order == ["ResponseStart", *(["PartStart", "PartDelta", "PartEnd"] * 2), "Finish"]
-
-
-def test_unknown_members_of_a_call_are_kept() -> None:
-    value = {"index": 0, "id": "a", "extra_content": {"x": 1}, "function": {"name": "f", "arguments": "{}"}}
-    assert parts_of({"tool_calls": [value]}) == (
-        ToolCall(id="a", name="f", arguments="{}", extra={"extra_content": {"x": 1}}),
-    )
-
-
-def test_a_legacy_function_call_survives_both_ways() -> None:
-    frames = [
-        chunk({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}}),
-        chunk({"function_call": {"arguments": "{}"}}),
-        chunk({}, finish_reason="function_call"),
-    ]
-    chunks = chunks_of(events_of(frames), include_usage=False)
-    assert [value["choices"][0]["delta"] for value in chunks] == [
-        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
-        {"function_call": {"arguments": "{}"}},
-        {},
-    ]
-    assert chunks[-1]["choices"][0]["finish_reason"] == "function_call"
 
 
 def test_words_of_every_kind_become_parts() -> None:
@@ -383,88 +183,3 @@ def test_odd_chunks_do_no_harm() -> None:
         chunk({}, finish_reason="stop"),
     ]
     assert isinstance(events_of(frames)[-1], Finish)
-
-
-EVENTS: list[StreamEvent] = [
-    ResponseStart(model="upstream", id="msg_1", extra={"system_fingerprint": "fp", "container": "x"}),
-    PartStart(index=0, kind="thinking"),
-    PartDelta(index=0, data="hm"),
-    PartEnd(index=0),
-    PartStart(index=1, kind="text", choice=0),
-    PartDelta(index=1, data="Hi", logprobs=({"token": "Hi"},)),
-    PartDelta(index=1, data=""),
-    PartEnd(index=1),
-    PartStart(index=2, kind="tool_call", id="c1", name="f"),
-    PartStart(index=3, kind="tool_call", id="c2", name="g", tool_kind="custom"),
-    PartDelta(index=3, data="ls"),
-    PartDelta(index=2, data="{}"),
-    PartEnd(index=3),
-    PartEnd(index=2),
-    UsageReport(usage=Usage(input_tokens=1, output_tokens=2)),
-    Finish(reason="tool_calls", raw="tool_use"),
-    Finish(reason="stop", choice=1),
-]
-
-
-def test_chunks_have_the_vendors_shape() -> None:
-    chunks = chunks_of(EVENTS)
-    assert [value["choices"][0] for value in chunks[:-1]] == [
-        {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        for index, delta, logprobs, finish in [
-            (0, {"role": "assistant", "content": None, "reasoning_content": "hm"}, None, None),
-            (0, {"content": "Hi"}, {"content": [{"token": "Hi"}], "refusal": None}, None),
-            (0, {"tool_calls": [opened(0, "c1", "function", {"name": "f", "arguments": ""})]}, None, None),
-            (0, {"tool_calls": [opened(1, "c2", "custom", {"name": "g", "input": ""})]}, None, None),
-            (0, {"tool_calls": [{"index": 1, "custom": {"input": "ls"}}]}, None, None),
-            (0, {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}, None, None),
-            (0, {}, None, "tool_calls"),
-            (1, {"role": "assistant", "content": ""}, None, "stop"),
-        ]
-    ]
-    assert all(value["usage"] is None for value in chunks[:-1])
-    assert chunks[-1] == {
-        "id": "chatcmpl-made",
-        "object": "chat.completion.chunk",
-        "created": 7,
-        "model": "m",
-        "system_fingerprint": "fp",
-        "choices": [],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
-    }
-
-
-def opened(index: int, call_id: str, kind: str, inner: dict[str, str]) -> dict[str, Any]:
-    return {"index": index, "id": call_id, "type": kind, kind: inner}
-
-
-def test_usage_is_absent_unless_it_was_asked_for() -> None:
-    chunks = chunks_of(EVENTS, include_usage=False)
-    assert all("usage" not in value and value["choices"] for value in chunks)
-
-
-def test_parts_without_a_word_of_their_own_are_left_out() -> None:
-    image = Image(source=Link(url="https://a.example/b"))
-    chunks = chunks_of(
-        [
-            ResponseStart(model="m"),
-            PartStart(index=0, kind="thinking", redacted=True),
-            PartEnd(index=0),
-            PartStart(index=1, kind="image", part=image),
-            PartEnd(index=1),
-            Finish(reason="stop"),
-        ],
-        include_usage=False,
-    )
-    assert [value["choices"][0]["delta"] for value in chunks] == [
-        {
-            "role": "assistant",
-            "content": None,
-            "images": [{"type": "image_url", "image_url": {"url": "https://a.example/b"}}],
-        },
-        {},
-    ]
-
-
-def test_a_stream_error_is_raised_and_never_a_finish() -> None:
-    with pytest.raises(UpstreamError, match="gone"):
-        chunks_of([*EVENTS[:3], StreamError(error=UpstreamError("gone"))])

@@ -1,0 +1,194 @@
+"""The verbatim lane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from format_openai_calls import QUESTION, aiter_of, call_for, chunks_of, text_of, wire_with
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tornado_gate_format_openai as plugin
+from tornado_gate import sse
+from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim
+
+EVENTS = {"content-type": "text/event-stream"}
+JSON = {"content-type": "application/json; charset=utf-8"}
+USAGE = {"prompt_tokens": 1, "completion_tokens": 2}
+
+WORD = b'data: {"choices":[{"index":0,"delta":{"content":"\\u0041"},"finish_reason":null}],"usage":null}\n\n'
+FINISH = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}\n\n'
+TOTALS = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+DONE = b"data: [DONE]\n\n"
+BROKEN = b'data: {"error":{"message":"broken","type":"server_error","param":"","code":"x"}}\n\n'
+
+
+def forwarded(**fields: Any) -> Verbatim:
+    return plugin.forward_request(call_for(), wire_with(QUESTION | fields))
+
+
+def replied(call: Call, *pieces: Any, headers: dict[str, str] = EVENTS, **fields: Any) -> Reply:
+    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    return plugin.forward_response(call, forwarded(**fields), incoming)
+
+
+def streamed(*pieces: Any, include_usage: bool = False) -> bytes:
+    options = {"stream_options": {"include_usage": True}} if include_usage else {}
+    return text_of(replied(call_for(), *pieces, stream=True, **options))
+
+
+def error_in(raw: bytes) -> Any:
+    """The error in the last frame; nothing may follow it."""
+    assert raw.endswith(b"\n\n")
+    return orjson.loads(raw[:-2].rpartition(b"data: ")[2])["error"]
+
+
+def test_a_body_goes_up_as_it_came() -> None:
+    raw = b'{ "messages": [{"content":"\\u0048i","role":"user"}],\n "x": 1e2, "model": "m", "temperature": 1.0 }'
+    request = plugin.forward_request(call_for(), wire_with(raw))
+    assert request.raw == raw
+    assert (request.wire_format, request.operation, request.path) == ("openai-chat", "chat", "/v1/chat/completions")
+    assert (request.stream, request.body["x"]) == (False, 100.0)
+
+
+def test_a_wrong_body_goes_nowhere() -> None:
+    with pytest.raises(InvalidField) as caught:
+        forwarded(temperature="hot")
+    assert caught.value.param == "temperature"
+
+
+def test_a_stream_asks_for_usage() -> None:
+    request = forwarded(stream=True, stream_options={"include_obfuscation": False})
+    wanted = {"include_obfuscation": False, "include_usage": True}
+    assert orjson.loads(request.raw)["stream_options"] == request.body["stream_options"] == wanted
+    assert request.stream is True
+
+
+def test_a_stream_that_asks_for_usage_itself_is_not_touched() -> None:
+    body = QUESTION | {"stream": True, "stream_options": {"include_usage": True}}
+    assert plugin.forward_request(call_for(), wire_with(body)).raw == orjson.dumps(body)
+
+
+def test_a_whole_answer_comes_as_it_was() -> None:
+    call = call_for()
+    raw = b'{"usage": {"prompt_tokens": 1, "completion_tokens": 2},\n "choices": [{"finish_reason": "length"}]}'
+    reply = replied(call, raw[:20], raw[20:], headers=JSON)
+    assert reply.content_type == JSON["content-type"]
+    assert chunks_of(reply) == [raw]
+    assert (call.meter.usage, call.meter.finish_reason) == (Usage(input_tokens=1, output_tokens=2), "length")
+
+
+def test_a_whole_answer_that_is_no_json_is_an_upstream_error() -> None:
+    with pytest.raises(UpstreamError, match="not JSON"):
+        text_of(replied(call_for(), b"<html>", headers=JSON))
+
+
+def test_a_whole_answer_that_is_an_error_keeps_its_status() -> None:
+    with pytest.raises(UpstreamRefused) as caught:
+        text_of(replied(call_for(), b'{"error": {"message": "m", "code": 422}}', headers=JSON))
+    assert caught.value.status == 422
+
+
+def test_frames_come_as_they_were_and_usage_is_noted() -> None:
+    call = call_for()
+    options = {"include_usage": True}
+    reply = replied(call, WORD + FINISH + TOTALS + DONE, stream=True, stream_options=options)
+    assert (reply.content_type, reply.keep_alive) == ("text/event-stream", b": ping\n\n")
+    assert chunks_of(reply) == [WORD + FINISH + TOTALS + DONE]
+    assert (call.meter.usage, call.meter.finish_reason) == (Usage(input_tokens=1, output_tokens=2), "stop")
+
+
+def test_usage_that_was_not_asked_for_is_noted_and_hidden() -> None:
+    call = call_for()
+    assert text_of(replied(call, WORD, FINISH, TOTALS, DONE, stream=True)) == WORD + FINISH + DONE
+    assert call.meter.usage == Usage(input_tokens=1, output_tokens=2)
+
+
+def test_usage_on_a_chunk_with_choices_is_left_alone() -> None:
+    finish = FINISH.replace(b"null", b'{"prompt_tokens":1}')
+    assert streamed(WORD, finish, DONE) == WORD + finish + DONE
+
+
+@given(data=st.data())
+def test_chunks_end_at_frame_borders_however_the_bytes_are_cut(data: st.DataObject) -> None:
+    crlf = WORD.replace(b"\n\n", b"\r\n\r\n")
+    whole = b": hello\n\n" + WORD + crlf + b": ping\r\n\r\n" + FINISH + DONE
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=20)))
+    pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    chunks = chunks_of(replied(call_for(), *pieces, stream=True))
+    assert b"".join(chunks) == whole
+    assert all(chunk.endswith((b"\n\n", b"\r\n\r\n")) for chunk in chunks)
+
+
+def test_one_byte_at_a_time_gives_the_same() -> None:
+    whole = WORD + FINISH + TOTALS + DONE
+    assert streamed(*(whole[place : place + 1] for place in range(len(whole)))) == WORD + FINISH + DONE
+
+
+def test_an_error_in_the_first_data_is_raised_even_after_comments() -> None:
+    with pytest.raises(UpstreamError, match="broken"):
+        streamed(b": waiting\n\n", BROKEN)
+
+
+def test_an_error_in_the_first_data_may_lack_its_border() -> None:
+    with pytest.raises(UpstreamError, match="broken"):
+        streamed(BROKEN.rstrip())
+
+
+def test_a_later_error_passes_and_nothing_follows() -> None:
+    assert streamed(WORD, BROKEN + WORD, DONE) == WORD + BROKEN
+
+
+def test_an_upstream_that_breaks_off_becomes_an_error_frame() -> None:
+    raw = streamed(WORD, UpstreamTimeout("too slow"))
+    assert raw.startswith(WORD)
+    assert error_in(raw) == {"message": "too slow", "type": "timeout_error", "param": "", "code": "upstream_timeout"}
+
+
+def test_an_upstream_that_breaks_off_before_its_first_frame_keeps_its_status() -> None:
+    with pytest.raises(UpstreamTimeout):
+        streamed(b": ping\n\n", WORD[:10], UpstreamTimeout("too slow"))
+
+
+def test_a_break_after_done_is_no_error() -> None:
+    assert streamed(WORD, FINISH, DONE, UpstreamError("reset")) == WORD + FINISH + DONE
+
+
+@pytest.mark.parametrize("last", [b"", WORD[:30], b": ping\n\n"])
+def test_a_stream_that_stops_early_ends_with_an_error(last: bytes) -> None:
+    assert error_in(streamed(WORD, last))["message"] == "The upstream's stream stopped before its end."
+
+
+@pytest.mark.parametrize("only", [(), (b": ping\n\n",), (b"data: {",)])
+def test_a_stream_without_a_whole_frame_is_an_upstream_error(only: tuple[bytes, ...]) -> None:
+    with pytest.raises(UpstreamError, match="stopped before its end"):
+        streamed(*only)
+
+
+def test_a_missing_done_is_added_after_a_finish() -> None:
+    assert streamed(WORD, FINISH) == WORD + FINISH + DONE
+
+
+def test_a_last_frame_without_its_border_gets_one() -> None:
+    assert streamed(WORD, FINISH, DONE.rstrip()) == WORD + FINISH + DONE
+
+
+def test_a_frame_without_end_is_an_error() -> None:
+    raw = streamed(WORD, b"data: " + b"x" * (sse.MAX_FRAME_BYTES + 1))
+    assert error_in(raw)["code"] == "upstream_error"
+
+
+def test_the_upstreams_own_content_type_decides() -> None:
+    whole = b'{"choices": []}'
+    assert chunks_of(replied(call_for(), whole, headers=JSON, stream=True)) == [whole]
+    assert text_of(replied(call_for(), WORD, FINISH, DONE, headers=EVENTS)) == WORD + FINISH + DONE
+
+
+@pytest.mark.parametrize(
+    ("stream", "content_type"), [(True, "text/event-stream; charset=utf-8"), (False, "application/json")]
+)
+def test_without_a_content_type_the_request_decides(stream: bool, content_type: str) -> None:
+    assert replied(call_for(), headers={}, stream=stream).content_type == content_type

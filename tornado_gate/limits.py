@@ -1,0 +1,98 @@
+"""Requests and tokens per minute, for each key. Pure but for the clock; one for each process.
+
+A sliding window of two counted minutes: what the last minute held, weighted by how much of it is still in view, and what this one
+holds. A request is counted when it is admitted, tokens when their number is known; so a key that has spent its tokens is refused
+at its next request, never in the middle of an answer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tornado_gate.errors import RateLimited
+from tornado_gate.types import Caller
+
+WINDOW_SECONDS = 60.0
+MAX_KEYS = 100_000
+
+
+@dataclass(slots=True)
+class _Window:
+    """Counts of one kind for one key."""
+
+    began: float
+    current: float = 0.0
+    previous: float = 0.0
+
+    def level(self, now: float) -> float:
+        """How much lies within the last minute."""
+        passed = now - self.began
+        if passed >= WINDOW_SECONDS:
+            self.previous = self.current if passed < 2 * WINDOW_SECONDS else 0.0
+            self.current = 0.0
+            self.began += WINDOW_SECONDS * int(passed / WINDOW_SECONDS)
+            passed = now - self.began
+        return self.current + self.previous * (1 - passed / WINDOW_SECONDS)
+
+    def seconds_until(self, level: float, now: float) -> float:
+        """When the level will have sunk to `level`, if nothing more comes."""
+        passed = now - self.began
+        if self.current <= level and self.previous:
+            return max(0.0, WINDOW_SECONDS * (1 - (level - self.current) / self.previous) - passed)
+        return WINDOW_SECONDS - passed + WINDOW_SECONDS * max(0.0, 1 - level / max(self.current, 1.0))
+
+
+class RateLimits:
+    """The windows of all keys that have a limit. Keys without one cost nothing here."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+
+    def admit(self, caller: Caller) -> dict[str, str]:
+        """Count a request. Returns the headers that tell what is left. Raises RateLimited, with them, when nothing is."""
+        headers: dict[str, str] = {}
+        limits = {"requests": caller.requests_per_minute, "tokens": caller.tokens_per_minute}
+        for kind, limit in limits.items():
+            if limit is not None:
+                headers |= self._check(caller.id, kind, limit)
+        if caller.requests_per_minute is not None:
+            self._window(caller.id, "requests").current += 1
+        return headers
+
+    def spent(self, caller: Caller, tokens: int) -> None:
+        """Count tokens, when an answer has told how many it took."""
+        if caller.tokens_per_minute is not None:
+            now = self._clock()
+            window = self._window(caller.id, "tokens")
+            window.level(now)
+            window.current += tokens
+
+    def _check(self, key: str, kind: str, limit: int) -> dict[str, str]:
+        now = self._clock()
+        window = self._window(key, kind)
+        level = window.level(now)
+        room = limit - 1  # a request takes a place of its own, and one token at least
+        left = max(0, int(room - level))
+        headers = {f"x-ratelimit-limit-{kind}": str(limit), f"x-ratelimit-remaining-{kind}": str(left)}
+        if level > room:
+            wait = math.ceil(window.seconds_until(room, now)) or 1
+            error = RateLimited(
+                f"This API key may use {limit} {kind} per minute and has used {math.ceil(level)}; try again in {wait} s.",
+                retry_after=wait,
+            )
+            error.headers |= headers
+            raise error
+        return headers
+
+    def _window(self, key: str, kind: str) -> _Window:
+        window = self._windows.get((key, kind))
+        if window is None:
+            window = self._windows[key, kind] = _Window(began=self._clock())
+            if len(self._windows) > MAX_KEYS:
+                self._windows.popitem(last=False)
+        return window
