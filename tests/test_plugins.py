@@ -42,7 +42,7 @@ def lane(implementation: Any, *wrappers: Any) -> ProviderLane:
 
 
 def outgoing(of: ProviderLane) -> types.UpstreamRequest:
-    return of.translate_request(call_to(), chat())
+    return asyncio.run(of.translate_request(call_to(), chat()))
 
 
 def importable(host: PluginHost, source: str, name: str = "acme") -> Plugin:

@@ -91,7 +91,7 @@ class FormatSpec:
         `wire.json` is a JSON object without duplicate keys, NaN or excessive depth; everything else is yours to check.
         `wire.path_arguments` holds the segments named in the route. The model in the request is the one the caller
         named. Raises `InvalidField` with the path of the first field that is wrong. Called at most once for each request, and
-        not at all for one that takes the verbatim lane.
+        not at all for one that takes the verbatim lane. May be a coroutine function.
         """
         raise AssertionError("a specification is never called")
 
@@ -119,7 +119,7 @@ class FormatSpec:
         """Optional: the verbatim lane. Check the body and return it as it came, patched only where conf demands.
 
         Called instead of `translate_request` when the target's provider speaks the route's `wire_format`. Without this
-        hook the route never takes the verbatim lane.
+        hook the route never takes the verbatim lane. May be a coroutine function.
         """
         raise AssertionError("a specification is never called")
 
@@ -152,6 +152,7 @@ class ProviderSpec:
         Match on the request's class and raise `UnsupportedOperation` for what you do not serve. A `Verbatim` request comes
         only if `configure` said so: send its `raw` with the model patched to `call.target.upstream_model`. Name every field
         that cannot be honoured with `call.lose(request.field_name("top_k"))`. Keys go into headers, never into the address.
+        May be a coroutine function.
         """
         raise AssertionError("a specification is never called")
 

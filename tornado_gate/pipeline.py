@@ -93,9 +93,9 @@ class _Once:
         self._call = call
         self._request: Request | None = None
 
-    def request(self) -> Request:
+    async def request(self) -> Request:
         if self._request is None:
-            self._request = self.wire_format.translate_request(self._call, self.wire)
+            self._request = await self.wire_format.translate_request(self._call, self.wire)
         return self._request
 
 
@@ -122,13 +122,13 @@ async def _ask(call: Call, provider: ProviderInUse, once: _Once) -> Reply:
     wire_format, route = once.wire_format, once.wire.route
     if wire_format.forwards and route.wire_format in provider.capabilities.speaks:
         return await _verbatim_lane(call, wire_format, provider.working, once.wire)
-    return await _common_lane(call, wire_format, provider.working, once.request())
+    return await _common_lane(call, wire_format, provider.working, await once.request())
 
 
 async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, wire: WireRequest) -> Reply:
     """Both ends speak the same wire format: nothing is taken apart."""
-    request = wire_format.forward_request(call, wire)
-    outgoing = provider.translate_request(call, request)
+    request = await wire_format.forward_request(call, wire)
+    outgoing = await provider.translate_request(call, request)
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=request.stream)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
     chunks = _blamed(provider, deadlines.between(incoming.chunks))
@@ -141,7 +141,7 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
 
 async def _common_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Request) -> Reply:
     """Through the common vocabulary."""
-    outgoing = provider.translate_request(call, request)
+    outgoing = await provider.translate_request(call, request)
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
@@ -153,7 +153,7 @@ async def _common_lane(call: Call, wire_format: FormatLane, provider: ProviderLa
 
 async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane) -> Answer:
     """The model list: the core is its own provider."""
-    request = wire_format.translate_request(call, wire)
+    request = await wire_format.translate_request(call, wire)
     if not isinstance(request, ModelsRequest):
         raise wire_format.broken(f"{wire.route.path} needs no model, so its request must be a ModelsRequest")
     if request.model is None:

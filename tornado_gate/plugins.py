@@ -34,6 +34,7 @@ from tornado_gate.stream import OrderError
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    CountTokensRequest,
     ModelsRequest,
     Reply,
     Request,
@@ -54,6 +55,7 @@ REQUIRED = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
+REQUESTS = (ChatRequest, CountTokensRequest, ModelsRequest)
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
@@ -228,8 +230,23 @@ class Lane:
             raise
         except (Exception, Blocked) as error:
             raise self.fault(error, hook) from error
+        return self._checked(hook, result, kind)
+
+    async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function, and check what it gives in the end."""
+        result = self.call(hook, object, **arguments)
+        if inspect.isawaitable(result):
+            try:
+                result = await result
+            except (GateError, asyncio.CancelledError):
+                raise
+            except (Exception, Blocked) as error:
+                raise self.fault(error, hook) from error
+        return self._checked(hook, result, kind)
+
+    def _checked(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
         if not isinstance(result, kind):
-            raise self.broken(f"{hook} returned {type(result).__name__}, which the specification does not allow")
+            raise self.broken(f"{hook} gave {type(result).__name__}, which the specification does not allow")
         return result
 
     def fault(self, error: BaseException, where: str) -> GateError:
@@ -261,12 +278,12 @@ class FormatLane(Lane):
         self.forwards = "forward_request" in names and "forward_response" in names
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
 
-    def translate_request(self, call: Call, wire: WireRequest) -> Request:
-        request: Request = self.call("translate_request", (ChatRequest, ModelsRequest), call=call, wire=wire)
-        return request
+    async def translate_request(self, call: Call, wire: WireRequest) -> Request:
+        result: Request = await self.awaited("translate_request", REQUESTS, call=call, wire=wire)
+        return result
 
-    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
-        result: Verbatim = self.call("forward_request", Verbatim, call=call, wire=wire)
+    async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
+        result: Verbatim = await self.awaited("forward_request", Verbatim, call=call, wire=wire)
         return result
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
@@ -292,23 +309,13 @@ class ProviderLane(Lane):
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
         return result
 
-    def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
-        result: UpstreamRequest = self.call("translate_request", UpstreamRequest, call=call, request=request)
+    async def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
+        result: UpstreamRequest = await self.awaited("translate_request", UpstreamRequest, call=call, request=request)
         return result
 
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        pending = self.call("call_upstream", object, call=call, outgoing=outgoing)
-        if not inspect.isawaitable(pending):
-            raise self.broken("call_upstream must be a coroutine function")
-        try:
-            incoming = await pending
-        except (GateError, asyncio.CancelledError):
-            raise
-        except (Exception, Blocked) as error:
-            raise self.fault(error, "call_upstream") from error
-        if not isinstance(incoming, UpstreamResponse):
-            raise self.broken(f"call_upstream gave {type(incoming).__name__}, not an UpstreamResponse")
-        return incoming
+        result: UpstreamResponse = await self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+        return result
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse

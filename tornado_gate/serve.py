@@ -75,7 +75,17 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
-    process = Process(path, seen, overrides, config, host, keystore, logging_.scrubber, sockets, metrics_sockets)
+    process = Process(
+        path=path,
+        seen=seen,
+        overrides=overrides,
+        config=config,
+        host=host,
+        keystore=keystore,
+        scrubber=logging_.scrubber,
+        sockets=sockets,
+        metrics_sockets=metrics_sockets,
+    )
 
     def ready() -> None:
         _greet(say, _address(server.host, sockets), config, first, keystore)
@@ -135,30 +145,19 @@ def file_state(path: Path | None) -> FileState:
     return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """One serving process: everything that `run` has prepared, joined inside a loop."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        seen: FileState,
-        overrides: Overrides,
-        config: Config,
-        host: PluginHost,
-        keystore: KeyStore,
-        scrubber: logs.Scrubber,
-        sockets: list[socket.socket],
-        metrics_sockets: list[socket.socket],
-    ) -> None:
-        self.path = path
-        self.seen = seen
-        self.overrides = overrides
-        self.config = config
-        self.host = host
-        self.keystore = keystore
-        self.scrubber = scrubber
-        self.sockets = sockets
-        self.metrics_sockets = metrics_sockets
+    path: Path | None
+    seen: FileState
+    overrides: Overrides
+    config: Config
+    host: PluginHost
+    keystore: KeyStore
+    scrubber: logs.Scrubber
+    sockets: list[socket.socket]
+    metrics_sockets: list[socket.socket]
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""

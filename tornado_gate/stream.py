@@ -22,7 +22,7 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
-from tornado_gate.types.results import ChatResult, Choice, ModelList, Usage
+from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
 
 
 class OrderError(Exception):
@@ -61,7 +61,7 @@ class OrderChecker:
                 self.started = True
             case UsageReport():
                 self._need_start(event)
-            case StreamError() | ModelList():
+            case StreamError() | ModelList() | TokenCount():
                 self.finished = True
             case _:
                 raise OrderError(f"{type(event).__name__}, which is no stream event")
@@ -135,8 +135,8 @@ class Collector:
                 self._start = event
             case StreamError(error=error):
                 raise error
-            case ModelList():
-                raise OrderError("a model list where a chat was expected")
+            case ModelList() | TokenCount():
+                raise OrderError(f"{type(event).__name__} where a chat was expected")
 
     def _add_delta(self, part: _OpenPart, delta: PartDelta) -> None:
         if delta.data:

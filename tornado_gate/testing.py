@@ -121,12 +121,12 @@ class ProviderContract:
         return call_to(self.lane(), self.entry)
 
     def test_the_request_becomes_the_upstream_body(self) -> None:
-        outgoing = self.lane().translate_request(self.call(), self.request)
+        outgoing = asyncio.run(self.lane().translate_request(self.call(), self.request))
         body = outgoing.json if outgoing.json is not None else json.loads(outgoing.body or b"null")
         assert body == self.outgoing
 
     def test_the_key_is_in_a_header_and_not_in_the_address(self) -> None:
-        outgoing = self.lane().translate_request(self.call(), self.request)
+        outgoing = asyncio.run(self.lane().translate_request(self.call(), self.request))
         assert KEY not in outgoing.url
         assert any(KEY in value for value in outgoing.headers.values())
 
@@ -145,7 +145,7 @@ class ProviderContract:
 
     def test_a_request_that_is_not_served_is_refused_cleanly(self) -> None:
         try:
-            self.lane().translate_request(self.call(), ModelsRequest())
+            asyncio.run(self.lane().translate_request(self.call(), ModelsRequest()))
         except GateError as error:
             assert 400 <= error.status < 500
         else:
@@ -170,7 +170,8 @@ class FormatContract:
         return next(route for route in self.lane().routes if route.method == "POST")
 
     def test_the_body_becomes_the_common_request(self) -> None:
-        assert self.lane().translate_request(call_to(), wire_request(self.route(), self.body)) == self.request
+        wire = wire_request(self.route(), self.body)
+        assert asyncio.run(self.lane().translate_request(call_to(), wire)) == self.request
 
     def test_events_become_the_reply(self) -> None:
         async def collect() -> bytes:
@@ -190,7 +191,7 @@ class FormatContract:
 
     def test_an_empty_body_is_a_request_error_and_no_crash(self) -> None:
         try:
-            self.lane().translate_request(call_to(), wire_request(self.route(), {}))
+            asyncio.run(self.lane().translate_request(call_to(), wire_request(self.route(), {})))
         except GateError as error:
             assert error.status == 400
         else:

@@ -55,6 +55,7 @@ class AnswerHandler(GateHandler):
             format=self.format,
             caller=NOBODY,
             strict=headers.get("x-gate-strict", "") == "1",
+            headers=_without_keys(_headers(headers)),
         )
 
     async def prepare(self) -> None:
@@ -151,13 +152,12 @@ class AnswerHandler(GateHandler):
             for name, values in self.request.query_arguments.items()
             if name != auth.KEY_PARAMETER
         }
-        headers = _headers(self.request.headers)
         return WireRequest(
             route=self.route,
             path=self.request.path,
             path_arguments=self.matched.arguments,
             query=query,
-            headers={name: value for name, value in headers.items() if name not in auth.KEY_HEADERS},
+            headers=self._known_call.headers,
             raw=raw,
             json=MappingProxyType({}) if self.route.method == "GET" else jsonbody.load_object(raw),
         )
@@ -292,6 +292,10 @@ class _Pings:
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+def _without_keys(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
 
 
 def _is_json(content_type: str) -> bool:

@@ -28,12 +28,14 @@ from tornado_gate.types.events import (
     PartKind,
     PartStart,
     ResponseStart,
+    Result,
     StreamError,
     StreamEvent,
     UsageReport,
 )
 from tornado_gate.types.requests import (
     ChatRequest,
+    CountTokensRequest,
     ModelsRequest,
     Reasoning,
     Request,
@@ -43,7 +45,7 @@ from tornado_gate.types.requests import (
     VendorTool,
     Verbatim,
 )
-from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, Usage
+from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.wire import Operation, Reply, Route, UpstreamRequest, UpstreamResponse, WireRequest
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "ChatRequest",
     "ChatResult",
     "Choice",
+    "CountTokensRequest",
     "Data",
     "Extra",
     "File",
@@ -79,6 +82,7 @@ __all__ = [
     "Request",
     "ResponseFormat",
     "ResponseStart",
+    "Result",
     "Role",
     "Route",
     "Source",
@@ -88,6 +92,7 @@ __all__ = [
     "Text",
     "Thinking",
     "Timeouts",
+    "TokenCount",
     "Tool",
     "ToolCall",
     "ToolChoice",

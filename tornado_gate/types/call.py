@@ -71,7 +71,7 @@ class Meter:
 class Call:
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
-    `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and
+    `headers` are the caller's, lower-case and without keys. `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and
     when the caller leaves.
     """
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tornado_gate.errors import GateError
 from tornado_gate.types.content import Extra, Opaque, Part
-from tornado_gate.types.results import FinishReason, ModelList, Usage
+from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
 
 PartKind = Literal["text", "refusal", "thinking", "tool_call", "audio", "image", "vendor"]
 
@@ -96,4 +96,5 @@ class StreamError:
     error: GateError
 
 
-StreamEvent = ResponseStart | PartStart | PartDelta | PartEnd | UsageReport | Finish | StreamError | ModelList
+Result = ModelList | TokenCount
+StreamEvent = ResponseStart | PartStart | PartDelta | PartEnd | UsageReport | Finish | StreamError | Result

@@ -108,6 +108,14 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountTokensRequest:
+    """How many tokens would the prompt of `chat` take? Nothing is generated."""
+
+    model: str
+    chat: ChatRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsRequest:
     """The models this key may use; `model` asks for one. Answered by the core, no provider sees it."""
 
@@ -132,4 +140,4 @@ class Verbatim:
     state: Any = None
 
 
-Request = ChatRequest | ModelsRequest | Verbatim
+Request = ChatRequest | CountTokensRequest | ModelsRequest | Verbatim

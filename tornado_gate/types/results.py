@@ -62,6 +62,14 @@ class ChatResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCount:
+    """The only event of a count-tokens request. `extra` keeps the upstream's further counters under its own names."""
+
+    input_tokens: int
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One entry of a model list. `operations` are those that it can do; token limits are None when conf says nothing."""
 
