@@ -13,6 +13,7 @@ from tornado_gate.config.model import Config
 from tornado_gate.health import Health
 from tornado_gate.keystore import KeyRing, KeyStore, digest
 from tornado_gate.limits import RateLimits
+from tornado_gate.memory import Memory, MemoryStore
 from tornado_gate.metrics import LoopLag, Metrics
 from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
@@ -29,6 +30,7 @@ class Gate:
         self.host = host
         self.health = Health()
         self.limits = RateLimits()
+        self.memory = Memory(MemoryStore(config.server.data_dir))
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0

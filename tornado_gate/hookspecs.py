@@ -64,12 +64,15 @@ class Capabilities:
 
     `operations` are those it serves. `speaks` names the wire formats that it takes as they come (the verbatim lane).
     `base_url`, when given, replaces the entry's in every target; `settings` arrive there as `call.target.settings`.
+    `signatures` says that its answers carry signatures of thinking, which the next turn must echo: the core then remembers
+    them for clients that drop them.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
     speaks: frozenset[str] = frozenset()
     base_url: str | None = None
     settings: Any = None
+    signatures: bool = False
 
 
 class FormatSpec:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tornado_gate import stream
+from tornado_gate import continuity, stream
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, InvalidField, PluginError, Unavailable
 from tornado_gate.gate import Gate
@@ -122,7 +122,9 @@ async def _ask(call: Call, provider: ProviderInUse, once: _Once) -> Reply:
     wire_format, route = once.wire_format, once.wire.route
     if wire_format.forwards and route.wire_format in provider.capabilities.speaks:
         return await _verbatim_lane(call, wire_format, provider.working, once.wire)
-    return await _common_lane(call, wire_format, provider.working, await once.request())
+    signatures = provider.capabilities.signatures
+    request = await continuity.restored(call, await once.request(), signatures=signatures)
+    return await _common_lane(call, wire_format, provider, request)
 
 
 async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, wire: WireRequest) -> Reply:
@@ -139,15 +141,18 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
-async def _common_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Request) -> Reply:
+async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse, request: Request) -> Reply:
     """Through the common vocabulary."""
+    provider = used.working
     outgoing = await provider.translate_request(call, request)
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
     events = deadlines.between(provider.translate_response(call, request, incoming))
-    noted = _noted(call, stream.checked(_blamed(provider, events), provider.fault))
-    reply = wire_format.translate_response(call, request, noted)
+    events = stream.checked(_blamed(provider, events), provider.fault)
+    if used.capabilities.signatures:
+        events = continuity.recorded(call, events)
+    reply = wire_format.translate_response(call, request, _noted(call, events))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 

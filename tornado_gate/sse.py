@@ -79,23 +79,38 @@ def parse(raw: bytes) -> Frame | None:
 async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
     """The frames of a byte stream, however it is cut. An unfinished last frame is given too: some upstreams omit its border."""
     splitter = FrameSplitter()
-    async for chunk in chunks:
-        for raw in splitter.feed(chunk):
-            if (frame := parse(raw)) is not None:
-                yield frame
-    if (frame := parse(splitter.rest())) is not None:
-        yield frame
+    try:
+        async for chunk in chunks:
+            for raw in splitter.feed(chunk):
+                if (frame := parse(raw)) is not None:
+                    yield frame
+        if (frame := parse(splitter.rest())) is not None:
+            yield frame
+    finally:
+        await _close(chunks)
 
 
 async def json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The JSON of each frame's data; ends at ``[DONE]``. Raises UpstreamError for a frame that is no JSON."""
-    async for frame in frames(chunks):
-        if frame.data.strip() == b"[DONE]":
-            return
-        try:
-            yield orjson.loads(frame.data)
-        except orjson.JSONDecodeError as error:
-            raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+    read = frames(chunks)
+    try:
+        async for frame in read:
+            if frame.data.strip() == b"[DONE]":
+                return
+            try:
+                value = orjson.loads(frame.data)
+            except orjson.JSONDecodeError as error:
+                raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+            yield value
+    finally:
+        await _close(read)
+
+
+async def _close(items: AsyncIterator[Any]) -> None:
+    """A reader who stops early leaves nothing open behind."""
+    aclose = getattr(items, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 def render(data: bytes, event: str = "") -> bytes:

@@ -68,7 +68,7 @@ class AnswerHandler(GateHandler):
                 raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
             key = auth.find_key(_headers(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
             caller = await self.gate.authenticate(key)
-            self.call = replace(self._known_call, caller=caller)
+            self.call = replace(self._known_call, caller=caller, memory=self.gate.memory.of(caller.account))
             auth.check_operation(caller, self.route.operation)
             self._check_body_headers(limit)
             self.rate_headers = self.gate.limits.admit(caller)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
@@ -67,12 +67,50 @@ class Meter:
     first_event_seconds: float | None = None
 
 
+class Memory(Protocol):
+    """JSON values that outlive a request, seen by the caller's account only, bounded and expiring."""
+
+    async def get(self, name: str) -> Any | None:
+        """The value, or None when it is not there, has expired or was pushed out."""
+
+    async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of those names that are there."""
+
+    async def put(self, name: str, value: Any, seconds: float) -> None:
+        """Keep a JSON value for `seconds`; one above 8 MiB is not kept."""
+
+    async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
+        """Keep several."""
+
+    async def delete(self, name: str) -> bool:
+        """Forget a value. False when it was not there."""
+
+
+class NoMemory:
+    """A memory that forgets: what a call has that nobody gave one."""
+
+    async def get(self, name: str) -> Any | None:
+        return None
+
+    async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return {}
+
+    async def put(self, name: str, value: Any, seconds: float) -> None:
+        return None
+
+    async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
+        return None
+
+    async def delete(self, name: str) -> bool:
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
-    `headers` are the caller's, lower-case and without keys. `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and
-    when the caller leaves.
+    `headers` are the caller's, lower-case and without keys. `closing` is entered by the handler: what is pushed on it is closed
+    when the answer is complete, when it fails and when the caller leaves.
     """
 
     id: str
@@ -87,6 +125,7 @@ class Call:
     meter: Meter = field(default_factory=Meter)
     closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     pool: Any = field(default=None, repr=False)
+    memory: Memory = field(default_factory=NoMemory, repr=False)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

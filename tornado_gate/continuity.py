@@ -1,0 +1,167 @@
+"""Opaque reasoning survives clients that drop it, and never reaches a provider that did not issue it.
+
+A thinking signature belongs to the provider that issued it. Most clients drop it, or could never say it in their wire format; the
+upstream then refuses the next turn of a tool loop. So the core remembers, by tool-call id and for the account, what thinking
+went before a call and what signature the call carried, and which signatures came from whom. Before a request goes up, signatures
+that the target did not issue are taken out, and what a client dropped is put back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any
+
+from tornado_gate.stream import close
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    Finish,
+    Message,
+    Opaque,
+    Part,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Request,
+    StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
+)
+
+KEPT_SECONDS = 24 * 3600.0
+
+
+def _of_call(identity: str) -> str:
+    return f"call:{identity}"
+
+
+def _of_signature(value: Any) -> str:
+    return "signature:" + hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+async def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+    """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
+    recorder = _Recorder(call.target.provider)
+    try:
+        async for event in events:
+            recorder.note(event)
+            if isinstance(event, Finish) and (values := recorder.take()):
+                await call.memory.put_many(values, KEPT_SECONDS)
+            yield event
+    finally:
+        await close(events)
+
+
+class _Recorder:
+    """Collects the thinking and the tool calls of one answer."""
+
+    def __init__(self, issuer: str) -> None:
+        self._issuer = issuer
+        self._open: dict[int, tuple[PartStart, list[str]]] = {}
+        self._thinking: dict[int, list[dict[str, Any]]] = {}
+        self._values: dict[str, Any] = {}
+
+    def note(self, event: StreamEvent) -> None:
+        match event:
+            case PartStart(kind="thinking" | "tool_call"):
+                self._open[event.index] = (event, [])
+            case PartDelta() if event.index in self._open:
+                start, pieces = self._open[event.index]
+                if start.kind == "thinking" and isinstance(event.data, str):
+                    pieces.append(event.data)
+            case PartEnd():
+                self._note_end(event)
+
+    def _note_end(self, end: PartEnd) -> None:
+        if end.signature is not None:
+            self._values[_of_signature(end.signature.value)] = self._issuer
+        start, pieces = self._open.pop(end.index, (None, []))
+        if start is None:
+            return
+        value = end.signature.value if end.signature else None
+        before = self._thinking.setdefault(start.choice, [])
+        if start.kind == "thinking":
+            before.append({"text": "".join(pieces), "signature": value, "redacted": start.redacted})
+        elif value is not None or any(thought["signature"] for thought in before):
+            remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
+            self._values[_of_call(start.id)] = remembered
+
+    def take(self) -> dict[str, Any]:
+        values, self._values = self._values, {}
+        return values
+
+
+async def restored(call: Call, request: Request, *, signatures: bool) -> Request:
+    """`request` as this target may see it. `signatures` says whether the target issues any."""
+    match request:
+        case CountTokensRequest(chat=chat):
+            return replace(request, chat=await _restored_chat(call, chat, signatures))
+        case ChatRequest():
+            return await _restored_chat(call, request, signatures)
+    return request
+
+
+async def _restored_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
+    names = _names(request) if signatures else []
+    known = await call.memory.get_many(names) if names else {}
+    messages = tuple(
+        _restored_message(call, number, message, known) if message.role == "assistant" else message
+        for number, message in enumerate(request.messages)
+    )
+    return request if messages == request.messages else replace(request, messages=messages)
+
+
+def _names(request: ChatRequest) -> list[str]:
+    names: list[str] = []
+    for message in request.messages:
+        if message.role == "assistant":
+            names += [_of_call(part.id) for part in message.parts if isinstance(part, ToolCall)]
+            names += [_of_signature(s.value) for part in message.parts if (s := _signature(part)) is not None]
+    return names
+
+
+def _signature(part: Part) -> Opaque | None:
+    return part.signature if isinstance(part, Text | Thinking | ToolCall) else None
+
+
+def _restored_message(call: Call, number: int, message: Message, known: dict[str, Any]) -> Message:
+    """Foreign signatures out, dropped ones in."""
+    issuer = call.target.provider
+    parts = list(_without_foreign(call, number, message, known))
+    memories = [known.get(_of_call(part.id)) for part in parts if isinstance(part, ToolCall)]
+    own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
+    if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
+        # What a client shows as reasoning without its signature is no use to the issuer: the remembered thinking is whole.
+        kept = [part for part in parts if not isinstance(part, Thinking)]
+        parts = [*(_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
+    return replace(message, parts=tuple(_signed(part, issuer, known) for part in parts))
+
+
+def _without_foreign(call: Call, number: int, message: Message, known: dict[str, Any]) -> Iterator[Part]:
+    """Thinking whose signature is foreign goes with it: nobody else can read it."""
+    for place, part in enumerate(message.parts):
+        signature = _signature(part)
+        if signature is None or known.get(_of_signature(signature.value)) == call.target.provider:
+            yield part
+        elif isinstance(part, Text | ToolCall):
+            yield replace(part, signature=None)
+        else:
+            call.lose(f"messages.{number}.content.{place}")
+
+
+def _thinking(issuer: str, thought: dict[str, Any]) -> Thinking:
+    value = thought["signature"]
+    signature = None if value is None else Opaque(issuer=issuer, value=value)
+    return Thinking(text=thought["text"], signature=signature, redacted=thought["redacted"])
+
+
+def _signed(part: Part, issuer: str, known: dict[str, Any]) -> Part:
+    if isinstance(part, ToolCall) and part.signature is None:
+        memory = known.get(_of_call(part.id)) or {}
+        if memory.get("issuer") == issuer and memory["signature"] is not None:
+            return replace(part, signature=Opaque(issuer=issuer, value=memory["signature"]))
+    return part
