@@ -151,6 +151,6 @@ def test_plugins_are_listed_with_kind_state_hooks_and_operations(conf: Path) -> 
     assert rows["local"]["kind"] == "provider"
     assert (rows["local"]["state"], rows["openai"]["state"], rows["format-openai"]["state"]) == ("on", "off", "on")
     assert "translate_request" in rows["local"]["hooks"]
-    assert rows["local"]["operations"] == ["chat"]
+    assert rows["local"]["operations"] == ["chat", "count_tokens"]
     assert "chat" in rows["format-openai"]["operations"]
     assert len(run("plugins", "list", "--conf", conf).output.splitlines()) == len(PluginHost().plugins) + 1

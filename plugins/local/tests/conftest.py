@@ -52,7 +52,7 @@ def stream_events(call: Call) -> Callable[[ChatRequest], Awaitable[list[StreamEv
     """All events of an answer, their order checked."""
 
     async def run(request: ChatRequest) -> list[StreamEvent]:
-        outgoing = local.translate_request(call, request)
+        outgoing = await local.translate_request(call, request)
         incoming = await local.call_upstream(call, outgoing)
         checker, found = OrderChecker(), []
         async for event in local.translate_response(call, request, incoming):
@@ -69,7 +69,7 @@ def ask(call: Call) -> Callable[[ChatRequest], Awaitable[ChatResult]]:
     """The whole answer, through all hooks."""
 
     async def run(request: ChatRequest) -> ChatResult:
-        incoming = await local.call_upstream(call, local.translate_request(call, request))
+        incoming = await local.call_upstream(call, await local.translate_request(call, request))
         return await collect(local.translate_response(call, request, incoming))
 
     return run

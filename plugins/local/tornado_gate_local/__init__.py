@@ -6,6 +6,7 @@ for the same request. See the README for what it does with which field.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -21,16 +22,19 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     ChatResult,
+    CountTokensRequest,
     Request,
     StreamEvent,
+    TokenCount,
     UpstreamRequest,
     UpstreamResponse,
 )
 from tornado_gate_local import pieces
-from tornado_gate_local.answer import answer, usage
+from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.losses import report_losses
 
 __version__ = "0.1.0"
+SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,36 +52,58 @@ class SettingsSchema(Schema):
 def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for a setting that is unknown or out of bounds."""
     loaded = load_settings(SettingsSchema, entry.settings)
-    return Capabilities(operations=frozenset({"chat"}), settings=Settings(pace_seconds=loaded["pace_seconds"]))
+    settings = Settings(pace_seconds=loaded["pace_seconds"])
+    return Capabilities(operations=frozenset({"chat", "count_tokens"}), settings=settings)
 
 
 @provider_impl
-def translate_request(call: Call, request: Request) -> UpstreamRequest:
-    """Make the whole answer: there is nobody to ask. Raises UnsupportedOperation for anything but chat."""
-    if not isinstance(request, ChatRequest):
-        raise UnsupportedOperation(f"The model '{call.model}' answers chat and nothing else.")
-    report_losses(call, request)
+async def translate_request(call: Call, request: Request) -> UpstreamRequest:
+    """Make the whole answer: there is nobody to ask. Raises UnsupportedOperation for what is neither chat nor a count."""
+    match request:
+        case CountTokensRequest(chat=chat):
+            counted = await asyncio.to_thread(usage, chat, ())
+            return UpstreamRequest(context=TokenCount(input_tokens=counted.input_tokens or 0))
+        case ChatRequest():
+            report_losses(call, request)
+            # A schema may be made to take long, and a long prompt does: the event loop does not wait for either.
+            heavy = request.tools or request.response_format or size(request) > SHORT_PROMPT
+            result = await asyncio.to_thread(_result, call, request) if heavy else _result(call, request)
+            settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
+            return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
+    raise UnsupportedOperation(f"The model '{call.model}' answers chat and nothing else.")
+
+
+def _result(call: Call, request: ChatRequest) -> ChatResult:
     choices = answer(request, salt=secrets.token_hex(16))
-    settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
-    result = ChatResult(
+    return ChatResult(
         model=call.target.upstream_model,
         id=f"local-{secrets.token_hex(12)}",
         created=int(time.time()),
         choices=choices,
         usage=usage(request, choices),
     )
-    return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
 
 
 @provider_impl
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """Send the answer, without sending anything anywhere."""
-    return UpstreamResponse(chunks=pieces.lines(outgoing.context), context=outgoing.context)
+    plan = outgoing.context
+    return UpstreamResponse(chunks=pieces.lines(plan) if isinstance(plan, pieces.Plan) else nothing(), context=plan)
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    """The chunks of an answer that has none."""
+    empty: tuple[bytes, ...] = ()
+    for chunk in empty:
+        yield chunk
 
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """The events of the answer. Raises PluginError when the plan got lost on the way, through a wrapper."""
+    if isinstance(incoming.context, TokenCount):
+        yield incoming.context
+        return
     if not isinstance(incoming.context, pieces.Plan):
         raise PluginError("local", "the response has lost its context; a wrapper must keep it")
     async for event in pieces.events(incoming.context, incoming.chunks):

@@ -177,6 +177,14 @@ def usage(request: ChatRequest, choices: tuple[Choice, ...]) -> Usage:
     )
 
 
+def size(request: ChatRequest) -> int:
+    """About how many characters a request says."""
+    texts: list[str] = []
+    for message in request.messages:
+        _add_texts(message, texts)
+    return sum(map(len, texts))
+
+
 def _add_texts(message: Message, texts: list[str]) -> int:
     """Add what a message says to `texts`; returns how many parts it has that are no text."""
     others = 0
