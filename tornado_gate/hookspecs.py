@@ -88,13 +88,14 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def translate_request(self, call: Call, wire: WireRequest) -> Request:
+    def translate_request(self, call: Call, wire: WireRequest) -> Request | Reply:
         """Check the body and turn it into a common request.
 
         `wire.json` is a JSON object without duplicate keys, NaN or excessive depth; everything else is yours to check.
         `wire.path_arguments` holds the segments named in the route. The model in the request is the one the caller
         named. Raises `InvalidField` with the path of the first field that is wrong. Called at most once for each request, and
-        not at all for one that takes the verbatim lane. May be a coroutine function.
+        not at all for one that takes the verbatim lane. May be a coroutine function. For a route with ``model="none"`` it returns
+        a `ModelsRequest`, which the core answers, or at once a `Reply`, as for something that it kept in `call.memory`.
         """
         raise AssertionError("a specification is never called")
 

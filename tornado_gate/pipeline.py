@@ -22,7 +22,6 @@ from tornado_gate.types import (
     Call,
     Finish,
     ModelList,
-    ModelsRequest,
     Reply,
     Request,
     StreamEvent,
@@ -157,10 +156,10 @@ async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse,
 
 
 async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane) -> Answer:
-    """The model list: the core is its own provider."""
-    request = await wire_format.translate_request(call, wire)
-    if not isinstance(request, ModelsRequest):
-        raise wire_format.broken(f"{wire.route.path} needs no model, so its request must be a ModelsRequest")
+    """No model, no provider: the core has the model list, and the format what it has stored for the caller."""
+    request = await wire_format.answer_itself(call, wire)
+    if isinstance(request, Reply):
+        return Answer(call, await _with_first_chunk(wire_format, request))
     if request.model is None:
         models = ModelList(models=snapshot.list_models(call.caller))
     else:

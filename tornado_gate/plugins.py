@@ -282,6 +282,12 @@ class FormatLane(Lane):
         result: Request = await self.awaited("translate_request", REQUESTS, call=call, wire=wire)
         return result
 
+    async def answer_itself(self, call: Call, wire: WireRequest) -> ModelsRequest | Reply:
+        """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
+        kinds = (ModelsRequest, Reply)
+        result: ModelsRequest | Reply = await self.awaited("translate_request", kinds, call=call, wire=wire)
+        return result
+
     async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
         result: Verbatim = await self.awaited("forward_request", Verbatim, call=call, wire=wire)
         return result

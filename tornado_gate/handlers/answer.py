@@ -55,6 +55,7 @@ class AnswerHandler(GateHandler):
             format=self.format,
             caller=NOBODY,
             strict=headers.get("x-gate-strict", "") == "1",
+            dialect=self.snapshot.config.dialect,
             headers=_without_keys(_headers(headers)),
         )
 

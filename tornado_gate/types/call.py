@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
@@ -109,7 +109,8 @@ class NoMemory:
 class Call:
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
-    `headers` are the caller's, lower-case and without keys. `closing` is entered by the handler: what is pushed on it is closed
+    `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
+    "auto" leaves it to the format. `closing` is entered by the handler: what is pushed on it is closed
     when the answer is complete, when it fails and when the caller leaves.
     """
 
@@ -120,6 +121,7 @@ class Call:
     caller: Caller
     target: Target = NOWHERE
     strict: bool = False
+    dialect: Literal["contract", "vendor", "auto"] = "auto"
     headers: Mapping[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
