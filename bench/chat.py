@@ -1,8 +1,8 @@
 """What a request through the gateway costs, in CPU time of the gateway's process: the figure that a busy machine blurs least.
 
 Usage: .venv/bin/python bench/chat.py [REQUESTS]. Starts a mock upstream and the gateway (authentication, checks, routing,
-metering, metrics and logs on), sends REQUESTS chats (default 2,000) of each kind over 16 connections, and prints a table. Look at it
-before and after a change on the hot path; compare on the same machine only.
+metering, metrics and logs on), sends REQUESTS chats (default 2,000) of each kind over 16 connections, and prints a table.
+Look at it before and after a change on the hot path; compare on the same machine only.
 """
 
 from __future__ import annotations
