@@ -4,83 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
 import pytest
-from tornado.httpclient import AsyncHTTPClient, HTTPResponse
+from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
-from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 from tornado.tcpclient import TCPClient
-from tornado.web import Application
 
-from tests.support.gates import KEY, START, WORDS, FakeProvider, make_config, make_gate
+from tests.support.gates import KEY, START, WORDS, FakeProvider
+from tests.support.served import BODY_LIMIT, CHAT, LIMITED, NARROW, Ask, error_of
 from tornado_gate import errors, types
-from tornado_gate.app import PUBLIC, make_app
-from tornado_gate.config.model import KeyEntry, Limits, Secret, Server
+from tornado_gate.app import PUBLIC
 from tornado_gate.gate import Gate
-
-BODY_LIMIT = 10_000
-NARROW = KeyEntry(name="narrow", key=Secret("narrow-key-0123"), account="n", operations=("embeddings",))
-LIMITED = KeyEntry(name="limited", key=Secret("limited-key-0123"), account="l", requests_per_minute=1)
-
-
-@pytest.fixture
-def fake() -> FakeProvider:
-    return FakeProvider()
-
-
-@pytest.fixture
-def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
-    base = make_config(tmp_path, limits=Limits(body_bytes=BODY_LIMIT))
-    config = make_config(
-        tmp_path,
-        limits=Limits(body_bytes=BODY_LIMIT),
-        keys=(*base.keys, NARROW, LIMITED),
-        server=Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
-    )
-    gate = make_gate(tmp_path, config, fake=fake)
-    io_loop.run_sync(gate.start)
-    yield gate
-    io_loop.run_sync(gate.close)
-
-
-@pytest.fixture
-def app(gate: Gate) -> Application:
-    return make_app(gate)
-
-
-Ask = Callable[..., Any]
-
-
-@pytest.fixture
-def ask(http_client: AsyncHTTPClient, base_url: str, http_server: HTTPServer) -> Ask:
-    """``await ask("/plain", {…}, method=…, headers=…)``: any answer, also one of 400 and above."""
-
-    async def send(path: str, body: Any = None, **rest: Any) -> HTTPResponse:
-        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **rest.pop("headers", {})}
-        headers = {name: value for name, value in headers.items() if value is not None}
-        content = body if isinstance(body, (bytes, type(None))) else orjson.dumps(body)
-        method = rest.pop("method", "GET" if body is None else "POST")
-        return await http_client.fetch(
-            base_url + path, method=method, body=content, headers=headers, raise_error=False,
-            allow_nonstandard_methods=True, **rest,
-        )  # fmt: skip
-
-    return send
-
-
-def error_of(response: HTTPResponse) -> dict[str, str]:
-    error: dict[str, str] = orjson.loads(response.body)["error"]
-    assert set(error) == {"message", "type", "param", "code"}
-    assert all(isinstance(value, str) for value in error.values())
-    return error
-
-
-CHAT = {"model": "m", "ask": "hi"}
 
 
 @pytest.mark.gen_test

@@ -26,6 +26,7 @@ LAYERS = [
     {"snapshot"},
     {"gate"},
     {"pipeline"},
+    {"explain"},
     {"handlers"},
     {"app", "testing"},
     {"serve"},

@@ -1,6 +1,7 @@
 """The one place where parts are joined: a Gate becomes a Tornado application.
 
-Every path is either public, by name, in `PUBLIC`, or a route of a format, which always needs a key. There is no third kind.
+Every path is either public, by name, in `PUBLIC`, or handled by a KeyedHandler: the routes of formats, and /v1/_explain, which
+answers for them. There is no third kind.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tornado_gate.errors import GateError, MethodNotAllowed
 from tornado_gate.gate import Gate
 from tornado_gate.handlers.answer import AnswerHandler
 from tornado_gate.handlers.base import GateHandler
+from tornado_gate.handlers.explain import ExplainHandler
 from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
 
 PUBLIC: Mapping[str, type[GateHandler]] = {
@@ -23,6 +25,8 @@ PUBLIC: Mapping[str, type[GateHandler]] = {
     "/metrics": MetricsHandler,
 }
 """Paths that need no key. `GET` only."""
+
+EXPLAIN = "/v1/_explain"
 
 
 class GateApplication(Application):
@@ -42,6 +46,8 @@ class GateApplication(Application):
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
                 return self._delegate(request, handler)
+            if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
+                return self._delegate(request, ExplainHandler)
             query = {name: values[-1].decode("utf-8", "replace") for name, values in request.query_arguments.items()}
             matched = self._gate.snapshot.routes.match(method, path, request.headers, query)
         except GateError as error:

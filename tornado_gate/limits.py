@@ -64,6 +64,16 @@ class RateLimits:
             self._window(caller.id, "requests").current += 1
         return headers
 
+    def left(self, caller: Caller) -> dict[str, dict[str, int]]:
+        """What a key may still do within this minute: limit and remaining, for each kind that is limited."""
+        limits = {"requests": caller.requests_per_minute, "tokens": caller.tokens_per_minute}
+        now = self._clock()
+        return {
+            kind: {"limit": limit, "remaining": max(0, int(limit - self._window(caller.id, kind).level(now)))}
+            for kind, limit in limits.items()
+            if limit is not None
+        }
+
     def spent(self, caller: Caller, tokens: int) -> None:
         """Count tokens, when an answer has told how many it took."""
         if caller.tokens_per_minute is not None:

@@ -55,7 +55,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     gate.health.request_began()
     failure: GateError | None = None
     for target, provider in targets:
-        if not gate.health.allows(_name(target)):
+        if not gate.health.allows(circuit_name(target)):
             continue
         if failure is not None and not gate.health.may_retry():
             break
@@ -100,7 +100,7 @@ class _Once:
 
 async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: _Once) -> Answer:
     """Ask one target. What it opened is closed when it fails, and belongs to the caller's `closing` when it does not."""
-    name = _name(call.target)
+    name = circuit_name(call.target)
     async with AsyncExitStack() as closing:
         attempt = replace(call, closing=closing, pool=gate.pool(provider))
         try:
@@ -213,13 +213,13 @@ async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterato
         await stream.close(events)
 
 
-def _name(target: Target) -> tuple[str, str, str]:
+def circuit_name(target: Target) -> tuple[str, str, str]:
     """What a circuit is for. A wildcard's many names share one."""
     return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)
 
 
 def _note_failure(gate: Gate, call: Call, error: GateError) -> None:
-    name, target = _name(call.target), call.target
+    name, target = circuit_name(call.target), call.target
     if error.retryable and error.status != 429:
         gate.health.failed(name, gate.snapshot.config.circuits)
     else:

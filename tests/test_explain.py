@@ -1,0 +1,42 @@
+"""What would happen to a request is told without anything happening."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from tests.support.gates import FakeProvider
+from tests.support.served import CHAT, Ask, error_of
+
+EXPLAIN = "/v1/_explain?route=/plain"
+
+
+@pytest.mark.gen_test
+async def test_target_lane_and_losses_are_told_and_nothing_is_called(ask: Ask, fake: FakeProvider) -> None:
+    fake.loses = ("top_k",)
+    response = await ask(EXPLAIN, CHAT)
+    told = orjson.loads(response.body)
+    assert response.code == 200
+    assert told["target"] == {"provider": "fake", "model": "m"}
+    assert told["targets"] == [{"provider": "fake", "model": "m", "entry": "m", "circuit": "closed"}]
+    assert (told["lane"], told["losses"], told["operation"]) == ("translated", ["top_k"], "chat")
+    assert not fake.asked
+
+
+@pytest.mark.gen_test
+async def test_what_the_caller_would_be_refused_is_refused(ask: Ask) -> None:
+    assert (await ask(EXPLAIN, {"model": "no-such"})).code == 404
+    assert error_of(await ask(EXPLAIN, {"model": "m", "ask": 1}))["param"] == "ask"
+    assert (await ask(EXPLAIN, CHAT, headers={"Authorization": None})).code == 401
+    assert (await ask(EXPLAIN, CHAT, headers={"Authorization": "Bearer narrow-key-0123"})).code == 403
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("route", "code"), [("", 400), ("plain", 400), ("/nowhere", 404), ("/v1/_explain", 404)])
+async def test_a_route_that_is_none_is_said_so(ask: Ask, route: str, code: int) -> None:
+    assert (await ask(f"/v1/_explain?route={route}", CHAT)).code == code
+
+
+@pytest.mark.gen_test
+async def test_the_method_is_post(ask: Ask) -> None:
+    assert (await ask(EXPLAIN)).code in (404, 405)

@@ -1,0 +1,78 @@
+"""What would happen to a request: target and why, the exact upstream request with secrets masked, losses. Nothing is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from tornado_gate import continuity
+from tornado_gate.gate import Gate
+from tornado_gate.pipeline import asked_model, circuit_name
+from tornado_gate.plugins import FormatLane
+from tornado_gate.snapshot import ProviderInUse, Snapshot
+from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
+
+MASK = "***"
+_SAFE_HEADERS = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "accept-encoding"})
+
+
+async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
+    """The way that `wire` would take. Raises the GateError that its caller would get before anything went upstream."""
+    wire_format = snapshot.formats[call.format]
+    if wire.route.model == "none":
+        return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
+    call = replace(call, model=asked_model(snapshot, wire))
+    targets = snapshot.targets(call)
+    open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]
+    chosen = next((number for number, is_open in enumerate(open_circuits) if not is_open), 0)
+    return {
+        "operation": call.operation,
+        "format": call.format,
+        "model": call.model,
+        "entry": targets[0][0].model,
+        "targets": [_listed(target, is_open) for (target, _), is_open in zip(targets, open_circuits, strict=True)],
+        "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
+        **await _attempted(call, wire_format, wire, *targets[chosen]),
+        "limits": gate.limits.left(call.caller),
+    }
+
+
+def _listed(target: Target, is_open: bool) -> dict[str, Any]:
+    circuit = "open" if is_open else "closed"
+    return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
+
+
+async def _attempted(
+    call: Call, wire_format: FormatLane, wire: WireRequest, target: Target, provider: ProviderInUse
+) -> dict[str, Any]:
+    call = replace(call, target=target, losses=[])
+    verbatim = wire_format.forwards and wire.route.wire_format in provider.capabilities.speaks
+    if verbatim:
+        outgoing = await provider.working.translate_request(call, await wire_format.forward_request(call, wire))
+    else:
+        request = await wire_format.translate_request(call, wire)
+        request = await continuity.restored(call, request, signatures=provider.capabilities.signatures)
+        outgoing = await provider.working.translate_request(call, request)
+    return {
+        "target": {"provider": target.provider, "model": target.upstream_model},
+        "lane": "verbatim" if verbatim else "translated",
+        "upstream": _masked(outgoing, target),
+        "losses": call.losses,
+    }
+
+
+def _masked(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
+    """The request without its secrets; None for a provider that sends none."""
+    if not outgoing.url:
+        return None
+    headers = {name: value if name.lower() in _SAFE_HEADERS else MASK for name, value in outgoing.headers.items()}
+    body: Any = outgoing.json
+    if body is None and outgoing.body is not None:
+        try:
+            body = orjson.loads(outgoing.body)
+        except orjson.JSONDecodeError:
+            body = f"{len(outgoing.body)} bytes"
+    url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+    return {"method": outgoing.method, "url": url, "headers": headers, "body": body}

@@ -1,0 +1,45 @@
+"""POST /v1/_explain?route=/v1/chat/completions: what would happen to this body on that route."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tornado_gate import auth
+from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.explain import explain
+from tornado_gate.gate import Gate
+from tornado_gate.handlers.keyed import KeyedHandler
+from tornado_gate.routing import Matched, Served
+from tornado_gate.types import Route
+
+ROUTE = Route("POST", "/v1/_explain", "explain")
+
+
+class ExplainHandler(KeyedHandler):
+    """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
+
+    def initialize(self, gate: Gate) -> None:  # type: ignore[override]  # it has one route, which no format serves
+        super().initialize(gate, Matched(Served("", ROUTE), {}))
+
+    def check_operation(self) -> None:
+        """Each key may ask what its own requests would do; what it may not do is refused as there."""
+
+    async def answer(self) -> None:
+        try:
+            matched = self._asked_route()
+            self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
+            call = replace(self.known_call, operation=self.route.operation, format=self.format)
+            auth.check_operation(call.caller, call.operation)
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.wire())
+        except GateError as error:
+            self.fail(error)
+            return
+        self.finish(told)
+
+    def _asked_route(self) -> Matched:
+        asked = self.get_query_argument("route", "")
+        path, _, _ = asked.partition("?")
+        if not path.startswith("/"):
+            raise InvalidField("route", "'route' must be a path, as in ?route=/v1/chat/completions.")
+        return self.snapshot.routes.match("POST", path, self.request.headers, {})
