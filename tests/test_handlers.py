@@ -383,3 +383,13 @@ async def test_a_key_over_its_limit_is_429_with_retry_after(ask: Ask) -> None:
     second = await ask("/plain", CHAT, headers={"Authorization": f"Bearer {LIMITED.key!s}"})
     assert (second.code, error_of(second)["code"]) == (429, "rate_limit_exceeded")
     assert int(second.headers["Retry-After"]) > 0
+
+
+@pytest.mark.gen_test
+async def test_a_refused_request_is_logged_and_one_for_health_is_not(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await ask("/nowhere", headers={"x-request-id": "lost"})
+    await ask("/healthz", headers={"x-request-id": "alive"})
+    said = str([record.__dict__.get("fields") for record in caplog.records])
+    assert "lost" in said
+    assert "alive" not in said

@@ -19,6 +19,7 @@ LAYERS = [
     {"_version", "errors"},
     {"types"},
     {"sse", "stream", "jsonbody", "patch", "fields"},
+    {"checks"},
     {"wire", "hookspecs"},
     {"config", "logs", "metrics", "deadlines", "auth", "failures", "limits", "watchdog", "sqlitefile"},
     {"keystore", "memory", "health", "routing", "upstream"},

@@ -20,14 +20,15 @@ class Deadlines:
     def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
         self._timeouts = timeouts
         self._provider = provider
-        self._ends = time.monotonic() + timeouts.total
+        now = time.monotonic()
+        self._ends = now + timeouts.total
         # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
-        self._first = min(timeouts.first_event, timeouts.total) if streaming else timeouts.total
+        self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
 
     async def first(self, awaitable: Awaitable[T]) -> T:
         """What must be there by the first event. Raises UpstreamTimeout."""
         try:
-            async with asyncio.timeout(self._first):
+            async with asyncio.timeout(max(0.0, self._first - time.monotonic())):
                 return await awaitable
         except TimeoutError as error:
             raise UpstreamTimeout(f"The provider '{self._provider}' did not begin to answer in time.") from error

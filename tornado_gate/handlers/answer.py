@@ -78,6 +78,7 @@ class AnswerHandler(KeyedHandler):
         self.finish(held)
 
     async def _write_stream(self, reply: Reply) -> None:
+        self.connection.stream.set_nodelay(True)  # an event is small, and must not wait for an acknowledgement
         pings = _Pings(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
         self.gate.metrics.stream_opened()
         try:

@@ -20,7 +20,8 @@ from tornado_gate.errors import (
     RequestError,
 )
 from tornado_gate.gate import Gate
-from tornado_gate.types import Call
+from tornado_gate.logs import AccessLine, access
+from tornado_gate.types import NOWHERE, Call, Meter
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ class GateHandler(RequestHandler):
         self.gate = gate
         self.snapshot = gate.snapshot
         self.format = ""
+        self.operation = ""
         self.call: Call | None = None
+        self.sent_bytes = 0
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
@@ -77,6 +80,41 @@ class GateHandler(RequestHandler):
         """What Tornado itself refuses, and what nobody foresaw."""
         error = details.get("exc_info", (None, None, None))[1]
         self.fail(error if isinstance(error, GateError) else _from_tornado(self, status_code))
+
+    def on_finish(self) -> None:
+        """Count and log the request, whatever came of it."""
+        seconds = time.monotonic() - self.started
+        meter = self.call.meter if self.call else Meter()
+        target = self.call.target if self.call else NOWHERE
+        model = self.call.model if self.call else ""
+        self.gate.metrics.request_finished(
+            format=self.format,
+            operation=self.operation,
+            model=target.model or model,
+            provider=target.provider,
+            status=self.get_status(),
+            seconds=seconds,
+            first_event_seconds=meter.first_event_seconds,
+            usage=meter.usage,
+        )
+        if self.call is not None and meter.usage is not None and meter.usage.total_tokens is not None:
+            self.gate.limits.spent(self.call.caller, meter.usage.total_tokens)
+        if self.snapshot.config.server.access_log:
+            access(
+                AccessLine(
+                    method=self.request.method or "",
+                    path=self.request.path,
+                    status=self.get_status(),
+                    milliseconds=seconds * 1000,
+                    request_id=self.request_id,
+                    caller=self.call.caller.id if self.call else "",
+                    model=model,
+                    provider=target.provider,
+                    bytes_out=self.sent_bytes,
+                    usage=meter.usage,
+                    attempts=meter.attempts,
+                )
+            )
 
     def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, (GateError, HTTPError)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +14,6 @@ from tornado_gate import auth, jsonbody
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gate import Gate
 from tornado_gate.handlers.base import GateHandler
-from tornado_gate.logs import AccessLine, access
 from tornado_gate.routing import Matched
 from tornado_gate.types import Call, Caller, WireRequest
 
@@ -35,9 +33,9 @@ class KeyedHandler(GateHandler):
         self.matched = matched
         self.route = matched.served.route
         self.format = matched.served.format
+        self.operation = self.route.operation
         self.body: list[bytes] = []
         self.body_bytes = 0
-        self.sent_bytes = 0
         self.rate_headers: dict[str, str] = {}
         self.work: asyncio.Task[None] | None = None
         self.call = self._call()
@@ -155,38 +153,6 @@ class KeyedHandler(GateHandler):
             raw=raw,
             json=MappingProxyType({}) if self.route.method in WITHOUT_BODY else jsonbody.load_object(raw),
         )
-
-    def on_finish(self) -> None:
-        call, seconds = self.known_call, time.monotonic() - self.started
-        meter, target = call.meter, call.target
-        if meter.usage is not None and meter.usage.total_tokens is not None:
-            self.gate.limits.spent(call.caller, meter.usage.total_tokens)
-        self.gate.metrics.request_finished(
-            format=self.format,
-            operation=self.route.operation,
-            model=target.model or call.model,
-            provider=target.provider,
-            status=self.get_status(),
-            seconds=seconds,
-            first_event_seconds=meter.first_event_seconds,
-            usage=meter.usage,
-        )
-        if self.snapshot.config.server.access_log:
-            access(
-                AccessLine(
-                    method=self.request.method or "",
-                    path=self.request.path,
-                    status=self.get_status(),
-                    milliseconds=seconds * 1000,
-                    request_id=self.request_id,
-                    caller=call.caller.id,
-                    model=call.model,
-                    provider=target.provider,
-                    bytes_out=self.sent_bytes,
-                    usage=meter.usage,
-                    attempts=meter.attempts,
-                )
-            )
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:

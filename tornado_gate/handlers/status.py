@@ -11,14 +11,21 @@ from tornado_gate.gate import Gate
 from tornado_gate.handlers.base import GateHandler
 
 
-class HealthHandler(GateHandler):
+class StatusHandler(GateHandler):
+    """Asked by machines, every few seconds: neither counted nor logged."""
+
+    def on_finish(self) -> None:
+        """Nothing."""
+
+
+class HealthHandler(StatusHandler):
     """The process lives."""
 
     def get(self) -> None:
         self.write({"status": "ok", "version": __version__})
 
 
-class ReadyHandler(GateHandler):
+class ReadyHandler(StatusHandler):
     """The process may take traffic: 503 while it is shutting down."""
 
     def get(self) -> None:
@@ -29,7 +36,7 @@ class ReadyHandler(GateHandler):
         self.write({"status": "ready", "configuration": self.snapshot.number})
 
 
-class MetricsHandler(GateHandler):
+class MetricsHandler(StatusHandler):
     """Prometheus text."""
 
     async def get(self) -> None:

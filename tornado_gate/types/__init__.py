@@ -1,6 +1,6 @@
 """The vocabulary that formats and providers share. Frozen dataclasses; dispatch with `match` on the class."""
 
-from tornado_gate.types.call import Call, Caller, Meter, Target, Timeouts
+from tornado_gate.types.call import NOWHERE, Call, Caller, Memory, Meter, Target, Timeouts
 from tornado_gate.types.content import (
     Audio,
     Data,
@@ -49,6 +49,7 @@ from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, 
 from tornado_gate.types.wire import Operation, Reply, Route, UpstreamRequest, UpstreamResponse, WireRequest
 
 __all__ = [
+    "NOWHERE",
     "Audio",
     "Call",
     "Caller",
@@ -64,6 +65,7 @@ __all__ = [
     "FinishReason",
     "Image",
     "Link",
+    "Memory",
     "Message",
     "Meter",
     "Model",
