@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import time
 from contextlib import AsyncExitStack
@@ -17,6 +18,9 @@ from tornado_gate.handlers.keyed import KeyedHandler
 from tornado_gate.types import Call, Reply
 
 log = logging.getLogger(__name__)
+
+LONGEST_HEADER = 4096
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(KeyedHandler):
@@ -59,9 +63,9 @@ class AnswerHandler(KeyedHandler):
     def _set_own_headers(self, call: Call) -> None:
         if call.target.provider:
             self.set_header("x-gate-provider", call.target.provider)
-            self.set_header("x-gate-model", call.target.upstream_model.encode("ascii", "replace").decode())
+            self.set_header("x-gate-model", _printable(call.target.upstream_model))
         if call.losses:
-            self.set_header("x-gate-loss", ",".join(call.losses).encode("ascii", "replace"))
+            self.set_header("x-gate-loss", _printable(",".join(call.losses)))
         for name, value in self.rate_headers.items():
             self.set_header(name, value)
         if call.meter.attempts > 1:
@@ -105,6 +109,11 @@ class AnswerHandler(KeyedHandler):
             self.connection.close()  # half an answer must not look whole
             return
         self.finish(wire_format.translate_error(self.call, error, streaming=True))
+
+
+def _printable(text: str) -> str:
+    """What callers wrote, as a header may hold it: names of fields and models can be anything."""
+    return _UNPRINTABLE.sub("?", text[:LONGEST_HEADER])
 
 
 class _Pings:
