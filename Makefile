@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test lint clean moved
+.PHONY: help install run test lint matrix clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+matrix: $(STAMPS)/dev ## write docs/matrix.md anew: what is carried from which format to which provider
+	$(BIN)/python -m tests.matrix
 
 clean: ## remove everything that these commands made, but not var/
 	rm -rf $(VENV) $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist

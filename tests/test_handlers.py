@@ -386,7 +386,9 @@ async def test_a_key_over_its_limit_is_429_with_retry_after(ask: Ask) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_refused_request_is_logged_and_one_for_health_is_not(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refused_request_is_logged_and_one_for_health_is_not(
+    ask: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     await ask("/nowhere", headers={"x-request-id": "lost"})
     await ask("/healthz", headers={"x-request-id": "alive"})

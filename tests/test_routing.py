@@ -16,10 +16,16 @@ CHAT = Route("POST", "/v1/chat/completions", "chat")
 MODELS = Route("GET", "/v1/models", "models", model="none")
 MODEL = Route("GET", "/v1/models/{model}", "models", model="none")
 GENERATE = Route("POST", "/v1beta/models/{model}:generate", "chat", model="path")
+GENERATE_TOO = Route("POST", "/v1/models/{model}:generate", "chat", model="path")
 OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda headers, _query: "x-other" in headers)
 
 TABLE = RouteTable(
-    [*(Served("o", route) for route in (CHAT, MODELS, MODEL)), Served("g", GENERATE), Served("a", OTHER_MODELS)]
+    [
+        *(Served("o", route) for route in (CHAT, MODELS, MODEL)),
+        Served("g", GENERATE),
+        Served("g", GENERATE_TOO),
+        Served("a", OTHER_MODELS),
+    ]
 )
 
 
@@ -37,6 +43,8 @@ def match(method: str, path: str, headers: dict[str, str] | None = None) -> tupl
         ("GET", "/v1/models/openai/gpt-4o", MODEL, {"model": "openai/gpt-4o"}),
         ("GET", "/v1/models/openai%2Fgpt-4o/", MODEL, {"model": "openai/gpt-4o"}),
         ("POST", "/v1beta/models/a/b:c:generate", GENERATE, {"model": "a/b:c"}),
+        ("POST", "/v1/models/a/b:c:generate", GENERATE_TOO, {"model": "a/b:c"}),
+        ("GET", "/v1/models/a:generate", MODEL, {"model": "a:generate"}),
     ],
 )
 def test_a_path_finds_its_route(method: str, path: str, route: Route, arguments: dict[str, str]) -> None:
@@ -57,6 +65,12 @@ def test_a_wrong_method_names_those_that_are_allowed() -> None:
     with pytest.raises(MethodNotAllowed) as caught:
         match("DELETE", "/v1/chat/completions")
     assert caught.value.headers == {"Allow": "POST"}
+
+
+def test_the_methods_of_every_pattern_that_fits_are_named() -> None:
+    with pytest.raises(MethodNotAllowed) as caught:
+        match("DELETE", "/v1/models/a:generate")
+    assert caught.value.headers == {"Allow": "GET, POST"}
 
 
 def test_a_format_that_claims_a_request_gets_it() -> None:

@@ -70,6 +70,7 @@ async def test_a_body_of_bytes_goes_up_as_it_is(pool: upstream.Pool) -> None:
         (409, b"<html>", errors.UpstreamRefused, 409, "refused the request with status 409"),
         (401, {"error": {"message": "bad key sk-1"}}, errors.UpstreamError, 502, "gateway's own credentials"),
         (403, {"error": {"message": "no access"}}, errors.UpstreamError, 502, "gateway's own credentials"),
+        (400, {"error": {"details": [{"reason": "API_KEY_INVALID"}]}}, errors.UpstreamError, 502, "own credentials"),
         (429, {"error": {"message": "slow"}}, errors.UpstreamRateLimited, 429, "slow"),
         (500, {"error": {"message": "stack"}}, errors.UpstreamError, 502, "failed with status 500"),
         (503, b"", errors.UpstreamOverloaded, 503, "overloaded"),

@@ -1,7 +1,7 @@
 """The one place where parts are joined: a Gate becomes a Tornado application.
 
 Every path is either public, by name, in `PUBLIC`, or handled by a KeyedHandler: the routes of formats, and /v1/_explain, which
-answers for them. There is no third kind.
+answers for them; or it is the address of a kept file, whose signature is the key. There is no fourth kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tornado_gate.gate import Gate
 from tornado_gate.handlers.answer import AnswerHandler
 from tornado_gate.handlers.base import GateHandler
 from tornado_gate.handlers.explain import ExplainHandler
+from tornado_gate.handlers.media import MediaHandler
 from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
+from tornado_gate.media import ADDRESS
 
 PUBLIC: Mapping[str, type[GateHandler]] = {
     "/healthz": HealthHandler,
@@ -46,6 +48,10 @@ class GateApplication(Application):
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
                 return self._delegate(request, handler)
+            if path.startswith(ADDRESS):
+                if method not in ("GET", "HEAD"):
+                    raise MethodNotAllowed(method, ["GET", "HEAD"])
+                return self._delegate(request, MediaHandler, store=self._gate.media)
             if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
                 return self._delegate(request, ExplainHandler)
             query = {name: values[-1].decode("utf-8", "replace") for name, values in request.query_arguments.items()}

@@ -9,8 +9,9 @@ that the target did not issue are taken out, and what a client dropped is put ba
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tornado_gate.stream import close
@@ -105,33 +106,57 @@ async def restored(call: Call, request: Request, *, signatures: bool) -> Request
     return request
 
 
+async def foreign(call: Call, request: Request) -> bool:
+    """Whether a request carries a signature that is known to be another provider's."""
+    chat = request.chat if isinstance(request, CountTokensRequest) else request
+    if not isinstance(chat, ChatRequest):
+        return False
+    names = _signatures(chat)
+    known = await call.memory.get_many(names) if names else {}
+    return any(issuer != call.target.provider for issuer in known.values())
+
+
 async def _restored_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
     names = _names(request) if signatures else []
     known = await call.memory.get_many(names) if names else {}
     messages = tuple(
-        _restored_message(call, number, message, known) if message.role == "assistant" else message
+        _restored_message(call, partial(request.path, number), message, known)
+        if message.role == "assistant"
+        else message
         for number, message in enumerate(request.messages)
     )
     return request if messages == request.messages else replace(request, messages=messages)
 
 
 def _names(request: ChatRequest) -> list[str]:
-    names: list[str] = []
-    for message in request.messages:
-        if message.role == "assistant":
-            names += [_of_call(part.id) for part in message.parts if isinstance(part, ToolCall)]
-            names += [_of_signature(s.value) for part in message.parts if (s := _signature(part)) is not None]
-    return names
+    calls = [
+        _of_call(part.id)
+        for message in request.messages
+        if message.role == "assistant"
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
+    return calls + _signatures(request)
+
+
+def _signatures(request: ChatRequest) -> list[str]:
+    return [
+        _of_signature(signature.value)
+        for message in request.messages
+        if message.role == "assistant"
+        for part in message.parts
+        if (signature := _signature(part)) is not None
+    ]
 
 
 def _signature(part: Part) -> Opaque | None:
     return part.signature if isinstance(part, Text | Thinking | ToolCall) else None
 
 
-def _restored_message(call: Call, number: int, message: Message, known: dict[str, Any]) -> Message:
+def _restored_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
     """Foreign signatures out, dropped ones in."""
     issuer = call.target.provider
-    parts = list(_without_foreign(call, number, message, known))
+    parts = list(_without_foreign(call, path, message, known))
     memories = [known.get(_of_call(part.id)) for part in parts if isinstance(part, ToolCall)]
     own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
     if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
@@ -141,7 +166,7 @@ def _restored_message(call: Call, number: int, message: Message, known: dict[str
     return replace(message, parts=tuple(_signed(part, issuer, known) for part in parts))
 
 
-def _without_foreign(call: Call, number: int, message: Message, known: dict[str, Any]) -> Iterator[Part]:
+def _without_foreign(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Iterator[Part]:
     """Thinking whose signature is foreign goes with it: nobody else can read it."""
     for place, part in enumerate(message.parts):
         signature = _signature(part)
@@ -150,7 +175,7 @@ def _without_foreign(call: Call, number: int, message: Message, known: dict[str,
         elif isinstance(part, Text | ToolCall):
             yield replace(part, signature=None)
         else:
-            call.lose(f"messages.{number}.content.{place}")
+            call.lose(path(place))
 
 
 def _thinking(issuer: str, thought: dict[str, Any]) -> Thinking:

@@ -23,6 +23,7 @@ class Deadlines:
         now = time.monotonic()
         self._ends = now + timeouts.total
         # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
+        self._waiting: asyncio.Timeout | None = None
         self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
 
     async def first(self, awaitable: Awaitable[T]) -> T:
@@ -33,6 +34,18 @@ class Deadlines:
         except TimeoutError as error:
             raise UpstreamTimeout(f"The provider '{self._provider}' did not begin to answer in time.") from error
 
+    async def alive(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
+        try:
+            async for chunk in chunks:
+                if self._waiting is not None and self._waiting.when() is not None:
+                    now = time.monotonic()
+                    left = min(self._timeouts.gap, self._ends - now)
+                    self._waiting.reschedule(asyncio.get_running_loop().time() + left)
+                yield chunk
+        finally:
+            await close(chunks)
+
     async def between(self, items: AsyncIterator[T]) -> AsyncIterator[T]:
         """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout."""
         first = True
@@ -42,7 +55,7 @@ class Deadlines:
                 limit = left if first else min(left, self._timeouts.gap)
                 first = False
                 try:
-                    async with asyncio.timeout(max(0.0, limit)):
+                    async with asyncio.timeout(max(0.0, limit)) as self._waiting:
                         item = await anext(items)
                 except StopAsyncIteration:
                     return

@@ -10,9 +10,11 @@ from types import TracebackType
 
 from tornado_gate.auth import unknown_key
 from tornado_gate.config.model import Config
+from tornado_gate.fetch import Fetcher
 from tornado_gate.health import Health
 from tornado_gate.keystore import KeyRing, KeyStore, digest
 from tornado_gate.limits import RateLimits
+from tornado_gate.media import MediaStore, media_secret
 from tornado_gate.memory import Memory, MemoryStore
 from tornado_gate.metrics import LoopLag, Metrics
 from tornado_gate.plugins import PluginHost
@@ -30,7 +32,10 @@ class Gate:
         self.host = host
         self.health = Health()
         self.limits = RateLimits()
-        self.memory = Memory(MemoryStore(config.server.data_dir))
+        data_dir = config.server.data_dir
+        self.memory = Memory(MemoryStore(data_dir))
+        self.media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
+        self.fetcher = Fetcher()
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0
@@ -57,6 +62,7 @@ class Gate:
         self.host.watchdog.stop()
         self._lag.stop()
         await self.keys.stop()
+        await self.fetcher.close()
         for pool in self._pools.values():
             await pool.close()
         self._pools.clear()

@@ -26,7 +26,6 @@ from tornado_gate.types import (
     Request,
     StreamEvent,
     Target,
-    UpstreamResponse,
     UsageReport,
     WireRequest,
 )
@@ -84,17 +83,19 @@ def asked_model(snapshot: Snapshot, wire: WireRequest) -> str:
 
 
 class _Once:
-    """The common request, made when the first target needs it and kept for the next."""
+    """The common request, made when the first target needs it and kept for the next, with what was lost in making it."""
 
     def __init__(self, call: Call, wire: WireRequest, wire_format: FormatLane) -> None:
         self.wire = wire
         self.wire_format = wire_format
-        self._call = call
+        self._call = replace(call, losses=[])
         self._request: Request | None = None
 
-    async def request(self) -> Request:
+    async def request(self, call: Call) -> Request:
+        """Also names the losses to `call`."""
         if self._request is None:
             self._request = await self.wire_format.translate_request(self._call, self.wire)
+        call.losses.extend(self._call.losses)
         return self._request
 
 
@@ -118,12 +119,19 @@ async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: _Once)
 
 async def _ask(call: Call, provider: ProviderInUse, once: _Once) -> Reply:
     """Stops 3 to 6: one of the two lanes, up to the first chunk of the reply."""
-    wire_format, route = once.wire_format, once.wire.route
-    if wire_format.forwards and route.wire_format in provider.capabilities.speaks:
-        return await _verbatim_lane(call, wire_format, provider.working, once.wire)
-    signatures = provider.capabilities.signatures
-    request = await continuity.restored(call, await once.request(), signatures=signatures)
-    return await _common_lane(call, wire_format, provider, request)
+    if await _goes_verbatim(call, provider, once):
+        return await _verbatim_lane(call, once.wire_format, provider.working, once.wire)
+    request = await continuity.restored(call, await once.request(call), signatures=provider.capabilities.signatures)
+    return await _common_lane(call, once.wire_format, provider, request)
+
+
+async def _goes_verbatim(call: Call, provider: ProviderInUse, once: _Once) -> bool:
+    """Both ends speak the same wire format; and no signature of another provider, which would be refused, is in the body."""
+    if not once.wire_format.forwards or once.wire.route.wire_format not in provider.capabilities.speaks:
+        return False
+    if not provider.capabilities.signatures or b"ignature" not in once.wire.raw:
+        return True
+    return not await continuity.foreign(call, await once.request(replace(call, losses=[])))
 
 
 async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, wire: WireRequest) -> Reply:
@@ -133,10 +141,7 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=request.stream)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
     chunks = _blamed(provider, deadlines.between(incoming.chunks))
-    incoming = UpstreamResponse(
-        status=incoming.status, headers=incoming.headers, context=incoming.context, chunks=chunks
-    )
-    reply = wire_format.forward_response(call, request, incoming)
+    reply = wire_format.forward_response(call, request, replace(incoming, chunks=chunks))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
@@ -147,6 +152,7 @@ async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse,
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
+    incoming = replace(incoming, chunks=deadlines.alive(incoming.chunks))
     events = deadlines.between(provider.translate_response(call, request, incoming))
     events = stream.checked(_blamed(provider, events), provider.fault)
     if used.capabilities.signatures:

@@ -61,35 +61,38 @@ class RouteTable:
         path reaches another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
-        methods, arguments = self._find(plain)
-        rivals = methods.get(method)
-        if rivals is None:
-            raise MethodNotAllowed(method, list(methods))
-        for rival in rivals:
-            if rival.route.claims is None or rival.route.claims(headers, query):
-                return Matched(rival, arguments)
+        found = self._find(plain)
+        for methods, arguments in found:
+            for rival in methods.get(method, ()):
+                if rival.route.claims is None or rival.route.claims(headers, query):
+                    return Matched(rival, arguments)
+        allowed = {name for methods, _ in found for name in methods}
+        if method not in allowed:
+            raise MethodNotAllowed(method, list(allowed))
         raise NotFound(f"Nothing here answers {method} in this form.")
 
-    def _find(self, path: str) -> tuple[dict[str, list[Served]], dict[str, str]]:
+    def _find(self, path: str) -> list[tuple[dict[str, list[Served]], dict[str, str]]]:
+        """What serves a path, an exact one before patterns: `/v1/models/x:generate` is a model's name to GET alone."""
         methods = self._exact.get(path)
-        if methods is not None:
-            return methods, {}
+        found: list[tuple[dict[str, list[Served]], dict[str, str]]] = [] if methods is None else [(methods, {})]
         for pattern, candidates in self._patterns.values():
-            found = pattern.fullmatch(path)
-            if found is not None:
+            match = pattern.fullmatch(path)
+            if match is not None:
                 try:
-                    arguments = {k: unquote(v, errors="strict") for k, v in found.groupdict().items()}
+                    arguments = {k: unquote(v, errors="strict") for k, v in match.groupdict().items()}
                 except UnicodeDecodeError:
-                    break
-                return candidates, arguments
-        shown = path if len(path) <= 200 else path[:200] + "…"
-        raise NotFound(f"There is no route '{shown}'.", code="unknown_route")
+                    continue
+                found.append((candidates, arguments))
+        if not found:
+            shown = path if len(path) <= 200 else path[:200] + "…"
+            raise NotFound(f"There is no route '{shown}'.", code="unknown_route")
+        return found
 
     def any_format(self, path: str) -> str:
         """The format that serves a path in any method, or "": whose envelope an error there should have."""
         plain = path[:-1] if path.endswith("/") else path
         try:
-            methods, _ = self._find(plain)
+            methods, _ = self._find(plain)[0]
         except NotFound:
             return ""
         return next(iter(methods.values()))[-1].format

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+KEY_REFUSED = (b"API_KEY_INVALID", b'"invalid_api_key"')
+"""What upstreams say of a key that is wrong when they do not say it by the status, as Google does (400)."""
+
 ERROR_BODY_BYTES = 64 * 1024
 """As much of an upstream's error as is read to find its message."""
 
@@ -155,7 +158,7 @@ def refusal(call: Call, status: int, headers: Mapping[str, str], body: bytes) ->
     message, param, code = error_words(body)
     if call.target.api_key:
         message = message.replace(call.target.api_key, "***")
-    if status in (401, 403):
+    if status in (401, 403) or any(word in body for word in KEY_REFUSED):
         return UpstreamError(
             f"The provider '{provider}' refused the gateway's own credentials; the operator must mend them.",
             code="upstream_authentication",

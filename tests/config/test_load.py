@@ -281,7 +281,14 @@ def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
         ("providers", "openai"),
         ("models", "gpt-4o"),
         ("models", "openai/*"),
+        ("providers", "anthropic"),
+        ("models", "claude-*"),
+        ("providers", "gemini"),
+        ("models", "gemini-*"),
     }
+
+
+KEYS = {"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-y", "GEMINI_API_KEY": "sk-z"}
 
 
 def test_shipped_file_serves_openai_once_the_plugin_is_on(conf: Conf) -> None:
@@ -289,15 +296,17 @@ def test_shipped_file_serves_openai_once_the_plugin_is_on(conf: Conf) -> None:
     assert conf.report(text) != []
     loaded = conf.load(text, {"OPENAI_API_KEY": "sk-x", "GATE_KEY": "k"})
     assert list(loaded.models) == ["local-chat", "gpt-4o", "openai/*"]
+    assert loaded.models["openai/*"].targets == (ModelTarget(provider="openai"),)
     assert loaded.keys[0].name == "dev"
 
 
 def test_what_the_shipped_file_comments_out_is_sound_too(conf: Conf) -> None:
-    text = SHIPPED.read_text(encoding="utf-8").replace("openai: false", "openai: true")
+    text = SHIPPED.read_text(encoding="utf-8").replace(": false  ", ": true  ")
     head, body = text[: text.index("server:")], text[text.index("server:") :]
     lines = [line for line in body.split("\n") if "Any other key" not in line]
     shown = "\n".join(line.replace("# ", "", 1) if line.lstrip().startswith("# ") else line for line in lines)
-    loaded = conf.load(head + shown, {"OPENAI_API_KEY": "sk-x", "CI_KEY": "c"})
+    loaded = conf.load(head + shown, KEYS | {"CI_KEY": "c"})
+    assert loaded.models["claude-*"].targets == (ModelTarget(provider="anthropic", model="claude-*"),)
     assert loaded.models["smart"].fallback == ("local-chat",)
     assert loaded.server.metrics_port == 9090
     assert loaded.defaults == {"chat": "local-chat"}

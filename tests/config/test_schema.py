@@ -155,7 +155,7 @@ MODELS = [
     (
         "model: 'a-*'",
         "model",
-        "must not hold *; leave the key out to send what the * of the model's name stands for",
+        "holds *, which stands for the * of the model's name; this name has none",
     ),
     ("weight: 2", "weight", "unknown key; allowed: "),
     ("targets: p", "targets", "must be a list, not a string"),

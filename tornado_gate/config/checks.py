@@ -126,6 +126,8 @@ def _target_faults(name: str, entry: Data, providers: Known) -> Iterator[Fault]:
         provider = target.get("provider")
         if provider is not None and provider not in providers:
             yield (*path, *below, "provider"), providers.unknown(f"provider '{provider}'", provider)
+        if "*" in str(target.get("model") or "") and "*" not in name:
+            yield (*path, *below, "model"), "holds *, which stands for the * of the model's name; this name has none"
 
 
 def _fallback_faults(name: str, entry: Data, models: Data, known: Known) -> Iterator[Fault]:

@@ -42,8 +42,8 @@ def check_operation(name: str) -> None:
 
 
 def check_upstream_model(name: str) -> None:
-    if "*" in name:
-        raise ValidationError("must not hold *; leave the key out to send what the * of the model's name stands for")
+    if name.count("*") > 1:
+        raise ValidationError(f"one * is allowed, for what the * of the model's name stands for, not {name.count('*')}")
 
 
 def check_url(url: str) -> None:

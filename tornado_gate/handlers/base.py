@@ -51,6 +51,7 @@ class GateHandler(RequestHandler):
     def set_default_headers(self) -> None:
         self.clear_header("Server")
         self.set_header("x-request-id", self.request_id)
+        self.set_header("request-id", self.request_id)  # where Anthropic's SDKs look for it
         self.set_header("Cache-Control", "private, no-store")
         self.set_header("X-Content-Type-Options", "nosniff")
 

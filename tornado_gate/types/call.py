@@ -10,6 +10,9 @@ from typing import Any, Literal, Protocol
 from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
 
+MOST_LOSSES = 200
+"""More are counted as one: a header has room for no more, and a body may hold any number of unknown fields."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
@@ -140,5 +143,5 @@ class Call:
                 f"'{name}' cannot be honoured by the model '{self.model}', and x-gate-strict asks for an error then.",
                 code="unsupported_parameter",
             )
-        if name not in self.losses:
-            self.losses.append(name)
+        if name not in self.losses and len(self.losses) <= MOST_LOSSES:
+            self.losses.append(name if len(self.losses) < MOST_LOSSES else "…")

@@ -106,6 +106,18 @@ class ChatRequest:
         """The caller's own name for one of our fields: ``max_tokens`` may have been ``max_completion_tokens``."""
         return self.names.get(field_of_ours, field_of_ours)
 
+    def path(self, message: int, part: int | None = None) -> str:
+        """The caller's own path of a message, or of one of its parts: ``messages.0.content.1``, ``contents.0.parts.1``.
+
+        A format says in `names` what its words are: "messages" and "content" for all, or "messages.3" and
+        "messages.3.content.1" for one that stands elsewhere.
+        """
+        names = self.names
+        place = names.get(f"messages.{message}") or f"{names.get('messages', 'messages')}.{message}"
+        if part is None:
+            return place
+        return names.get(f"messages.{message}.content.{part}") or f"{place}.{names.get('content', 'content')}.{part}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountTokensRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -11,30 +11,67 @@ import orjson
 import tornado_gate_format_openai as plugin
 from tornado_gate import jsonbody
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Caller, Reply, WireRequest
+from tornado_gate.types import Call, Caller, Reply, Target, WireRequest
 
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-ROUTES = {route.path: route for route in plugin.routes()}
+ROUTES = {(route.method, route.path): route for route in plugin.routes()}
 
 
-def call_for(model: str = "m", operation: str = "chat") -> Call:
+class FakeMemory:
+    """One account's memory, in a dict."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+
+    async def get(self, name: str) -> Any | None:
+        raw = self.values.get(name)
+        return None if raw is None else orjson.loads(raw)
+
+    async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: await self.get(name) for name in names if name in self.values}
+
+    async def put(self, name: str, value: Any, seconds: float) -> None:
+        self.values[name] = orjson.dumps(value)
+        self.seconds[name] = seconds
+
+    async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
+        for name, value in values.items():
+            await self.put(name, value, seconds)
+
+    async def delete(self, name: str) -> bool:
+        return self.values.pop(name, None) is not None
+
+
+def call_for(model: str = "m", operation: str = "chat", key: str = "", **fields: Any) -> Call:
+    """`key` is the target's."""
+    target = Target(provider="p", plugin="openai", model=model, upstream_model="up", api_key=key)
     return Call(
         id="1",
         operation=operation,
         format="format-openai",
         model=model,
         caller=Caller(id="c", account="a"),
+        target=target,
+        **fields,
     )
 
 
-def wire_with(body: Any = None, path: str = "/v1/chat/completions", **path_arguments: str) -> WireRequest:
-    """`body` may be the JSON text itself."""
+def wire_with(
+    body: Any = None,
+    path: str = "/v1/chat/completions",
+    query: Mapping[str, str] | None = None,
+    *,
+    method: str = "",
+    **path_arguments: str,
+) -> WireRequest:
+    """`body` may be the JSON text itself; without one the method is GET unless said."""
     raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
     return WireRequest(
-        route=ROUTES[path],
+        route=ROUTES[method or ("GET" if body is None else "POST"), path],
         path=path.format(**path_arguments),
         path_arguments=path_arguments,
-        query={},
+        query=query or {},
         headers={},
         raw=raw,
         json=jsonbody.load_object(raw) if raw else {},

@@ -7,46 +7,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from format_openai_calls import QUESTION, aiter_of, call_for, text_of, wire_with
+from format_openai_golden import FIXTURES, load, plain, stems
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.types import ChatRequest
 from tornado_gate.wire.openai_chat import parse_chunks, render_request
-
-FIXTURES = Path(__file__).parent / "fixtures"
-
-
-def stems(ending: str) -> list[str]:
-    return sorted(path.name.removesuffix(ending) for path in FIXTURES.glob("*" + ending))
-
-
-def load(name: str) -> Any:
-    return json.loads((FIXTURES / name).read_text(encoding="utf-8"))
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON: a dataclass as its class name and the fields that are not at their default."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        said = {
-            field.name: plain(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if getattr(value, field.name) != default_of(field)
-        }
-        return {"": type(value).__name__, **said}
-    if isinstance(value, dict):
-        return {name: plain(member) for name, member in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def default_of(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 @pytest.mark.parametrize("stem", stems(".request.json"))

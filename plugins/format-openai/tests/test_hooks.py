@@ -67,6 +67,11 @@ def frames(raw: bytes) -> list[Any]:
 def test_the_routes_are_the_vendors() -> None:
     assert {(route.method, route.path, route.operation, route.wire_format) for route in ROUTES.values()} == {
         ("POST", "/v1/chat/completions", "chat", "openai-chat"),
+        ("POST", "/v1/completions", "chat", "openai-completions"),
+        ("POST", "/v1/responses", "chat", "openai-responses"),
+        ("GET", "/v1/responses/{response_id}", "chat", ""),
+        ("DELETE", "/v1/responses/{response_id}", "chat", ""),
+        ("GET", "/v1/responses/{response_id}/input_items", "chat", ""),
         ("GET", "/v1/models", "models", ""),
         ("GET", "/v1/models/{model}", "models", ""),
     }

@@ -181,10 +181,56 @@ def test_a_frame_without_end_is_an_error() -> None:
     assert error_in(raw)["code"] == "upstream_error"
 
 
-def test_the_upstreams_own_content_type_decides() -> None:
-    whole = b'{"choices": []}'
-    assert chunks_of(replied(call_for(), whole, headers=JSON, stream=True)) == [whole]
+def test_a_stream_that_nobody_asked_for_passes() -> None:
     assert text_of(replied(call_for(), WORD, FINISH, DONE, headers=EVENTS)) == WORD + FINISH + DONE
+
+
+WHOLE = {
+    "id": "chatcmpl-1",
+    "model": "up",
+    "created": 5,
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+    "usage": USAGE,
+}
+
+
+@pytest.mark.parametrize("include_usage", [False, True])
+def test_a_whole_answer_to_a_stream_becomes_one(include_usage: bool) -> None:
+    call = call_for()
+    options = {"stream_options": {"include_usage": include_usage}}
+    reply = replied(call, orjson.dumps(WHOLE), headers=JSON, stream=True, **options)
+    assert reply.content_type.startswith("text/event-stream")
+    raw = text_of(reply)
+    assert raw.endswith(DONE)
+    frames = [orjson.loads(line[6:]) for line in raw.removesuffix(DONE).strip().split(b"\n\n")]
+    assert {(frame["id"], frame["object"], frame["model"]) for frame in frames} == {
+        ("chatcmpl-1", "chat.completion.chunk", "up")
+    }
+    deltas = [choice["delta"] for frame in frames for choice in frame["choices"]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Hi"
+    assert (frames[-1]["choices"] == []) is include_usage
+    assert call.meter.usage == Usage(input_tokens=1, output_tokens=2)
+
+
+def test_an_error_in_place_of_a_stream_keeps_its_status() -> None:
+    with pytest.raises(UpstreamRefused):
+        text_of(replied(call_for(), b'{"error": {"message": "m", "code": 422}}', headers=JSON, stream=True))
+
+
+KEYED = BROKEN.replace(b"broken", b"your key is sk-123")
+
+
+def test_the_targets_key_never_comes_down() -> None:
+    call = call_for(key="sk-123")
+    assert b"sk-123" not in text_of(replied(call, WORD, KEYED, stream=True))
+    whole = orjson.dumps(WHOLE).replace(b"Hi", b"sk-123")
+    assert b'"***"' in text_of(replied(call, whole, headers=JSON))
+    for headers, raw in ((EVENTS, KEYED), (JSON, KEYED[6:])):
+        with pytest.raises(UpstreamError) as caught:
+            text_of(replied(call, raw, headers=headers, stream=True))
+        assert caught.value.message == "your key is ***"
+    frame = text_of(replied(call, WORD, UpstreamError("sk-123"), stream=True))
+    assert error_in(frame)["message"] == "***"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
-"""OpenAI's wire format for callers: chat completions and the model list.
+"""OpenAI's wire format for callers: chat completions, responses, text completions and the model list.
 
-The hooks only; the wire format is `tornado_gate.wire.openai_chat`, the checks are in `schemas`.
+The hooks only; the wire formats are `tornado_gate.wire.openai_chat` and its siblings, the checks are in `schemas` and its.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import orjson
 
@@ -24,10 +24,20 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
-from tornado_gate.wire.openai_chat import WIRE_FORMAT, parse_request
+from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate_format_openai import stored
+from tornado_gate_format_openai.completions import (
+    AskedCompletion,
+    check_completion,
+    completion_reply,
+    parse_completion_request,
+)
+from tornado_gate_format_openai.manners import MANNERS, forward_response_request
 from tornado_gate_format_openai.replies import chat_reply, error_frame, models_reply
+from tornado_gate_format_openai.response_schemas import check_response
+from tornado_gate_format_openai.responses import AskedResponse, parse_response_request, response_reply
 from tornado_gate_format_openai.schemas import check_chat
-from tornado_gate_format_openai.verbatim import forward_answer, forward_chat
+from tornado_gate_format_openai.verbatim import forward_answer, forward_metered
 
 __all__ = [
     "forward_request",
@@ -38,26 +48,48 @@ __all__ = [
     "translate_response",
 ]
 
+_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
+    openai_chat.WIRE_FORMAT: check_chat,
+    openai_completions.WIRE_FORMAT: check_completion,
+    openai_responses.WIRE_FORMAT: check_response,
+}
+
 
 @format_impl
 def routes() -> list[Route]:
     return [
-        Route("POST", "/v1/chat/completions", "chat", wire_format=WIRE_FORMAT),
+        Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT),
+        Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
+        Route("POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT),
+        *stored.ROUTES,
         Route("GET", "/v1/models", "models", model="none"),
         Route("GET", "/v1/models/{model}", "models", model="none"),
     ]
 
 
 @format_impl
-def translate_request(call: Call, wire: WireRequest) -> Request:
+def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request | Reply]:
+    if wire.route in stored.ROUTES:
+        return stored.reply(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
-    return parse_request(_checked_body(call, wire))
+    body = _checked_body(call, wire)
+    match wire.route.wire_format:
+        case openai_responses.WIRE_FORMAT:
+            return parse_response_request(call, body)
+        case openai_completions.WIRE_FORMAT:
+            return parse_completion_request(body)
+        case _:
+            return openai_chat.parse_request(body)
 
 
 @format_impl
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     match request:
+        case AskedResponse():
+            return response_reply(call, request, events)
+        case AskedCompletion():
+            return completion_reply(call, request, events)
         case ChatRequest():
             return chat_reply(call, request, events)
         case ModelsRequest():
@@ -71,14 +103,16 @@ def translate_error(error: GateError, streaming: bool) -> bytes:
 
 
 @format_impl
-def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+def forward_request(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim]:
     _checked_body(call, wire)
-    return forward_chat(wire)
+    if wire.route.wire_format == openai_responses.WIRE_FORMAT:
+        return forward_response_request(call, wire)
+    return forward_metered(wire)
 
 
 @format_impl
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    return forward_answer(call.meter, request, incoming)
+    return forward_answer(call, MANNERS[request.wire_format], request, incoming)
 
 
 def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
@@ -86,5 +120,5 @@ def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     body = wire.json
     if body.get("model") is None and call.model:
         body = {**body, "model": call.model}
-    check_chat(body)
+    _CHECKS[wire.route.wire_format](body)
     return body

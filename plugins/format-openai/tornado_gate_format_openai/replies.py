@@ -18,8 +18,8 @@ from tornado_gate_format_openai.models import render_models
 DONE: Final = sse.render(b"[DONE]")
 KEEP_ALIVE: Final = b": ping\n\n"
 
-_JSON: Final = "application/json"
-_EVENTS: Final = "text/event-stream; charset=utf-8"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
 def error_frame(error: GateError) -> bytes:
@@ -35,9 +35,9 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
         "created": int(time.time()),
     }
     if request.stream:
-        chunks = _stream(events, envelope, request.include_usage is True)
-        return Reply(content_type=_EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
-    return Reply(content_type=_JSON, chunks=_whole(events, envelope))
+        chunks = render_chunks(events, include_usage=request.include_usage is True, **envelope)
+        return Reply(content_type=EVENTS, chunks=sent(chunks), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(events, envelope))
 
 
 async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -48,12 +48,12 @@ async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -
     yield orjson.dumps(render_response(result, **envelope))
 
 
-async def _stream(
-    events: AsyncIterator[StreamEvent], envelope: dict[str, Any], include_usage: bool
-) -> AsyncIterator[bytes]:
-    """A failure before the first chunk is raised and keeps its status; a later one is the last frame."""
+async def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """Chunks as frames, with what ends them.
+
+    A failure before the first chunk is raised and keeps its status; a later one is the last frame.
+    """
     begun = False
-    chunks = render_chunks(events, include_usage=include_usage, **envelope)
     try:
         async for chunk in chunks:
             yield sse.render_json(chunk)
@@ -70,7 +70,7 @@ async def _stream(
 
 def models_reply(events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a models request."""
-    return Reply(content_type=_JSON, chunks=_models(events))
+    return Reply(content_type=JSON, chunks=_models(events))
 
 
 async def _models(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:

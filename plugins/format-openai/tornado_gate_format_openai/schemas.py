@@ -22,14 +22,16 @@ _MAX_STOPS: Final = 4
 _REQUIRED: Final = ("model", "messages")
 
 
-def _check_logit_bias(bias: Any) -> None:
+def check_logit_bias(bias: Any) -> None:
+    """``logit_bias``: an object of numbers."""
     need_object(bias, "logit_bias")
     for token, value in bias.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             wrong(f"logit_bias.{token}", f"must be a number, not {named(value)}")
 
 
-def _check_metadata(metadata: Any) -> None:
+def check_metadata(metadata: Any) -> None:
+    """``metadata``: an object of strings."""
     need_object(metadata, "metadata")
     for name, value in metadata.items():
         if not isinstance(value, str):
@@ -46,7 +48,9 @@ def _check_prediction(prediction: Any) -> None:
         string_member(prediction, "content", "prediction")
 
 
-class _StreamOptions(Body):
+class StreamOptions(Body):
+    """``stream_options`` of chat and of text completions."""
+
     include_usage = Boolean(allow_none=True)
     include_obfuscation = Boolean(allow_none=True)
 
@@ -81,11 +85,11 @@ class ChatBody(Body):
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
     function_call = Checked(check_function_call, allow_none=True)
     functions = Checked(check_functions, allow_none=True)
-    logit_bias = Checked(_check_logit_bias, allow_none=True)
+    logit_bias = Checked(check_logit_bias, allow_none=True)
     logprobs = Boolean(allow_none=True)
     max_completion_tokens = Integer(least=1, allow_none=True)
     max_tokens = Integer(least=1, allow_none=True)
-    metadata = Checked(_check_metadata, allow_none=True)
+    metadata = Checked(check_metadata, allow_none=True)
     modalities = Array(String(), allow_none=True)
     moderation = Object(allow_none=True)
     n = Integer(least=1, most=128, allow_none=True)
@@ -103,7 +107,7 @@ class ChatBody(Body):
     stop = OneOf(by_type={str: String(), list: Array(String(), most=_MAX_STOPS)}, allow_none=True)
     store = Boolean(allow_none=True)
     stream = Boolean(allow_none=True)
-    stream_options = Object(_StreamOptions, allow_none=True)
+    stream_options = Object(StreamOptions, allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
     tool_choice = Checked(check_tool_choice, allow_none=True)
     tools = Checked(check_tools, allow_none=True)

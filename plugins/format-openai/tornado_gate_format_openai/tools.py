@@ -26,6 +26,34 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # the vendor's 64 and no do
 _CHOICES: Final = ("none", "auto", "required")
 
 
+def check_response_tools(tools: Any) -> None:
+    """``tools`` of the responses route, whose functions are not nested."""
+    need_array(tools, "tools")
+    for index, tool in enumerate(tools):
+        path = f"tools.{index}"
+        need_object(tool, path)
+        kind = string_member(tool, "type", path)
+        if kind == "function":
+            _check_function(tool, path)
+        elif kind == "custom":
+            _check_name(tool, path)
+
+
+def check_response_tool_choice(choice: Any) -> None:
+    """``tool_choice`` of the responses route."""
+    if isinstance(choice, str):
+        _check_word("tool_choice", choice, _CHOICES)
+        return
+    if not isinstance(choice, dict):
+        wrong("tool_choice", f"must be a string or an object, not {named(choice)}")
+    kind = string_member(choice, "type", "tool_choice")
+    if kind in ("function", "custom"):
+        string_member(choice, "name", "tool_choice")
+    elif kind == "allowed_tools":
+        choice_member(choice, "mode", "tool_choice", ("auto", "required"))
+        need_array(choice.get("tools"), "tool_choice.tools")
+
+
 def check_tools(tools: Any) -> None:
     """Raises InvalidField for the first tool that is wrong."""
     need_array(tools, "tools")

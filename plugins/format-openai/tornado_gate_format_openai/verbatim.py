@@ -1,33 +1,77 @@
 """The verbatim lane: bodies go up and answers come down as they are, and what the gateway must know is noted in passing.
 
 The one change on the way up asks for usage in a stream; the chunk that reports it is taken out again when the caller did
-not ask. Everything else on the way down is the upstream's bytes, whole frame by whole frame.
+not ask. Everything else on the way down is the upstream's bytes, whole frame by whole frame, but for the target's own
+key, should the upstream repeat it. A stream that the upstream answers with a whole body is made one of it.
+
+`Manner` is what differs from route to route.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from tornado_gate import patch_json, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.types import Meter, Reply, UpstreamResponse, Verbatim, WireRequest
-from tornado_gate.wire.openai_chat import FrameMeter, error_of, frame_json, note_body
-from tornado_gate_format_openai.replies import DONE, KEEP_ALIVE, error_frame
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.wire.openai_chat import frame_json
+from tornado_gate.wire.openai_chat.errors import MASK, masked
+from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
+
+_EVENT_STREAM = "text/event-stream"
+
+
+class Watch(Protocol):
+    """Notes what frames say in passing. `finished`: the answer ended well; `done`: nothing may follow."""
+
+    finished: bool
+    done: bool
+
+    def note(self, raw: bytes) -> bool:
+        """Take one frame; True when it only came because we asked for usage."""
+
+
+class Manner(Protocol):
+    """One route's way on this lane."""
+
+    def watch(self, meter: Meter) -> Watch:
+        """A watch for one stream."""
+
+    def error_of(self, body: Any) -> GateError | None:
+        """The error that a frame is, or None."""
+
+    def ending(self, watch: Any, error: GateError | None) -> bytes:
+        """The frames that end a stream that broke off with `error`, or one that ended well without saying so."""
+
+    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        """What the caller gets of a whole answer, whose usage is noted. Raises the error that it may be."""
+
+    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        """A whole answer as the stream that the caller asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardState:
-    """What `forward_response` must know of the request. `hide_usage`: the usage chunk was our wish alone."""
+    """What `forward_response` must know of the request. `hide_usage`: the usage chunk was our wish alone.
+
+    `contract`: the answer is wanted in the contract's dialect.
+    """
 
     hide_usage: bool = False
+    contract: bool = False
 
 
-def forward_chat(wire: WireRequest) -> Verbatim:
-    """The request for a body that was checked."""
+def state_of(request: Verbatim) -> ForwardState:
+    """The state of a request."""
+    return request.state if isinstance(request.state, ForwardState) else ForwardState()
+
+
+def forward_metered(wire: WireRequest) -> Verbatim:
+    """The request for a body that was checked, of a route whose streams tell usage only when asked."""
     raw, body = wire.raw, wire.json
     streams = body.get("stream") is True
     options = body.get("stream_options") or {}
@@ -35,49 +79,85 @@ def forward_chat(wire: WireRequest) -> Verbatim:
     if hide_usage:
         options = {**options, "include_usage": True}
         raw, body = patch_json(raw, {"stream_options": options}), {**body, "stream_options": options}
+    return forwarded(wire, raw, body, ForwardState(hide_usage=hide_usage))
+
+
+def forwarded(wire: WireRequest, raw: bytes, body: Any, state: ForwardState) -> Verbatim:
+    """The request that goes up as `raw`."""
     return Verbatim(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
         path=wire.path,
         raw=raw,
         body=body,
-        stream=streams,
-        state=ForwardState(hide_usage=hide_usage),
+        stream=body.get("stream") is True,
+        state=state,
     )
 
 
-def forward_answer(meter: Meter, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer, of the kind that it says itself."""
+def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer: of the kind that it says itself, but a stream where one was asked for."""
     content_type = incoming.headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "text/event-stream" or (request.stream and kind != "application/json"):
-        state = request.state if isinstance(request.state, ForwardState) else ForwardState()
+    if kind == _EVENT_STREAM or (request.stream and kind != JSON):
         return Reply(
-            content_type=content_type if kind == "text/event-stream" else "text/event-stream; charset=utf-8",
-            chunks=_forward_stream(_Frames(meter, state.hide_usage), incoming.chunks),
+            content_type=content_type if kind == _EVENT_STREAM else EVENTS,
+            chunks=_forward_stream(call, manner, state_of(request), incoming.chunks),
             keep_alive=KEEP_ALIVE,
         )
+    if request.stream:
+        chunks = _stream_of_whole(call, manner, request, incoming)
+        return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
     return Reply(
-        content_type=content_type if kind == "application/json" else "application/json",
-        chunks=_forward_whole(meter, incoming),
+        content_type=content_type if kind == JSON else JSON,
+        chunks=_forward_whole(call, manner, request, incoming),
     )
 
 
-async def _forward_whole(meter: Meter, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raw = await incoming.read()
+async def _forward_whole(
+    call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse
+) -> AsyncIterator[bytes]:
+    raw, body = await _read(call, incoming)
     try:
-        body: Any = orjson.loads(raw)
+        yield manner.whole(call, request, raw, body)
+    except GateError as error:
+        raise masked(error, call.target.api_key) from None
+
+
+async def _stream_of_whole(
+    call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse
+) -> AsyncIterator[bytes]:
+    """An answer that failed is still raised: nothing was sent yet."""
+    raw, body = await _read(call, incoming)
+    try:
+        manner.whole(call, request, raw, body)
+        async for frame in manner.frames_of(call, request, body):
+            yield frame
+    except GateError as error:
+        raise masked(error, call.target.api_key) from None
+
+
+async def _read(call: Call, incoming: UpstreamResponse) -> tuple[bytes, Any]:
+    raw = without_key(call, await incoming.read())
+    try:
+        return raw, orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise UpstreamError("The upstream's answer is not JSON.") from error
-    note_body(meter, body)
-    yield raw
+
+
+def without_key(call: Call, raw: bytes) -> bytes:
+    """`raw` without the target's key, which an upstream has no reason to repeat."""
+    key = call.target.api_key.encode()
+    return raw.replace(key, MASK.encode()) if key and key in raw else raw
 
 
 class _Frames:
     """Chooses, of the frames that each chunk of the upstream completes, those that the caller gets."""
 
-    def __init__(self, meter: Meter, hide_usage: bool) -> None:
-        self.watch = FrameMeter(meter)
+    def __init__(self, call: Call, manner: Manner, hide_usage: bool) -> None:
+        self.watch = manner.watch(call.meter)
+        self._call = call
+        self._manner = manner
         self._hide_usage = hide_usage
         self._splitter = sse.FrameSplitter()
         self._held: list[bytes] = []
@@ -85,7 +165,7 @@ class _Frames:
 
     def feed(self, chunk: bytes) -> bytes:
         """What the caller gets for `chunk`. Raises the error that the first frame with data may be."""
-        return b"".join([frame for raw in self._splitter.feed(chunk) for frame in self._choose(raw)])
+        return self._joined(frame for raw in self._splitter.feed(chunk) for frame in self._choose(raw))
 
     def finish(self) -> bytes:
         """What the caller gets at the end: some upstreams omit the border of their last frame."""
@@ -93,7 +173,10 @@ class _Frames:
         frame = sse.parse(rest)
         if frame is None or (frame.data.strip() != b"[DONE]" and frame_json(rest) is None):
             return b""  # cut off in the middle
-        return b"".join(self._choose(rest.rstrip(b"\r\n") + b"\n\n"))
+        return self._joined(self._choose(rest.rstrip(b"\r\n") + b"\n\n"))
+
+    def _joined(self, frames: Iterable[bytes]) -> bytes:
+        return b"".join(without_key(self._call, frame) for frame in frames)
 
     def _choose(self, raw: bytes) -> list[bytes]:
         if not self._begun:
@@ -107,16 +190,19 @@ class _Frames:
         self._held.append(raw)
         if sse.parse(raw) is None:
             return []
-        if (error := error_of(frame_json(raw))) is not None:
-            raise error
+        if (error := self._manner.error_of(frame_json(raw))) is not None:
+            raise masked(error, self._call.target.api_key)
         self._begun = True
         held, self._held = self._held[:-1], []
         return [*held, *self._choose(raw)]
 
 
-async def _forward_stream(frames: _Frames, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _forward_stream(
+    call: Call, manner: Manner, state: ForwardState, chunks: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
     """Whole frames; after the first of them every failure is an error frame, and nothing follows it."""
     begun = False
+    frames = _Frames(call, manner, state.hide_usage)
     watch = frames.watch
     try:
         async for chunk in chunks:
@@ -129,11 +215,12 @@ async def _forward_stream(frames: _Frames, chunks: AsyncIterator[bytes]) -> Asyn
         if not watch.done:
             if not watch.finished:
                 raise UpstreamError("The upstream's stream stopped before its end.")
-            yield DONE
+            if ending := manner.ending(watch, None):
+                yield ending
     except GateError as error:
         if not begun:
             raise
         if not watch.done:
-            yield error_frame(error)
+            yield manner.ending(watch, masked(error, call.target.api_key))
     finally:
         await stream.close(chunks)

@@ -14,20 +14,29 @@ from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
 from tornado_gate.hookspecs import PROVIDER_PROJECT, ProviderSpec
 from tornado_gate.types import (
+    Audio,
     ChatRequest,
     ChatResult,
     Choice,
     CountTokensRequest,
+    Data,
+    File,
+    FileReference,
     Finish,
+    Image,
     Message,
     ModelsRequest,
     PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
+    ResponseFormat,
     ResponseStart,
     Text,
+    Tool,
+    ToolCall,
     ToolChoice,
+    ToolResult,
     UpstreamResponse,
     UsageReport,
     VendorPart,
@@ -174,9 +183,8 @@ VENDOR_PART = VendorPart(wire_format="openai_chat", value={"type": "input_hologr
         ({"logit_bias": {"50256": -100}}, ["logit_bias"]),
         ({"modalities": ("text", "audio"), "audio": {"voice": "alloy"}}, ["modalities", "audio"]),
         ({"modalities": ("text",)}, []),
-        ({"tools": (UNKNOWN_TOOL, UNKNOWN_TOOL)}, ["tools"]),
+        ({"tools": (UNKNOWN_TOOL, Tool(name="f"), UNKNOWN_TOOL)}, ["tools.0", "tools.2"]),
         ({"tool_choice": ToolChoice(mode="vendor", vendor={"type": "web_search"})}, ["tool_choice"]),
-        ({"messages": (Message(role="user", parts=(VENDOR_PART,)),)}, ["messages"]),
         ({"extra": {"web_search_options": {}, "absent": None}}, ["web_search_options"]),
         ({"extra": {"store": True, "service_tier": "auto", "verbosity": "low", "prediction": {}}}, []),
         ({"temperature": 0.2, "top_p": 0.5, "top_k": 4, "seed": 1, "user": "u", "metadata": {"a": "b"}}, []),
@@ -197,6 +205,129 @@ def test_a_strict_caller_gets_an_error_for_a_loss(make_call, chat):
     with pytest.raises(InvalidField) as caught:
         asyncio.run(local.translate_request(make_call(strict=True), chat(logit_bias={"1": 1.0})))
     assert caught.value.param == "logit_bias"
+
+
+STORED = FileReference(id="file-1")
+PNG = Data(media_type="image/png", base64="aGk=")
+
+
+def user(*parts, **rest) -> Message:
+    return Message(role="user", parts=parts, **rest)
+
+
+@pytest.mark.parametrize(
+    ("message", "lost"),
+    [
+        (user(VENDOR_PART), ["messages.0.content.0"]),
+        (user(Text(text="Look:"), Image(source=STORED)), ["messages.0.content.1"]),
+        (user(File(source=STORED, name="a.pdf", extra={"citations": {}})), ["messages.0.content.0"]),
+        (Message(role="assistant", parts=(Audio(reference="audio_1"),)), ["messages.0.content.0"]),
+        (user(File(source=PNG, extra={"citations": {"enabled": True}})), ["messages.0.content.0.citations"]),
+        (user(Image(source=PNG, extra={"videoMetadata": {"fps": 1}})), ["messages.0.content.0.videoMetadata"]),
+        (user(Text(text="Hi"), extra={"mood": "sunny"}), ["messages.0.mood"]),
+        (
+            Message(
+                role="assistant",
+                parts=(ToolCall(id="c", name="f", arguments="{}", extra={"functionCall": {"willContinue": True}}),),
+            ),
+            ["messages.0.content.0.functionCall"],
+        ),
+    ],
+)
+def test_what_cannot_be_read_of_a_message_is_reported_by_its_place(call, chat, message, lost):
+    asyncio.run(local.translate_request(call, chat(messages=(message,))))
+    assert call.losses == lost
+
+
+def test_what_is_inside_the_result_of_a_tool_is_reported_too(call, chat):
+    inside = (Text(text="sunny"), VENDOR_PART, Text(text="x", extra={"citations": [1]}), Image(source=STORED))
+    result = ToolResult(call_id="c", parts=inside, extra={"scheduling": "SILENT"})
+    asyncio.run(local.translate_request(call, chat(messages=(Message(role="tool", parts=(result,)),))))
+    place = "messages.0.content.0"
+    assert call.losses == [
+        f"{place}.scheduling",
+        f"{place}.content.1",
+        f"{place}.content.2.citations",
+        f"{place}.content.3",
+    ]
+
+
+def test_what_cannot_be_read_is_reported_from_past_messages_too(call, chat):
+    messages = (
+        Message(role="system", parts=(VENDOR_PART,)),
+        user(Image(source=STORED), extra={"mood": "sunny"}),
+        Message(role="assistant", parts=(Text(text="Hi"), VENDOR_PART), extra={"function_call": {"name": "f"}}),
+        user(Text(text="And now?")),
+    )
+    asyncio.run(local.translate_request(call, chat(messages=messages)))
+    assert call.losses == [
+        "messages.0.content.0",
+        "messages.1.mood",
+        "messages.1.content.0",
+        "messages.2.function_call",
+        "messages.2.content.1",
+    ]
+
+
+def test_places_are_spelled_as_the_caller_spelled_them(call, chat):
+    names = {
+        "messages": "contents",
+        "content": "parts",
+        "messages.0": "systemInstruction",
+        "messages.1": "contents.0",
+        "tools": "functions",
+        "response_format": "text.format",
+    }
+    messages = (Message(role="system", parts=(VENDOR_PART,)), user(Text(text="Hi", extra={"partMetadata": {"a": 1}})))
+    tools = (Tool(name="f", extra={"behavior": "BLOCKING"}),)
+    wanted = ResponseFormat(kind="json_object", extra={"grammar": "x"})
+    asyncio.run(
+        local.translate_request(call, chat(messages=messages, tools=tools, response_format=wanted, names=names))
+    )
+    assert call.losses == [
+        "text.format.grammar",
+        "functions.0.behavior",
+        "systemInstruction.parts.0",
+        "contents.0.parts.0.partMetadata",
+    ]
+
+
+@pytest.mark.parametrize(
+    "member", ["allowed_callers", "defer_loading", "output_schema", "input_examples", "async", "responseJsonSchema"]
+)
+def test_what_only_a_vendor_acts_on_in_a_tool_is_reported(call, chat, member):
+    tools = (Tool(name="f"), Tool(name="g", extra={member: True, "cache_control": {"type": "ephemeral"}}))
+    asyncio.run(local.translate_request(call, chat(tools=tools)))
+    assert call.losses == [f"tools.1.{member}"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format": ResponseFormat(kind="json_object", name="n", description="d", strict=True)},
+        {"tools": (Tool(name="f", strict=True, extra={"eager_input_streaming": True}),)},
+        {"messages": (user(Image(source=PNG, detail="low", extra={"prompt_cache_breakpoint": {}}), name="Ann"),)},
+        {"messages": (user(File(source=PNG, extra={"detail": "low", "cache_control": {"type": "ephemeral"}})),)},
+    ],
+)
+def test_hints_that_no_answer_depends_on_are_no_losses(call, chat, fields):
+    asyncio.run(local.translate_request(call, chat(**fields)))
+    assert call.losses == []
+
+
+def test_a_strict_caller_may_send_back_an_answer_as_an_sdk_dumps_it(make_call, chat):
+    dumped = {"annotations": [], "audio": None, "phase": "final_answer", "reasoning_content": "Easy."}
+    answered = Message(role="assistant", parts=(Text(text="4", extra={"citations": None}),), extra=dumped)
+    legacy = Message(role="tool", parts=(ToolResult(call_id="", parts=(Text(text="4"),)),), extra={"role": "function"})
+    call = make_call(strict=True)
+    asyncio.run(local.translate_request(call, chat(messages=(answered, legacy, user(Text(text="Thanks"))))))
+    assert call.losses == []
+
+
+def test_a_strict_caller_gets_an_error_for_a_part_that_cannot_be_read(make_call, chat):
+    with pytest.raises(InvalidField) as caught:
+        asyncio.run(local.translate_request(make_call(strict=True), chat(messages=(user(VENDOR_PART),))))
+    assert caught.value.param == "messages.0.content.0"
 
 
 @pytest.mark.parametrize("filler", ["word ", "1+", "say ", " ", "“", "repeat: a "])

@@ -23,7 +23,6 @@ from tornado_gate.types import (
     Text,
     ToolCall,
     ToolResult,
-    VendorPart,
 )
 
 LONGEST_TEXT = 64_000  # characters of the user's text that can be echoed
@@ -49,7 +48,6 @@ class Turn:
     attachments: tuple[Attachment, ...] = ()
     results: tuple[Result, ...] = ()
     after_tools: bool = False
-    vendor_parts: int = 0
 
 
 def read_turn(request: ChatRequest) -> Turn:
@@ -61,7 +59,6 @@ def read_turn(request: ChatRequest) -> Turn:
         attachments=tuple(part for part in parts if isinstance(part, (Image, Audio, File))),
         results=tuple(_results(messages, _called_names(request.messages))),
         after_tools=bool(messages) and messages[-1].role == "tool",
-        vendor_parts=sum(isinstance(part, VendorPart) for part in parts),
     )
 
 

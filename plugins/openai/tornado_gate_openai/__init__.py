@@ -1,58 +1,94 @@
 """Chat at OpenAI and at every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
 
-The wire format itself is in `tornado_gate.wire.openai_chat`; here is only what differs from upstream to upstream, which
-`facts.py` reads from conf and `presets.yaml`.
+The wire formats themselves are in `tornado_gate.wire.openai_chat` and `openai_responses`; here is only what differs from
+upstream to upstream, which `facts.py` reads from conf and `presets.yaml`.
 
-Source: OpenAI's API reference, "Chat Completions", as in openai-python 3.52 (2026-11).
+Source: OpenAI's API reference, "Chat Completions", "Responses" and "Completions", as in openai-python 3.52 (2026-11).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
-from tornado_gate.errors import UnsupportedOperation, UpstreamError
+from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    ChatResult,
     Request,
+    StreamError,
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
     Verbatim,
 )
-from tornado_gate.wire.openai_chat import WIRE_FORMAT, parse_chunks, parse_response, render_request
-from tornado_gate_openai.address import ENDPOINT
+from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate.wire.openai_chat.errors import masked
+from tornado_gate_openai import siblings
+from tornado_gate_openai.address import CHAT, COMPLETIONS, RESPONSES
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.facts import Facts, read
 
-_FIELDS = {"max_completion_tokens": "max_tokens", "reasoning_effort": "reasoning"}
+_FIELDS: Final = {
+    "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "reasoning_effort": "reasoning",
+    "input": "messages",
+    "text": "response_format",
+}
 """The vocabulary's names of wire fields, where they differ."""
 
-_SOUNDS = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
+_PATHS: Final = {
+    openai_chat.WIRE_FORMAT: CHAT,
+    openai_completions.WIRE_FORMAT: COMPLETIONS,
+    openai_responses.WIRE_FORMAT: RESPONSES,
+}
+_SOUNDS: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read(entry)
-    return Capabilities(
-        operations=frozenset({"chat"}), speaks=frozenset({WIRE_FORMAT}), base_url=base_url, settings=facts
-    )
+    return Capabilities(operations=frozenset({"chat"}), speaks=_speaks(facts), base_url=base_url, settings=facts)
+
+
+def _speaks(facts: Facts) -> frozenset[str]:
+    """The formats that go up as they came. Chat does not where conf wants every chat asked as a response."""
+    spoken = {
+        openai_chat.WIRE_FORMAT: facts.api == "chat",
+        openai_completions.WIRE_FORMAT: facts.completions,
+        openai_responses.WIRE_FORMAT: facts.responses,
+    }
+    return frozenset(wire_format for wire_format, speaks in spoken.items() if speaks)
 
 
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: Facts = call.target.settings
-    url = call.target.base_url + ENDPOINT
+    headers = _headers(call, facts)
     match request:
-        case Verbatim(operation="chat") if request.wire_format == WIRE_FORMAT:
-            return UpstreamRequest(url=url, headers=_headers(call, facts), body=_patched(call, facts, request))
+        case Verbatim(operation="chat", wire_format=wire_format) if wire_format in _PATHS:
+            url = call.target.base_url + _PATHS[wire_format]
+            return UpstreamRequest(url=url, headers=headers, body=_patched(call, facts, request))
         case ChatRequest():
-            body = render_request(call, request)
+            body = _translated(call, facts, request)
             changed = changes(facts, body, lambda name: call.lose(request.field_name(_FIELDS.get(name, name))))
-            return UpstreamRequest(url=url, headers=_headers(call, facts), json=applied(changed, body))
+            path = RESPONSES if facts.api == "responses" else CHAT
+            return UpstreamRequest(url=call.target.base_url + path, headers=headers, json=applied(changed, body))
     raise UnsupportedOperation(f"The model '{call.model}' can only chat.")
+
+
+def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any]:
+    if facts.api == "responses":
+        body = siblings.response_body(call, request) | {"store": False}  # the gateway keeps the turns
+        if (
+            request.reasoning is not None
+        ):  # which a turn goes on with; models that do not reason refuse to be asked for it
+            body["include"] = sorted({*body.get("include", ()), openai_responses.ENCRYPTED})
+        return body
+    return siblings.chat_body(call, request)
 
 
 def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
@@ -72,14 +108,40 @@ def _headers(call: Call, facts: Facts) -> Mapping[str, str]:
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    events = _events(call, request, incoming)
+    try:
+        async for event in events:
+            if isinstance(event, StreamError):
+                yield StreamError(error=masked(event.error, call.target.api_key))
+            else:
+                yield event
+    except GateError as error:
+        raise masked(error, call.target.api_key) from error.__cause__
+    finally:
+        await stream.close(events)
+
+
+async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    responses = call.target.settings.api == "responses"
     sound = _sound(request)
     if _is_stream(request, incoming):
-        events = parse_chunks(sse.json_frames(incoming.chunks), audio_media_type=sound)
+        events = _streamed(sse.json_frames(incoming.chunks), responses, sound)
     else:
-        result = parse_response(await _object(call, incoming), audio_media_type=sound)
-        events = stream.aiter_events(stream.replay(result))
+        events = stream.aiter_events(stream.replay(_result(await _object(call, incoming), responses, sound)))
     async for event in events:
         yield event
+
+
+def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
+    if responses:
+        return openai_responses.parse_events(frames)
+    return openai_chat.parse_chunks(frames, audio_media_type=sound)
+
+
+def _result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
+    if responses:
+        return openai_responses.parse_response(body)
+    return openai_chat.parse_response(body, audio_media_type=sound)
 
 
 def _is_stream(request: Request, incoming: UpstreamResponse) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit, urlunsplit
 
-ENDPOINT = "/chat/completions"
+CHAT = "/chat/completions"
+COMPLETIONS = "/completions"
+RESPONSES = "/responses"
 _VERSION = re.compile(r"v[0-9]+(\.[0-9]+)?((alpha|beta)[0-9]*)?", re.IGNORECASE)
 
 
 def normalised(base_url: str, version_path: str) -> str:
     """`base_url` without a slash at its end, and with `version_path` unless some segment of it is a version already.
 
-    Whoever pastes the whole address of the endpoint is understood too. Raises ValueError for what is no address to send
+    Whoever pastes the whole address of an endpoint is understood too. Raises ValueError for what is no address to send
     keys to.
     """
     address = urlsplit(base_url.strip())
@@ -22,7 +24,10 @@ def normalised(base_url: str, version_path: str) -> str:
         raise ValueError("must end with its path: no '?' and no '#'")
     if address.username is not None or address.password is not None:
         raise ValueError("must hold no user and no password; the key belongs in api_key")
-    path = address.path.rstrip("/").removesuffix(ENDPOINT).rstrip("/")
+    path = address.path.rstrip("/")
+    for endpoint in (CHAT, COMPLETIONS, RESPONSES):
+        path = path.removesuffix(endpoint)
+    path = path.rstrip("/")
     segments = path.split("/")
     if not any(_VERSION.fullmatch(segment) for segment in segments):
         path = "/".join([*segments, *_missing(segments, version_path)])

@@ -18,10 +18,11 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.fields import Boolean, String
 from tornado_gate_openai.address import normalised
 
-NEEDED = frozenset(("model", "messages", "stream"))
+NEEDED = frozenset(("model", "messages", "input", "prompt", "stream"))
 """The fields without which there is no request: the plugin writes or reads them itself."""
 
 DEFAULT_VERSION_PATH = "v1"
+APIS = ("chat", "responses")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -49,18 +50,28 @@ class Settings(Schema):
     drop = fields.List(String(), validate=_no_needed_field)
     roles = fields.Dict(keys=String(choices=ROLES), values=String(choices=ROLES))
     usage_in_stream = Boolean()
+    api = String(choices=APIS)
+    responses = Boolean()
+    completions = Boolean()
     organization = String(validate=_header_value)
     project = String(validate=_header_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names."""
+    """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names.
+
+    `api` is what requests are translated to that do not go up as they came; `responses` and `completions` say that those
+    routes exist there.
+    """
 
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     usage_in_stream: bool = True
+    api: str = "chat"
+    responses: bool = False
+    completions: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -86,6 +97,9 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
         drop=tuple(known.get("drop", ())),
         roles={role: other for role, other in known["roles"].items() if role != other},
         usage_in_stream=known.get("usage_in_stream", True),
+        api=known.get("api", "chat"),
+        responses=known.get("responses", known.get("api") == "responses"),
+        completions=known.get("completions", False),
         headers={header: value for header, value in account.items() if value},
     )
     base_url = entry.base_url or preset.get("base_url", "")

@@ -58,7 +58,9 @@ def body_with(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 @given(request=strategies.requests())
 def test_parsing_what_was_rendered_gives_the_request_back(request: ChatRequest) -> None:
     call = call_for(request.model)
-    assert parse_request(render_request(call, request)) == request
+    parsed = parse_request(render_request(call, request))
+    names = {name: said for name, said in parsed.names.items() if not name.startswith("messages.")}
+    assert replace(parsed, names=names) == request
     assert call.losses == []
 
 
@@ -225,12 +227,11 @@ def test_fields_of_another_format_are_lost_by_their_own_names() -> None:
         names={"top_k": "topK", "reasoning": "thinking"},
     )
     body, losses = said(request)
-    assert body == body_with(tools=[{"type": "function", "function": {"name": "f"}}])
+    assert body == body_with(tools=[{"type": "function", "function": {"name": "f"}}], reasoning_effort="minimal")
     assert losses == [
         "tools.0",
         "tools.1.cache_control",
         "tool_choice",
-        "thinking.budget_tokens",
         "thinking.summary",
         "topK",
         "container",
@@ -274,6 +275,13 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
         },
         {"role": "tool", "content": "bad", "tool_call_id": "c1"},
         {"role": "tool", "content": "", "tool_call_id": "c2"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Returned by the tool:"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+            ],
+        },
         {"role": "user", "content": []},
         {"role": "user", "content": [{"type": "text", "text": "?"}]},
     ]
@@ -287,6 +295,25 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
         "messages.3.content.0",
         "messages.4.content.0",
     ]
+
+
+def test_parts_that_stand_outside_of_content_are_lost_by_where_they_stood() -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    turn = {"role": "assistant", "content": "Hm", "audio": {"id": "a"}, "refusal": "No", "tool_calls": calls}
+    request = parse_request(body_with(turn))
+    places = [request.path(0, index) for index in range(4)]
+    assert places == ["messages.0.content.0", "messages.0.refusal", "messages.0.audio", "messages.0.tool_calls.0"]
+
+
+def test_thinking_without_a_measure_is_lost_by_its_name() -> None:
+    assert said(foreign(reasoning=Reasoning(enabled=True), names={"reasoning": "thinking"}))[1] == ["thinking"]
+
+
+def test_a_file_that_another_vendor_keeps_is_nothing_to_this_one() -> None:
+    kept = Message(role="user", parts=(File(source=FileReference(id="file_1")),), plain=False)
+    body, losses = said(foreign(kept))
+    assert "file_1" not in str(body)
+    assert losses == ["messages.0.content.0"]
 
 
 def test_a_strict_caller_gets_an_error_for_the_first_loss() -> None:

@@ -17,6 +17,9 @@ from tornado_gate.errors import (
     UpstreamTimeout,
 )
 
+MASK: Final = "***"
+"""What stands for a secret in an upstream's words."""
+
 _LONGEST: Final = 2000
 _KINDS: Final[tuple[tuple[tuple[int, ...], str, type[GateError]], ...]] = (
     ((429,), "rate_limit", UpstreamRateLimited),
@@ -52,6 +55,15 @@ def parse_error(error: Any) -> GateError:
         if status in statuses or word in words:
             return kind(said)
     return _refused(fields, said, 400) if "invalid_request" in words else UpstreamError(said)
+
+
+def masked(error: GateError, secret: str) -> GateError:
+    """`error` without `secret`, the key of the target, in its words: some upstreams repeat what they were sent."""
+    if secret:
+        error.message = error.message.replace(secret, MASK)
+        error.param = error.param.replace(secret, MASK)
+        error.args = (error.message,)
+    return error
 
 
 def _refused(fields: Mapping[str, Any], said: str, status: int) -> UpstreamRefused:

@@ -15,6 +15,7 @@ from typing import Any
 from tornado_gate.types import (
     Audio,
     Call,
+    ChatRequest,
     File,
     Image,
     Message,
@@ -97,21 +98,60 @@ def render_tool_call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": call.kind}
 
 
-def render_messages(call: Call, messages: Iterable[Message], own: bool) -> list[dict[str, Any]]:
-    """The array ``messages``; `own` when they came in this format. What cannot be said is reported to `call.lose`."""
+def names_of_parts(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Where a body says those parts that do not stand in ``content``: for `ChatRequest.path`."""
+    names: dict[str, str] = {}
+    for number, value in enumerate(messages):
+        if value["role"] != "assistant":
+            continue
+        place = len(parse_parts(value.get("content")))
+        for name in ("refusal", "audio"):
+            if value.get(name) is not None:
+                names[f"messages.{number}.content.{place}"] = f"messages.{number}.{name}"
+                place += 1
+        for index, _ in enumerate(value.get("tool_calls") or ()):
+            names[f"messages.{number}.content.{place + index}"] = f"messages.{number}.tool_calls.{index}"
+    return names
+
+
+def render_messages(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
+    """The array ``messages``; `own` when they came in this format. What cannot be said is reported to `call.lose`.
+
+    The vendor takes nothing but text from a tool. A picture, sound or file in a foreign tool's result goes into a user's
+    message directly after the results of that turn, and its path is reported too, because that is not where it was.
+    """
     values: list[dict[str, Any]] = []
-    for number, message in enumerate(messages):
-        values.extend(_Renderer(call, f"messages.{number}", own).render(message))
-    return values
+    moved: list[dict[str, Any]] = []
+    for number, message in enumerate(request.messages):
+        renderer = _Renderer(call, request, number, own, moved)
+        for value in renderer.render(message):
+            if moved and value["role"] != "tool":
+                values.append(_from_tools(moved))
+            values.append(value)
+    return [*values, _from_tools(moved)] if moved else values
+
+
+def _from_tools(moved: list[dict[str, Any]]) -> dict[str, Any]:
+    content = [{"type": "text", "text": "Returned by the tool:"}, *moved]
+    moved.clear()
+    return {"role": "user", "content": content}
 
 
 @dataclass(frozen=True, slots=True)
 class _Renderer:
-    """Renders the message at `path`."""
+    """Renders message `number`. What must move out of a tool's result is added to `moved`."""
 
     call: Call
-    path: str
+    request: ChatRequest
+    number: int
     own: bool
+    moved: list[dict[str, Any]]
+
+    def path(self, part: int | None = None) -> str:
+        return self.request.path(self.number, part)
+
+    def part(self, part: Part) -> dict[str, Any] | None:
+        return render_part(part, self.own, self.request.wire_format.startswith("openai"))
 
     def render(self, message: Message) -> Iterator[dict[str, Any]]:
         """One message object, or several: every result of a tool is a message of its own, before what else was said."""
@@ -130,7 +170,7 @@ class _Renderer:
             if "role" in message.extra:
                 value["role"] = message.extra["role"]
             return with_extra(value, message.extra)
-        self._lose_extra(self.path, message.extra)
+        self._lose_extra(self.path(), message.extra)
         return value
 
     def _lose_extra(self, path: str, extra: Mapping[str, Any]) -> None:
@@ -139,16 +179,19 @@ class _Renderer:
                 self.call.lose(f"{path}.{name}")
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
-        path = f"{self.path}.content.{index}"
+        path = self.path(index)
         if result.is_error:
             self.call.lose(f"{path}.is_error")
         parts = []
         for number, part in enumerate(result.parts):
             if self.own or isinstance(part, Text):
                 parts.append((number, part))
-            else:  # the vendor takes text alone here
+            else:
                 self.call.lose(f"{path}.content.{number}")
-        value: dict[str, Any] = {"role": "tool", "content": self._content(message.plain, parts, f"{path}.content")}
+                if (elsewhere := self.part(part)) is not None:
+                    self.moved.append(elsewhere)
+        places = {number: f"{path}.content.{number}" for number, _ in parts}
+        value: dict[str, Any] = {"role": "tool", "content": self._content(message.plain, parts, places)}
         if "role" not in message.extra:
             value["tool_call_id"] = result.call_id
         value |= given(name=result.name)
@@ -160,7 +203,7 @@ class _Renderer:
     def _render_turn(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
         if message.role == "assistant":
             return self._render_assistant(message, parts)
-        content = self._content(message.plain, parts, f"{self.path}.content")
+        content = self._content(message.plain, parts, self._places(parts))
         return {"role": message.role, "content": content} | given(name=message.name)
 
     def _render_assistant(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
@@ -168,7 +211,7 @@ class _Renderer:
         fields: dict[str, Any] = given(name=message.name)
         calls: list[dict[str, Any]] = []
         for index, part in parts:
-            path = f"{self.path}.content.{index}"
+            path = self.path(index)
             match part:
                 case ToolCall(kind=kind) if self.own or kind in ("function", "custom"):
                     calls.append(self._with_extra(render_tool_call(part), part.extra, path, inside=kind))
@@ -182,7 +225,7 @@ class _Renderer:
                     said.append((index, part))
         if calls:
             fields["tool_calls"] = calls
-        content = self._content(message.plain, said, f"{self.path}.content") if said else None
+        content = self._content(message.plain, said, self._places(said)) if said else None
         if not content:  # null is for a turn that says something else
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
@@ -195,17 +238,22 @@ class _Renderer:
         self._lose_extra(path, extra)
         return value
 
-    def _content(self, plain: bool, parts: Iterable[tuple[int, Part]], path: str) -> str | list[dict[str, Any]]:
-        """A string for a plain message of one text, else an array. `path` is that of the content."""
+    def _places(self, parts: Iterable[tuple[int, Part]]) -> dict[int, str]:
+        return {index: self.path(index) for index, _ in parts}
+
+    def _content(
+        self, plain: bool, parts: Iterable[tuple[int, Part]], places: Mapping[int, str]
+    ) -> str | list[dict[str, Any]]:
+        """A string for a plain message of one text, else an array. `places` are the caller's paths of the parts."""
         values: list[dict[str, Any]] = []
         for index, part in parts:
-            value = render_part(part, self.own)
+            value = self.part(part)
             if value is None:
-                self.call.lose(f"{path}.{index}")
+                self.call.lose(places[index])
                 continue
             values.append(value)
             if not self.own and not isinstance(part, VendorPart):
-                self._lose_extra(f"{path}.{index}", part.extra)
+                self._lose_extra(places[index], part.extra)
         if not plain:
             return values
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

@@ -107,11 +107,14 @@ def parse_image(value: Any) -> Image | None:
     return part if isinstance(part, Image) else None
 
 
-def render_part(part: Part, own: bool) -> dict[str, Any] | None:
+def render_part(part: Part, own: bool, stored_here: bool = False) -> dict[str, Any] | None:
     """One part object, or None for what this format cannot say.
 
     `own` is True when the part came in this format: only then its `extra`, or a part of no known type, can go back.
+    `stored_here` says that ids of files are this vendor's: those of another are nothing to it.
     """
+    if isinstance(part, File) and isinstance(part.source, FileReference) and not (own or stored_here):
+        return None
     value = _render_part(part, own)
     if value is None or not own or isinstance(part, VendorPart):
         return value

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning, ResponseFormat, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.openai_chat.messages import parse_message, render_messages
+from tornado_gate.wire.openai_chat.messages import names_of_parts, parse_message, render_messages
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT, given, rest, unknown_members, with_extra
+from tornado_gate.wire.reasoning import effort_of
 
 _SAME: Final = (
     "n",
@@ -59,7 +60,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     stop = body.get("stop")
     options = body.get("stream_options") or {}
     extra = {name: value for name, value in body.items() if name not in _KNOWN}
-    names: dict[str, str] = {}
+    names = names_of_parts(body["messages"])
     if unsaid := rest(options, "include_usage"):
         extra["stream_options"] = unsaid
     max_tokens = body.get("max_tokens")
@@ -168,7 +169,7 @@ def render_request(
         max_tokens_name = request.field_name("max_tokens")
     body: dict[str, Any] = {
         "model": call.target.upstream_model,
-        "messages": render_messages(call, request.messages, own),
+        "messages": render_messages(call, request, own),
     }
     body |= given(**{name: getattr(request, name) for name in _SAME})
     body |= given(
@@ -260,10 +261,16 @@ def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
     if reasoning is None:
         return None
     name = request.field_name("reasoning")
+    effort = reasoning.effort
     if reasoning.budget_tokens is not None:
-        call.lose(f"{name}.budget_tokens")
+        if effort is not None:
+            call.lose(f"{name}.budget_tokens")
+        elif reasoning.budget_tokens > 0:
+            effort = effort_of(reasoning.budget_tokens)
     if reasoning.summary is not None:
         call.lose(f"{name}.summary")
-    if reasoning.effort is None and reasoning.enabled is False:
+    if effort is None and (reasoning.enabled is False or reasoning.budget_tokens == 0):
         return "none"
-    return reasoning.effort
+    if effort is None and reasoning.enabled:
+        call.lose(name)  # "think as long as you like": a model that reasons does so unasked, another cannot be told to
+    return effort

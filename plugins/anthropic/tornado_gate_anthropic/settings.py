@@ -1,0 +1,69 @@
+"""The keys of a provider entry that are this plugin's, and what is known of a model by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from marshmallow import Schema, ValidationError, fields
+
+from tornado_gate import ProviderEntry
+from tornado_gate.config import load_settings
+from tornado_gate.errors import ConfigError
+from tornado_gate.fields import Boolean, Integer, String
+from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, Abilities, abilities_of
+from tornado_gate_anthropic.address import DEFAULT, normalised
+
+DEFAULT_VERSION = "2023-06-01"
+
+
+def _header_value(value: str) -> None:
+    if not value.isascii() or not value.isprintable() or not value:
+        raise ValidationError("must be plain ASCII text, as it becomes a header")
+
+
+class SettingsSchema(Schema):
+    version = String(validate=_header_value)
+    betas = fields.List(String())
+    default_max_tokens = Integer(least=1)
+    auth = String(choices=("x-api-key", "bearer"))
+    thinking = String(choices=("budget", "adaptive"))
+    sampling = String(choices=("all", "one", "none"))
+    system_turns = Boolean()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What conf says of one upstream. None means: by the model's name."""
+
+    version: str = DEFAULT_VERSION
+    betas: tuple[str, ...] = ()
+    default_max_tokens: int = DEFAULT_MAX_TOKENS
+    auth: Literal["x-api-key", "bearer"] = "x-api-key"
+    thinking: Literal["budget", "adaptive"] | None = None
+    sampling: Literal["all", "one", "none"] | None = None
+    system_turns: bool | None = None
+
+    def allows(self, beta: str) -> bool:
+        """Whether callers may use a value of ``anthropic-beta``."""
+        return any(fnmatchcase(beta, pattern) for pattern in self.betas)
+
+    def abilities(self, model: str) -> Abilities:
+        """What the model can take."""
+        own: dict[str, Any] = {
+            name: value
+            for name in ("thinking", "sampling", "system_turns")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(abilities_of(model), **own)
+
+
+def read(entry: ProviderEntry) -> tuple[str, Settings]:
+    """The base address and the settings of a conf entry. Raises ConfigError."""
+    loaded = load_settings(SettingsSchema, entry.settings)
+    loaded["betas"] = tuple(loaded.get("betas", ()))
+    try:
+        return normalised(entry.base_url or DEFAULT), Settings(**loaded)
+    except ValueError as error:
+        raise ConfigError([(("base_url",), str(error))]) from None

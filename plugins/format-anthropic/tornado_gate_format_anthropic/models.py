@@ -1,0 +1,89 @@
+"""The model list on the wire, page by page.
+
+Source: anthropic-python 2.11, types/model_info.py, types/model_list_params.py and pagination.py (`SyncPage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Model, ModelList, ModelsRequest, WireRequest
+
+DEFAULT_LIMIT: Final = 20
+MOST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest(ModelsRequest):
+    """One page of the list: `limit` models after or before the one that is named, or the first ones."""
+
+    limit: int = DEFAULT_LIMIT
+    after_id: str | None = None
+    before_id: str | None = None
+
+
+def models_request(wire: WireRequest) -> PageRequest:
+    """What the path and the query ask for. Raises InvalidField."""
+    limit = DEFAULT_LIMIT
+    text = wire.query.get("limit")
+    if text is not None:
+        limit = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+        if not 1 <= limit <= MOST:
+            raise InvalidField("limit", f"'limit' must be an integer from 1 to {MOST}, not '{text[:50]}'.")
+    after_id, before_id = wire.query.get("after_id"), wire.query.get("before_id")
+    if after_id is not None and before_id is not None:
+        raise InvalidField("before_id", "'before_id' cannot be used together with 'after_id'.")
+    return PageRequest(
+        model=wire.path_arguments.get("model"), limit=limit, after_id=after_id or None, before_id=before_id or None
+    )
+
+
+def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
+    """The one model that was asked for, or a page. Raises InvalidField for a page at a model that is not listed."""
+    if models.single:
+        return _render_model(models.models[0])
+    page = request if isinstance(request, PageRequest) else PageRequest()
+    found = models.models
+    start, end = 0, page.limit
+    if page.after_id is not None:
+        start = _place(found, page.after_id, "after_id") + 1
+        end = start + page.limit
+    elif page.before_id is not None:
+        end = _place(found, page.before_id, "before_id")
+        start = max(0, end - page.limit)
+    shown = found[start:end]
+    return {
+        "data": [_render_model(model) for model in shown],
+        "has_more": start > 0 if page.before_id is not None else end < len(found),
+        "first_id": shown[0].id if shown else None,
+        "last_id": shown[-1].id if shown else None,
+    }
+
+
+def _place(models: Sequence[Model], model_id: str, name: str) -> int:
+    for place, model in enumerate(models):
+        if model.id == model_id:
+            return place
+    raise InvalidField(name, f"'{name}' names no model of this list.")
+
+
+def _render_model(model: Model) -> dict[str, Any]:
+    """One model. What nobody knows here is null, as the vendor allows; a model that is listed is active."""
+    facts = model.facts
+    return {
+        "type": "model",
+        "id": model.id,
+        "display_name": facts.get("display_name") or model.id,
+        "created_at": datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lifecycle": "active",
+        "max_input_tokens": facts.get("input_token_limit"),
+        "max_tokens": facts.get("output_token_limit"),
+        "capabilities": None,
+        "line": None,
+        "deprecated_at": None,
+        "retires_at": None,
+    }

@@ -1,0 +1,86 @@
+"""Replies of the common lane: events to a whole answer, or to server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
+from tornado_gate.wire.anthropic_messages import render_error, render_response, render_stream
+from tornado_gate_format_anthropic.models import render_models
+
+KEEP_ALIVE: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream; charset=utf-8"
+
+
+def error_frame(error: GateError, request_id: str) -> bytes:
+    """The event that ends a stream which failed."""
+    return sse.render_json(render_error(error, request_id), "error")
+
+
+def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a messages request, under the name of the model that the caller asked for."""
+    envelope: dict[str, Any] = {"id": f"msg_{uuid4().hex[:24]}", "model": call.model or request.model}
+    if request.stream:
+        return Reply(content_type=EVENTS, chunks=_stream(call, events, envelope), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(events, envelope))
+
+
+async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.collect(events)
+    finally:
+        await stream.close(events)
+    yield orjson.dumps(render_response(result, **envelope))
+
+
+async def _stream(call: Call, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    begun = False
+    values = render_stream(events, **envelope)
+    try:
+        async for value in values:
+            begun = True
+            yield sse.render_json(value, value["type"])
+    except GateError as error:
+        if not begun:
+            raise
+        yield error_frame(error, call.id)
+    finally:
+        await stream.close(values)
+
+
+def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a request for a token count."""
+    return Reply(content_type=JSON, chunks=_count(events))
+
+
+async def _count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        async for event in events:
+            if isinstance(event, TokenCount):
+                yield orjson.dumps({"input_tokens": event.input_tokens})
+                return
+    finally:
+        await stream.close(events)
+    raise UpstreamError("The upstream did not say how many tokens there are.")
+
+
+def models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a models request."""
+    return Reply(content_type=JSON, chunks=_models(request, events))
+
+
+async def _models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        async for event in events:
+            if isinstance(event, ModelList):
+                yield orjson.dumps(render_models(event, request))
+    finally:
+        await stream.close(events)

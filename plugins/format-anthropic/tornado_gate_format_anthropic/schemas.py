@@ -1,0 +1,89 @@
+"""The check of a messages body, at the door: nothing is converted, unknown fields pass; null stands for "not said".
+
+Bounds are the vendor's: anthropic-python 2.11, types/message_create_params.py, and the vendor's page "Messages" for the
+fields that the SDK knows no more. Words that the vendor adds to now and then (``service_tier``, efforts, types of
+thinking, …) are any string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from marshmallow import validate
+
+from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate_format_anthropic.blocks import check_messages, check_system
+from tornado_gate_format_anthropic.faults import missing
+from tornado_gate_format_anthropic.tools import check_tool_choice, check_tools
+
+_REQUIRED: Final = ("model", "messages")
+
+
+class _Metadata(Body):
+    user_id = String(allow_none=True)
+
+
+class _Format(Body):
+    type = String(required=True)
+    schema = Object(allow_none=True)
+
+
+class _OutputConfig(Body):
+    effort = String(allow_none=True)
+    format = Object(_Format, allow_none=True)
+
+
+class _Thinking(Body):
+    type = String(required=True)
+    budget_tokens = Integer(least=0, allow_none=True)
+    display = String(allow_none=True)
+
+
+class MessagesBody(Body):
+    """The body of ``POST /v1/messages``; that of ``/v1/messages/count_tokens`` has a part of the same fields."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    messages = Checked(check_messages, required=True)
+    cache_control = Object(allow_none=True)
+    container = OneOf(by_type={str: String(), dict: Object()}, allow_none=True)
+    diagnostics = Object(allow_none=True)
+    inference_geo = String(allow_none=True)
+    max_tokens = Integer(least=0, allow_none=True)
+    metadata = Object(_Metadata, allow_none=True)
+    output_config = Object(_OutputConfig, allow_none=True)
+    service_tier = String(allow_none=True)
+    speed = String(allow_none=True)
+    stop_sequences = Array(String(), allow_none=True)
+    stream = Boolean(allow_none=True)
+    system = Checked(check_system, allow_none=True)
+    temperature = Number(least=0, most=1, allow_none=True)
+    thinking = Object(_Thinking, allow_none=True)
+    tool_choice = Checked(check_tool_choice, allow_none=True)
+    tools = Checked(check_tools, allow_none=True)
+    top_k = Integer(least=0, allow_none=True)
+    top_p = Number(least=0, most=1, allow_none=True)
+
+
+_NAMES: Final = tuple(MessagesBody().fields)
+
+
+@lru_cache(maxsize=256)
+def _schema_for(names: tuple[str, ...]) -> MessagesBody:
+    """A schema of these fields alone: going through all of them costs more than checking the few that a body has.
+
+    A client sends the same few sets of fields again and again; the bound is for one that does not.
+    """
+    return MessagesBody(only=names)
+
+
+def check_messages_body(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first field of a body that is wrong, or that another one demands."""
+    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    thinking = body.get("thinking")
+    if thinking is not None and thinking["type"] == "enabled" and thinking.get("budget_tokens") is None:
+        missing("thinking.budget_tokens")
+    wanted = (body.get("output_config") or {}).get("format")
+    if wanted is not None and wanted["type"] == "json_schema" and wanted.get("schema") is None:
+        missing("output_config.format.schema")

@@ -1,0 +1,110 @@
+"""The verbatim lane: answers come down as they are, and what the gateway must know is noted in passing.
+
+What comes down is the upstream's bytes, whole frame by whole frame, with events of types that are unknown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim
+from tornado_gate.wire.anthropic_messages import FrameMeter, error_of, frame_json, note_body
+from tornado_gate_format_anthropic.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
+
+STOP: Final = sse.render_json({"type": "message_stop"}, "message_stop")
+
+
+def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer, of the kind that it says itself."""
+    content_type = incoming.headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "text/event-stream" or (request.stream and kind != JSON):
+        return Reply(
+            content_type=content_type if kind == "text/event-stream" else EVENTS,
+            chunks=_forward_stream(call, _Frames(call.meter), incoming.chunks),
+            keep_alive=KEEP_ALIVE,
+        )
+    return Reply(
+        content_type=content_type if kind == JSON else JSON,
+        chunks=_forward_whole(call.meter, incoming),
+    )
+
+
+async def _forward_whole(meter: Meter, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+    raw = await incoming.read()
+    try:
+        body: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise UpstreamError("The upstream's answer is not JSON.") from error
+    note_body(meter, body)
+    yield raw
+
+
+class _Frames:
+    """The whole frames that each chunk of the upstream completes."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.watch = FrameMeter(meter)
+        self._splitter = sse.FrameSplitter()
+        self._held: list[bytes] = []
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What the caller gets for `chunk`. Raises the error that the first frame with data may be."""
+        return b"".join([frame for raw in self._splitter.feed(chunk) for frame in self._choose(raw)])
+
+    def finish(self) -> bytes:
+        """What the caller gets at the end: some upstreams omit the border of their last frame."""
+        rest = self._splitter.rest()
+        if frame_json(rest) is None:
+            return b""  # nothing, or cut off in the middle
+        return b"".join(self._choose(rest.rstrip(b"\r\n") + b"\n\n"))
+
+    def _choose(self, raw: bytes) -> list[bytes]:
+        if not self._begun:
+            return self._begin(raw)
+        if self.watch.done:
+            return []
+        self.watch.note(raw)
+        return [raw]
+
+    def _begin(self, raw: bytes) -> list[bytes]:
+        """Comments before the first data wait for it, because an error there is still an answer with a status."""
+        self._held.append(raw)
+        if sse.parse(raw) is None:
+            return []
+        if (error := error_of(frame_json(raw))) is not None:
+            raise error
+        self._begun = True
+        held, self._held = self._held[:-1], []
+        return [*held, *self._choose(raw)]
+
+
+async def _forward_stream(call: Call, frames: _Frames, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Whole frames; after the first of them every failure is an error event, and nothing follows it."""
+    begun = False
+    watch = frames.watch
+    try:
+        async for chunk in chunks:
+            if ready := frames.feed(chunk):
+                begun = True
+                yield ready
+        if ready := frames.finish():
+            begun = True
+            yield ready
+        if not watch.done:
+            if not watch.finished:
+                raise UpstreamError("The upstream's stream stopped before its end.")
+            yield STOP
+    except GateError as error:
+        if not begun:
+            raise
+        if not watch.done:
+            yield error_frame(error, call.id)
+    finally:
+        await stream.close(chunks)

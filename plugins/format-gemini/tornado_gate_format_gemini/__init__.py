@@ -1,0 +1,130 @@
+"""Gemini's wire format for callers: generateContent, countTokens and the model list.
+
+The hooks only; the wire format is `tornado_gate.wire.gemini_generate`, the checks are in `schemas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tornado_gate import format_impl
+from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    ModelsRequest,
+    Reply,
+    Request,
+    Route,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.gemini_generate import WIRE_FORMAT, parse_request
+from tornado_gate_format_gemini.envelope import SDK_HEADER, error_body, error_frame
+from tornado_gate_format_gemini.models import parse_page
+from tornado_gate_format_gemini.replies import answer_reply, count_reply, models_reply
+from tornado_gate_format_gemini.schemas import check_count, check_generate
+from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
+
+__all__ = [
+    "forward_request",
+    "forward_response",
+    "routes",
+    "translate_error",
+    "translate_request",
+    "translate_response",
+]
+
+_STREAM: Final = "streamGenerateContent"
+_METHODS: Final[Mapping[str, str]] = {"generateContent": "chat", _STREAM: "chat", "countTokens": "count_tokens"}
+_PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
+"""What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateRequest(ChatRequest):
+    """A chat request that remembers in which form its stream was asked for."""
+
+    sse_wanted: bool = False
+
+
+def _claims(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
+    """Whether a caller of ``/v1`` speaks this format: by Google's key header, ``?key=``, or Google's SDK."""
+    return "x-goog-api-key" in headers or "key" in query or SDK_HEADER in headers
+
+
+@format_impl
+def routes() -> list[Route]:
+    """The more precise paths come first."""
+    posts = [
+        Route("POST", f"/{version}/{prefix}{{model}}:{method}", operation, wire_format=WIRE_FORMAT, model="path")
+        for version in ("v1beta", "v1")
+        for prefix in _PREFIXES
+        for method, operation in _METHODS.items()
+    ]
+    return [
+        *posts,
+        Route("GET", "/v1beta/models", "models", model="none"),
+        Route("GET", "/v1beta/models/{model}", "models", model="none"),
+        Route("GET", "/v1/models", "models", model="none", claims=_claims),
+        Route("GET", "/v1/models/{model}", "models", model="none", claims=_claims),
+    ]
+
+
+@format_impl
+def translate_request(call: Call, wire: WireRequest) -> Request:
+    if wire.route.operation == "models":
+        model = wire.path_arguments.get("model")
+        return parse_page(wire.query) if model is None else ModelsRequest(model=model.removeprefix("models/"))
+    if wire.route.operation == "count_tokens":
+        counted = check_count(wire.json)
+        model = wire.path_arguments["model"]
+        return CountTokensRequest(model=model, chat=parse_request(counted, model=model))
+    check_generate(wire.json)
+    request = parse_request(wire.json, model=wire.path_arguments["model"], stream=_streams(wire))
+    members = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
+    return GenerateRequest(**members, sse_wanted=_wants_sse(wire))
+
+
+def _streams(wire: WireRequest) -> bool:
+    return wire.route.path.endswith(f":{_STREAM}")
+
+
+def _wants_sse(wire: WireRequest) -> bool:
+    return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
+
+
+@format_impl
+def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+    match request:
+        case ChatRequest():
+            return answer_reply(call, request, events, sse_wanted=getattr(request, "sse_wanted", False))
+        case CountTokensRequest():
+            return count_reply(events)
+        case ModelsRequest():
+            return models_reply(request, events)
+    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+
+
+@format_impl
+def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
+    return error_frame(call, error) if streaming else error_body(call, error)
+
+
+@format_impl
+def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+    if wire.route.operation == "count_tokens":
+        check_count(wire.json)
+    else:
+        check_generate(wire.json)
+    return forward_body(wire, streams=_streams(wire), sse_wanted=_wants_sse(wire))
+
+
+@format_impl
+def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    return forward_answer(call, request, incoming)

@@ -1,0 +1,92 @@
+"""The model list on the wire, page by page.
+
+Source: google-genai 3.4, types.Model and ListModelsConfig; the vendor's defaults for a page are 50 models, at most 1000.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Model, ModelList, ModelsRequest
+
+PAGE_SIZE: Final = 50
+MOST_ON_A_PAGE: Final = 1000
+VERSION: Final = "001"
+INPUT_TOKENS: Final = 1_048_576
+OUTPUT_TOKENS: Final = 65_536
+
+_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    "chat": ("generateContent", "streamGenerateContent"),
+    "count_tokens": ("countTokens",),
+    "embeddings": ("embedContent", "batchEmbedContents"),
+}
+_TOKEN: Final = "page:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(ModelsRequest):
+    """A models request with the page that is wanted: `size` models from number `start` on."""
+
+    size: int = PAGE_SIZE
+    start: int = 0
+
+
+def parse_page(query: Mapping[str, str]) -> Page:
+    """The page in a query, in either spelling. Raises InvalidField."""
+    name, size = _given(query, "pageSize", "page_size")
+    if size and not (size.isascii() and size.isdigit() and len(size) <= 9):
+        raise InvalidField(name, f"'{name}' must be a whole number of models.")
+    token_name, token = _given(query, "pageToken", "page_token")
+    return Page(size=min(int(size or 0) or PAGE_SIZE, MOST_ON_A_PAGE), start=_start(token_name, token))
+
+
+def _given(query: Mapping[str, str], *names: str) -> tuple[str, str]:
+    return next(((name, query[name]) for name in names if query.get(name)), (names[0], ""))
+
+
+def _start(name: str, token: str) -> int:
+    if not token:
+        return 0
+    try:
+        text = base64.urlsafe_b64decode(token).decode("ascii")
+        return int(text.removeprefix(_TOKEN)) if text.startswith(_TOKEN) and text[len(_TOKEN) :].isdigit() else int("")
+    except (binascii.Error, ValueError):
+        raise InvalidField(name, f"'{name}' is no token of this list.") from None
+
+
+def render_models(models: ModelList, page: ModelsRequest) -> dict[str, Any]:
+    """One page of the list, or the one model that was asked for."""
+    if models.single:
+        return _render_model(models.models[0])
+    wanted = page if isinstance(page, Page) else Page()
+    usable = [model for model in models.models if _methods(model)]
+    end = wanted.start + wanted.size
+    listed: dict[str, Any] = {"models": [_render_model(model) for model in usable[wanted.start : end]]}
+    if end < len(usable):
+        listed["nextPageToken"] = base64.urlsafe_b64encode(f"{_TOKEN}{end}".encode()).decode()
+    return listed
+
+
+def _methods(model: Model) -> list[str]:
+    return [method for operation, methods in _METHODS.items() if operation in model.operations for method in methods]
+
+
+def _render_model(model: Model) -> dict[str, Any]:
+    facts = model.facts
+    name = model.id if model.id.startswith("tunedModels/") else f"models/{model.id}"
+    base = {"baseModelId": facts["base_model_id"]} if facts.get("base_model_id") else {}
+    return {
+        "name": name,
+        **base,
+        "version": facts.get("version") or VERSION,
+        "displayName": facts.get("display_name") or model.id,
+        "description": facts.get("description") or "",
+        "inputTokenLimit": facts.get("input_token_limit") or INPUT_TOKENS,
+        "outputTokenLimit": facts.get("output_token_limit") or OUTPUT_TOKENS,
+        "supportedGenerationMethods": _methods(model),
+    }

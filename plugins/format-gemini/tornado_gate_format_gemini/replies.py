@@ -1,0 +1,105 @@
+"""Replies of the common lane: events to a whole answer, to server-sent chunks, or to an array that grows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
+from tornado_gate.wire.gemini_generate import render_response, render_stream
+from tornado_gate_format_gemini.envelope import error_body, error_frame
+from tornado_gate_format_gemini.models import render_models
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream; charset=utf-8"
+KEEP_ALIVE: Final = b": ping\n\n"
+
+AFTER_ELEMENT: Final = b"\n"
+"""A chunk of its own after each element of an array: the core writes a chunk when the next one is there."""
+
+
+def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent], *, sse_wanted: bool) -> Reply:
+    """The reply to a generate request, under the name of the model that the caller asked for."""
+    shown = request.reasoning is not None and request.reasoning.summary is not None
+    envelope: dict[str, Any] = {
+        "id": uuid4().hex,
+        "model": call.model or request.model,
+        "include_thoughts": shown,
+    }
+    if not request.stream:
+        return Reply(content_type=JSON, chunks=_whole(events, envelope))
+    chunks = render_stream(events, **envelope)
+    if sse_wanted:
+        return Reply(content_type=EVENTS, chunks=_frames(call, chunks), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_array(call, chunks))
+
+
+async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.collect(events)
+    finally:
+        await stream.close(events)
+    yield orjson.dumps(render_response(result, **envelope))
+
+
+async def _frames(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """A failure before the first chunk is raised and keeps its status; a later one is the last frame."""
+    begun = False
+    try:
+        async for chunk in chunks:
+            yield sse.render_json(chunk)
+            begun = True
+    except GateError as error:
+        if not begun:
+            raise
+        yield error_frame(call, error)
+    finally:
+        await stream.close(chunks)
+
+
+async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """As `_frames`, and a failure is the last element: the array is always closed."""
+    begun = False
+    try:
+        async for chunk in chunks:
+            yield (b"," if begun else b"[") + orjson.dumps(chunk)
+            yield AFTER_ELEMENT
+            begun = True
+    except GateError as error:
+        if not begun:
+            raise
+        yield b"," + error_body(call, error)
+    finally:
+        await stream.close(chunks)
+    yield b"]"
+
+
+def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a count of tokens."""
+    return Reply(content_type=JSON, chunks=_count(events))
+
+
+_COUNT_EXTRA: Final = ("cachedContentTokenCount", "promptTokensDetails", "cacheTokensDetails")
+
+
+async def _count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event, TokenCount):
+            extra = {name: event.extra[name] for name in _COUNT_EXTRA if name in event.extra}
+            yield orjson.dumps({"totalTokens": event.input_tokens, **extra})
+
+
+def models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a models request."""
+    return Reply(content_type=JSON, chunks=_models(request, events))
+
+
+async def _models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    async for event in events:
+        if isinstance(event, ModelList):
+            yield orjson.dumps(render_models(event, request))

@@ -1,0 +1,164 @@
+"""What a body may hold. Nothing is converted; unknown members pass; null stands for "not said".
+
+Bodies are checked in camelCase, whichever spelling came; a fault is told with the path as the caller spelled it. Words that the
+vendor adds to now and then (levels, resolutions, modalities) are any string, because upstreams differ.
+
+Source of bounds: google-genai 3.4, types.GenerateContentConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, String, check
+from tornado_gate.wire.gemini_generate import camelised, spelled
+from tornado_gate_format_gemini.conversation import check_contents, check_system
+from tornado_gate_format_gemini.faults import need_object, wrong
+from tornado_gate_format_gemini.tools import ToolConfig, check_tools
+
+_MOST_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost
+
+
+class _PrebuiltVoice(Body):
+    voiceName = String(allow_none=True)
+
+
+class _Voice(Body):
+    prebuiltVoiceConfig = Object(_PrebuiltVoice, allow_none=True)
+    replicatedVoiceConfig = Object(allow_none=True)
+
+
+class _Speaker(Body):
+    speaker = String(required=True)
+    voiceConfig = Object(_Voice, required=True)
+
+
+class _Speakers(Body):
+    speakerVoiceConfigs = Array(Object(_Speaker), allow_none=True)
+
+
+class _Speech(Body):
+    voiceConfig = Object(_Voice, allow_none=True)
+    multiSpeakerVoiceConfig = Object(_Speakers, allow_none=True)
+    languageCode = String(allow_none=True)
+
+
+class _Image(Body):
+    aspectRatio = String(allow_none=True)
+    imageSize = String(allow_none=True)
+    personGeneration = String(allow_none=True)
+
+
+class _Thinking(Body):
+    includeThoughts = Boolean(allow_none=True)
+    thinkingBudget = Integer(least=-1, allow_none=True)
+    thinkingLevel = String(allow_none=True)
+
+
+class GenerationConfig(Body):
+    """``generationConfig``."""
+
+    candidateCount = Integer(least=1, most=8, allow_none=True)
+    maxOutputTokens = Integer(least=1, allow_none=True)
+    temperature = Number(least=0, most=2, allow_none=True)
+    topP = Number(least=0, most=1, allow_none=True)
+    topK = Number(least=0, allow_none=True)
+    stopSequences = Array(String(), most=_MOST_STOPS, allow_none=True)
+    seed = Integer(allow_none=True)
+    presencePenalty = Number(least=-2, most=2, allow_none=True)
+    frequencyPenalty = Number(least=-2, most=2, allow_none=True)
+    responseLogprobs = Boolean(allow_none=True)
+    logprobs = Integer(least=0, most=20, allow_none=True)
+    responseMimeType = String(allow_none=True)
+    responseSchema = Object(allow_none=True)
+    responseJsonSchema = Object(allow_none=True)
+    responseModalities = Array(String(), allow_none=True)
+    speechConfig = Object(_Speech, allow_none=True)
+    imageConfig = Object(_Image, allow_none=True)
+    mediaResolution = String(allow_none=True)
+    thinkingConfig = Object(_Thinking, allow_none=True)
+    audioTimestamp = Boolean(allow_none=True)
+    enableAffectiveDialog = Boolean(allow_none=True)
+    enableEnhancedCivicAnswers = Boolean(allow_none=True)
+
+
+class _Safety(Body):
+    category = String(required=True)
+    threshold = String(required=True)
+    method = String(allow_none=True)
+
+
+def _check_labels(labels: Any) -> None:
+    for name, value in need_object(labels, "labels").items():
+        if not isinstance(value, str):
+            wrong(f"labels.{name}", "must be a string")
+
+
+class GenerateBody(Body):
+    """The body of ``:generateContent`` and ``:streamGenerateContent``."""
+
+    contents = Checked(check_contents, required=True)
+    systemInstruction = Checked(check_system, allow_none=True)
+    generationConfig = Object(GenerationConfig, allow_none=True)
+    tools = Checked(check_tools, allow_none=True)
+    toolConfig = Object(ToolConfig, allow_none=True)
+    safetySettings = Array(Object(_Safety), allow_none=True)
+    cachedContent = String(allow_none=True)
+    labels = Checked(_check_labels, allow_none=True)
+    model = String(allow_none=True)
+    serviceTier = String(allow_none=True)
+    store = Boolean(allow_none=True)
+
+
+_GENERATE: Final = GenerateBody()
+
+
+def check_generate(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first member of a generate body that is wrong, or that another one forbids."""
+    _in_callers_words(body, body, _check_generate)
+
+
+def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The generate body in a body of ``:countTokens``, as it came. Raises InvalidField as `check_generate`."""
+    names = [name for name in ("generateContentRequest", "generate_content_request") if body.get(name) is not None]
+    if not names:
+        _in_callers_words(body, body, _check_generate)
+        return body
+    name = names[0]
+    if body.get("contents") is not None:
+        raise InvalidField(name, f"'{name}' cannot stand beside 'contents'.")
+    inner = need_object(body[name], name)
+    try:
+        check_generate(inner)
+    except InvalidField as error:
+        raise _moved(error, f"{name}.{error.param}") from None
+    return inner
+
+
+def _in_callers_words(body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]) -> None:
+    wire = camelised(dict(inner))
+    try:
+        checker(wire)
+    except InvalidField as error:
+        path = spelled(body, error.param)
+        if path == error.param:
+            raise
+        raise _moved(error, path) from None
+
+
+def _moved(error: InvalidField, path: str) -> InvalidField:
+    message = error.message.replace(f"'{error.param}'", f"'{path}'", 1)
+    return InvalidField(path, message, code=error.code)
+
+
+def _check_generate(body: Mapping[str, Any]) -> None:
+    check(_GENERATE, body)
+    config = body.get("generationConfig") or {}
+    if config.get("logprobs") is not None and config.get("responseLogprobs") is not True:
+        path = "generationConfig.logprobs"
+        raise InvalidField(path, f"'{path}' needs 'generationConfig.responseLogprobs' to be true.")
+    if config.get("responseSchema") is not None and config.get("responseJsonSchema") is not None:
+        path = "generationConfig.responseJsonSchema"
+        raise InvalidField(path, f"'{path}' cannot stand beside 'responseSchema'.")

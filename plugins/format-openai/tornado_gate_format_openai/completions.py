@@ -1,0 +1,135 @@
+"""The text completions route: the check of its body, and its replies on the common lane.
+
+Bounds are the vendor's: openai-python 3.52, types/completion_create_params.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+from marshmallow import validate
+
+from tornado_gate import stream
+from tornado_gate.errors import InvalidField
+from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
+from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
+from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
+from tornado_gate_format_openai.faults import need_array, wrong
+from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
+from tornado_gate_format_openai.schemas import StreamOptions, check_logit_bias
+
+MAX_PROMPTS: Final = 2048
+"""The vendor's bound on an array of prompts; an array of tokens may be as long as a body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCompletion(ChatRequest):
+    """A chat request; `echo` is what each choice of its answer begins with."""
+
+    echo: str = ""
+
+
+def _check_prompt(prompt: Any) -> None:
+    """A text, several, an array of tokens, or several of those."""
+    if isinstance(prompt, str):
+        return
+    need_array(prompt, "prompt")
+    if not prompt:
+        wrong("prompt", "must not be empty")
+    kind = type(prompt[0])
+    if kind not in (str, int, list):
+        wrong("prompt.0", f"must be a string, an integer or an array, not {named(prompt[0])}")
+    if kind is not int and len(prompt) > MAX_PROMPTS:
+        wrong("prompt", f"has {len(prompt)} items; {MAX_PROMPTS} are allowed")
+    for index, piece in enumerate(prompt):
+        if type(piece) is not kind:
+            wrong(f"prompt.{index}", f"must be {named(prompt[0])} like the first, not {named(piece)}")
+        if kind is list:
+            _check_tokens(piece, f"prompt.{index}")
+
+
+def _check_tokens(tokens: list[Any], path: str) -> None:
+    if not tokens:
+        wrong(path, "must not be empty")
+    for index, token in enumerate(tokens):
+        if type(token) is not int:
+            wrong(f"{path}.{index}", f"must be an integer, not {named(token)}")
+
+
+class CompletionBody(Body):
+    """The body of ``POST /v1/completions``."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    prompt = Checked(_check_prompt, required=True)
+    best_of = Integer(least=1, most=128, allow_none=True)
+    echo = Boolean(allow_none=True)
+    frequency_penalty = Number(least=-2, most=2, allow_none=True)
+    logit_bias = Checked(check_logit_bias, allow_none=True)
+    logprobs = Integer(least=0, allow_none=True)
+    max_tokens = Integer(least=1, allow_none=True)
+    n = Integer(least=1, most=128, allow_none=True)
+    presence_penalty = Number(least=-2, most=2, allow_none=True)
+    seed = Integer(allow_none=True)
+    stop = OneOf(by_type={str: String(), list: Array(String(), most=4)}, allow_none=True)
+    stream = Boolean(allow_none=True)
+    stream_options = Object(StreamOptions, allow_none=True)
+    suffix = String(allow_none=True)
+    temperature = Number(least=0, most=2, allow_none=True)
+    top_p = Number(least=0, most=1, allow_none=True)
+    user = String(allow_none=True)
+
+
+_NAMES: Final = tuple(CompletionBody().fields)
+_REQUIRED: Final = ("model", "prompt")
+
+
+@lru_cache(maxsize=256)
+def _schema_for(names: tuple[str, ...]) -> CompletionBody:
+    """A schema of these fields alone, as for chat: clients send the same few sets of fields again and again."""
+    return CompletionBody(only=names)
+
+
+def check_completion(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
+    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+    best_of, n = body.get("best_of"), body.get("n") or 1
+    if best_of is not None and best_of < n:
+        raise InvalidField("best_of", f"'best_of' must be at least 'n', which is {n}.")
+
+
+def parse_completion_request(body: Mapping[str, Any]) -> AskedCompletion:
+    """The request in a body that was checked. Raises InvalidField for a prompt that is not one text."""
+    request = parse_request(body)
+    fields = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
+    fields["extra"] = {name: value for name, value in request.extra.items() if name != "echo"}
+    return AskedCompletion(**fields, echo=prompt_of(body) if body.get("echo") else "")
+
+
+def completion_reply(call: Call, request: AskedCompletion, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply, under the name of the model that the caller asked for."""
+    envelope: dict[str, Any] = {
+        "id": f"cmpl-{uuid4().hex}",
+        "model": call.model or request.model,
+        "created": int(time.time()),
+        "echo": request.echo,
+    }
+    if request.stream:
+        chunks = render_chunks(events, include_usage=request.include_usage is True, **envelope)
+        return Reply(content_type=EVENTS, chunks=sent(chunks), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(events, envelope))
+
+
+async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.collect(events)
+    finally:
+        await stream.close(events)
+    yield orjson.dumps(render_response(result, **envelope))

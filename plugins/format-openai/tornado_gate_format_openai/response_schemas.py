@@ -1,0 +1,124 @@
+"""What the body of a response may hold. Nothing is converted; unknown fields pass; null stands for "not said".
+
+Source: openai-python 3.52, types/responses/response_create_params.py. Words that the vendor adds to now and then (tiers,
+efforts, things to include) are not checked against a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from marshmallow import validate
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate_format_openai.faults import missing
+from tornado_gate_format_openai.input_items import check_input
+from tornado_gate_format_openai.schemas import check_metadata
+from tornado_gate_format_openai.tools import check_response_tool_choice, check_response_tools
+
+_REQUIRED: Final = ("model", "input")
+
+
+class _StreamOptions(Body):
+    include_obfuscation = Boolean(allow_none=True)
+
+
+class _Format(Body):
+    type = String(required=True, choices=("text", "json_object", "json_schema"))
+    name = String(allow_none=True)
+    description = String(allow_none=True)
+    schema = Object(allow_none=True)
+    strict = Boolean(allow_none=True)
+
+
+class _Text(Body):
+    format = Object(_Format, allow_none=True)
+    verbosity = String(allow_none=True)
+
+
+class _Reasoning(Body):
+    context = String(allow_none=True)
+    effort = String(allow_none=True)
+    generate_summary = String(allow_none=True)
+    mode = String(allow_none=True)
+    summary = String(allow_none=True)
+
+
+class _Conversation(Body):
+    id = String(required=True)
+
+
+class _Prompt(Body):
+    id = String(required=True)
+    variables = Object(allow_none=True)
+    version = String(allow_none=True)
+
+
+class _Management(Body):
+    type = String(required=True)
+    compact_threshold = Integer(allow_none=True)
+
+
+class ResponseBody(Body):
+    """The body of ``POST /v1/responses``."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    input = Checked(check_input, required=True)
+    access_programs = Object(allow_none=True)
+    background = Boolean(allow_none=True)
+    context_management = Array(Object(_Management), allow_none=True)
+    conversation = OneOf(by_type={str: String(), dict: Object(_Conversation)}, allow_none=True)
+    image = Object(allow_none=True)
+    include = Array(String(), allow_none=True)
+    instructions = String(allow_none=True)
+    max_output_tokens = Integer(least=1, allow_none=True)
+    max_tool_calls = Integer(least=1, allow_none=True)
+    metadata = Checked(check_metadata, allow_none=True)
+    moderation = Object(allow_none=True)
+    parallel_tool_calls = Boolean(allow_none=True)
+    previous_response_id = String(allow_none=True)
+    prompt = Object(_Prompt, allow_none=True)
+    prompt_cache_key = String(allow_none=True)
+    prompt_cache_options = Object(allow_none=True)
+    prompt_cache_retention = String(allow_none=True)
+    reasoning = Object(_Reasoning, allow_none=True)
+    safety_identifier = String(allow_none=True)
+    service_tier = String(allow_none=True)
+    store = Boolean(allow_none=True)
+    stream = Boolean(allow_none=True)
+    stream_options = Object(_StreamOptions, allow_none=True)
+    temperature = Number(least=0, most=2, allow_none=True)
+    text = Object(_Text, allow_none=True)
+    tool_choice = Checked(check_response_tool_choice, allow_none=True)
+    tools = Checked(check_response_tools, allow_none=True)
+    top_logprobs = Integer(least=0, most=20, allow_none=True)
+    top_p = Number(least=0, most=1, allow_none=True)
+    truncation = String(choices=("auto", "disabled"), allow_none=True)
+    user = String(allow_none=True)
+
+
+_NAMES: Final = tuple(ResponseBody().fields)
+
+
+@lru_cache(maxsize=256)
+def _schema_for(names: tuple[str, ...]) -> ResponseBody:
+    """A schema of these fields alone, as for chat: clients send the same few sets of fields again and again."""
+    return ResponseBody(only=names)
+
+
+def check_response(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
+    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    if body.get("stream_options") is not None and body.get("stream") is not True:
+        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+    if body.get("background") is True:
+        message = "'background' is not supported: the answer comes with the request, streamed if you like."
+        raise InvalidField("background", message, code="unsupported_parameter")
+    wanted = (body.get("text") or {}).get("format")
+    if wanted is not None and wanted["type"] == "json_schema":
+        for name in ("name", "schema"):
+            if wanted.get(name) is None:
+                missing(f"text.format.{name}")

@@ -1,0 +1,145 @@
+"""The responses route on the common lane: body to request, events to a response or to its stream, and what is kept of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
+from tornado_gate.wire.openai_responses import (
+    ENCRYPTED,
+    items_of,
+    new_response_id,
+    parse_request,
+    render_events,
+    render_response,
+)
+from tornado_gate_format_openai import contract, dialect, store
+from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
+
+_KEPT_ENDS: Final = ("response.completed", "response.incomplete")
+_SAYS_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
+    "background": (False,),
+    "service_tier": ("auto", "default"),
+    "stream_options": ({"include_obfuscation": False}, {}),
+    "truncation": ("disabled",),
+}
+"""Values that ask for what happens anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedResponse(ChatRequest):
+    """A chat request with what its answer needs: `id` of the response, the body `asked`, and the `items` that are new."""
+
+    id: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    items: tuple[Mapping[str, Any], ...] = ()
+    dialect: dialect.Dialect = "vendor"
+
+
+def dialect_of(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
+    """The dialect of the answer to a body that was checked."""
+    return dialect.choose(call.headers, within_contract=contract.is_within(body), override=call.dialect)
+
+
+async def parse_response_request(call: Call, body: Mapping[str, Any]) -> AskedResponse:
+    """The request in a body that was checked, with all that was said in the chain of responses before it.
+
+    Raises NotFound for a response or an item that this account does not have.
+    """
+    if body.get("conversation") is not None:
+        message = "'conversation' is not kept here; 'previous_response_id' continues a conversation."
+        raise InvalidField("conversation", message, code="unsupported_parameter")
+    previous = body.get("previous_response_id")
+    earlier = await store.history(call, previous) if previous else []
+    items = await store.dereferenced(call, items_of(body["input"]), earlier, strict=True)
+    said = body["input"] if isinstance(body["input"], str) else items
+    request = parse_request({**body, "input": said}, earlier)
+    fields = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
+    fields["extra"] = _not_honoured(request.extra)
+    return AskedResponse(**fields, id=new_response_id(), asked=body, items=tuple(items), dialect=dialect_of(call, body))
+
+
+def _not_honoured(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What of `extra` is left for the upstream: the gateway itself keeps the turn and gives the encrypted reasoning."""
+    left = {
+        name: value
+        for name, value in extra.items()
+        if name not in ("store", "previous_response_id", "conversation")
+        and value is not None
+        and value not in _SAYS_NOTHING.get(name, ())
+    }
+    include = [name for name in left.pop("include", ()) if name != ENCRYPTED]
+    return left | ({"include": include} if include else {})
+
+
+def response_reply(call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply, under the name of the model that the caller asked for."""
+    envelope: dict[str, Any] = {
+        "id": request.id,
+        "model": call.model or request.model,
+        "created": int(time.time()),
+        "asked": request.asked,
+    }
+    if request.stream:
+        return Reply(content_type=EVENTS, chunks=_stream(call, request, events, envelope), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(call, request, events, envelope))
+
+
+async def _whole(
+    call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.collect(events)
+    finally:
+        await stream.close(events)
+    body = render_response(result, **envelope)
+    await _keep(call, request, body)
+    shown = _shown(body, request.asked)
+    yield orjson.dumps(contract.render(shown) if request.dialect == "contract" else shown)
+
+
+async def _stream(
+    call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    """Each event is a frame; the turn is kept before the last of them goes out, so that it can be continued at once."""
+    written = render_events(events, **envelope)
+    try:
+        async for event in written:
+            if event["type"] in _KEPT_ENDS:
+                await _keep(call, request, event["response"])
+            yield event_frame(_shown(event, request.asked))
+    finally:
+        await stream.close(written)
+
+
+def event_frame(event: Mapping[str, Any]) -> bytes:
+    """One event as the vendor sends it: its type stands in the name of the frame too."""
+    return sse.render_json(event, str(event["type"]))
+
+
+async def _keep(call: Call, request: AskedResponse, body: Mapping[str, Any]) -> None:
+    if request.asked.get("store") is not False and body["status"] != "failed":
+        await store.save(call, request.asked.get("previous_response_id"), request.items, body)
+
+
+def _shown(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A response, or an event, without the encrypted reasoning that nobody asked to see."""
+    if ENCRYPTED in (asked.get("include") or ()):
+        return value
+    if isinstance(response := value.get("response"), dict):
+        return {**value, "response": _shown(response, asked)}
+    if "output" in value:
+        return {**value, "output": [without_encrypted(item) for item in value["output"]]}
+    return {**value, "item": without_encrypted(value["item"])} if "item" in value else value
+
+
+def without_encrypted(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item without its encrypted content."""
+    return {name: member for name, member in item.items() if name != "encrypted_content"}

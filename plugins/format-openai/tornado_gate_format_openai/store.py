@@ -1,0 +1,92 @@
+"""What was said in earlier responses: kept in the caller's memory, found again by ``previous_response_id``.
+
+A record holds one turn and names the one before it: ``{"previous": id or null, "input": [items], "response": body}``. Memory
+belongs to the caller's account, so that the ids of others are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import NotFound
+from tornado_gate.types import Call
+from tornado_gate.wire.openai_responses import kind_of, response_of_item
+
+Record = Mapping[str, Any]
+Items = list[dict[str, Any]]
+
+SECONDS: Final = 30 * 24 * 3600
+MAX_TURNS: Final = 1000
+"""How long a chain may be that is followed back."""
+
+
+async def save(call: Call, previous: str | None, items: Iterable[Mapping[str, Any]], body: Mapping[str, Any]) -> None:
+    """Keep the turn that `body`, a response, answers."""
+    record = {"previous": previous, "input": list(items), "response": dict(body)}
+    await call.memory.put(_name(str(body["id"])), record, SECONDS)
+
+
+async def find(call: Call, response_id: str) -> Record | None:
+    """The record of a response, or None when this account has none of that id."""
+    record = await call.memory.get(_name(response_id))
+    return record if isinstance(record, Mapping) else None
+
+
+async def forget(call: Call, response_id: str) -> None:
+    """Remove a record. Raises NotFound when this account has none of that id."""
+    if not await call.memory.delete(_name(response_id)):
+        raise unknown(response_id, "response_id")
+
+
+async def need(call: Call, response_id: str, param: str) -> Record:
+    """The record of a response. Raises NotFound; `param` names what asked for it."""
+    record = await find(call, response_id)
+    if record is None:
+        raise unknown(response_id, param)
+    return record
+
+
+def unknown(response_id: str, param: str) -> NotFound:
+    return NotFound(f"There is no response '{response_id[:100]}'.", param=param, code="response_not_found")
+
+
+async def history(call: Call, response_id: str) -> Items:
+    """All items up to and with the response `response_id`, oldest first. Raises NotFound when a turn is missing."""
+    turns: list[Items] = []
+    wanted: str | None = response_id
+    while wanted is not None and len(turns) < MAX_TURNS:
+        record = await need(call, wanted, "previous_response_id")
+        turns.append([*record["input"], *record["response"]["output"]])
+        wanted = record["previous"]
+    return [item for turn in reversed(turns) for item in turn]
+
+
+async def dereferenced(call: Call, items: Items, known: Items, *, strict: bool) -> Items:
+    """`items` with each reference replaced by the item that it names, which `known` or an earlier response holds.
+
+    A reference to what is unknown is kept, or, when `strict`, raises NotFound with its path.
+    """
+    found: Items = []
+    by_id = {item["id"]: item for item in known if "id" in item}
+    for number, item in enumerate(items):
+        if kind_of(item) != "item_reference":
+            found.append(item)
+            continue
+        wanted = str(item["id"])
+        target = by_id.get(wanted) or await _find_item(call, wanted)
+        if target is None and strict:
+            message = f"There is no item '{wanted[:100]}'."
+            raise NotFound(message, param=f"input.{number}.id", code="item_not_found")
+        found.append(target or item)
+    return found
+
+
+async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
+    record = await find(call, response_of_item(item_id))
+    output = record["response"]["output"] if record is not None else ()
+    return next((item for item in output if item.get("id") == item_id), None)
+
+
+def _name(response_id: str) -> str:
+    return f"openai-responses:{response_id}"

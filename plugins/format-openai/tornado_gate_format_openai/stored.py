@@ -1,0 +1,75 @@
+"""Responses that were kept, read again and deleted: ``GET`` and ``DELETE /v1/responses/{id}``, and its input items.
+
+The routes need no model: the answers are in the caller's memory.
+
+Source: openai-python 3.52, resources/responses/responses.py and input_items.py; OpenAI's API reference, "Delete a model
+response".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Call, Reply, Route, WireRequest
+from tornado_gate_format_openai import store
+from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.responses import without_encrypted
+
+_ITEMS: Final = Route("GET", "/v1/responses/{response_id}/input_items", "chat", model="none")
+_READ: Final = Route("GET", "/v1/responses/{response_id}", "chat", model="none")
+_DELETE: Final = Route("DELETE", "/v1/responses/{response_id}", "chat", model="none")
+ROUTES: Final = (_ITEMS, _READ, _DELETE)
+
+_MOST: Final = 100
+_UNLESS_SAID: Final = 20
+
+
+async def reply(call: Call, wire: WireRequest) -> Reply:
+    """The reply on one of `ROUTES`. Raises NotFound for a response that this account does not have."""
+    return Reply(content_type=JSON, chunks=_once(orjson.dumps(await _answer(call, wire))))
+
+
+async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    response_id = wire.path_arguments["response_id"]
+    if wire.route == _DELETE:
+        await store.forget(call, response_id)
+        return {"id": response_id, "object": "response", "deleted": True}
+    record = await store.need(call, response_id, "response_id")
+    if wire.route == _ITEMS:
+        return _page(_named(record), wire.query)
+    body = record["response"]
+    return {**body, "output": [without_encrypted(item) for item in body["output"]]}
+
+
+async def _once(chunk: bytes) -> AsyncIterator[bytes]:
+    yield chunk
+
+
+def _named(record: store.Record) -> list[dict[str, Any]]:
+    """The input items with an id each, as the vendor lists them; a caller need not have given one."""
+    stem = str(record["response"]["id"]).removeprefix("resp_")
+    items = (without_encrypted(item) for item in record["input"])
+    return [{"id": f"item_{stem}{number:04x}", **item} for number, item in enumerate(items)]
+
+
+def _page(items: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """A page of the list: the newest first unless `order` is ``asc``, at most `limit`, those that come after `after`."""
+    limit = query.get("limit", str(_UNLESS_SAID))
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MOST:
+        raise InvalidField("limit", f"'limit' must be from 1 to {_MOST}.")
+    ordered = items if query.get("order") == "asc" else items[::-1]
+    ids = [item["id"] for item in ordered]
+    after = query.get("after")
+    first = ids.index(after) + 1 if after in ids else 0
+    page = ordered[first : first + int(limit)]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": page[0]["id"] if page else None,
+        "last_id": page[-1]["id"] if page else None,
+        "has_more": first + len(page) < len(items),
+    }

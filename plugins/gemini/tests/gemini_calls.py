@@ -1,0 +1,70 @@
+"""Calls to the provider and answers of its upstream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tornado_gate_gemini as plugin
+from tornado_gate import ProviderEntry
+from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.testing import KEY, chat, chunks_of
+from tornado_gate.types import (
+    Call,
+    Caller,
+    ChatResult,
+    Request,
+    Target,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+
+FIXTURES = Path(__file__).parent / "fixtures"
+BASE = "https://upstream.test/v1beta"
+JSON = "application/json; charset=UTF-8"
+EVENTS = "text/event-stream"
+
+
+def call_for(model: str = "gemini-3-flash", api_key: str = KEY, headers: Any = None, **settings: Any) -> Call:
+    entry = ProviderEntry(name="google", base_url=BASE, api_key=api_key, settings=settings)
+    capabilities = plugin.configure(entry)
+    assert capabilities.base_url is not None
+    target = Target(
+        provider="google",
+        plugin="gemini",
+        model="asked",
+        upstream_model=model,
+        base_url=capabilities.base_url,
+        api_key=api_key,
+        headers=headers or {},
+        settings=capabilities.settings,
+    )
+    caller = Caller(id="c", account="a")
+    return Call(id="1", operation="chat", format="f", model="asked", caller=caller, target=target)
+
+
+def sent(request: Request, call: Call | None = None) -> UpstreamRequest:
+    return plugin.translate_request(call or call_for(), request)
+
+
+def answer(pieces: Iterable[bytes], content_type: str = JSON) -> UpstreamResponse:
+    return UpstreamResponse(chunks=chunks_of(pieces), headers={"content-type": content_type} if content_type else {})
+
+
+def result_of(incoming: UpstreamResponse, request: Request | None = None) -> ChatResult:
+    """What the events collect to, their order checked."""
+
+    async def read() -> ChatResult:
+        checker = OrderChecker()
+
+        async def checked() -> Any:
+            async for event in plugin.translate_response(call_for(), request or chat(stream=True), incoming):
+                checker.check(event)
+                yield event
+            assert checker.complete()
+
+        return await collect(checked())
+
+    return asyncio.run(read())

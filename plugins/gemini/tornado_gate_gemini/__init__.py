@@ -1,0 +1,158 @@
+"""Chat and counts of tokens at the Gemini API.
+
+The wire format itself is in `tornado_gate.wire.gemini_generate`; here is where requests go and what differs from model to
+model.
+
+Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
+from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    Request,
+    StreamEvent,
+    TokenCount,
+    UpstreamRequest,
+    UpstreamResponse,
+    Verbatim,
+)
+from tornado_gate.wire.gemini_generate import (
+    WIRE_FORMAT,
+    camelised,
+    error_of,
+    json_elements,
+    parse_response,
+    parse_stream,
+    render_count,
+    render_request,
+)
+from tornado_gate_gemini.address import resource, url_of
+from tornado_gate_gemini.facts import Facts, read
+
+_WHOLE: Final = "generateContent"
+_STREAM: Final = "streamGenerateContent"
+_EVENTS: Final = "alt=sse"
+_COUNT: Final = "countTokens"
+
+
+@provider_impl
+def configure(entry: ProviderEntry) -> Capabilities:
+    base_url, facts = read(entry)
+    return Capabilities(
+        operations=frozenset({"chat", "count_tokens"}),
+        speaks=frozenset({WIRE_FORMAT}),
+        base_url=base_url,
+        settings=facts,
+        signatures=True,
+    )
+
+
+@provider_impl
+def translate_request(call: Call, request: Request) -> UpstreamRequest:
+    facts: Facts = call.target.settings
+    model = call.target.upstream_model
+    dialect = facts.dialect(model)
+    match request:
+        case Verbatim(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
+            return _forwarded(call, request)
+        case ChatRequest():
+            method = f"{_STREAM}?{_EVENTS}" if request.stream else _WHOLE
+            return _outgoing(call, method, json=render_request(call, request, dialect=dialect))
+        case CountTokensRequest(chat=chat):
+            return _outgoing(call, _COUNT, json=render_count(call, chat, model=resource(model), dialect=dialect))
+    raise UnsupportedOperation(f"The model '{call.model}' can chat and count tokens, and nothing else.")
+
+
+def _outgoing(call: Call, method: str, **content: Any) -> UpstreamRequest:
+    target = call.target
+    return UpstreamRequest(
+        url=url_of(target.base_url, target.upstream_model, method), headers=_headers(call), **content
+    )
+
+
+def _headers(call: Call) -> Mapping[str, str]:
+    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
+    headers = {"content-type": "application/json"}
+    if call.target.api_key:
+        headers["x-goog-api-key"] = call.target.api_key
+    return headers | {name.lower(): str(value) for name, value in call.target.headers.items()}
+
+
+def _forwarded(call: Call, request: Verbatim) -> UpstreamRequest:
+    """The body as it came, unless it is in snake_case or names the model: upstreams want camelCase and their own name."""
+    method = _COUNT if request.operation == "count_tokens" else _WHOLE
+    if request.stream:
+        method = f"{_STREAM}?{_EVENTS}" if request.path.endswith(f"?{_EVENTS}") else _STREAM
+    body = dict(request.body)
+    camel = camelised(body)
+    changed = _with_model(camel, resource(call.target.upstream_model))
+    if camel is body:
+        return _outgoing(call, method, body=patch_json(request.raw, changed) if changed else request.raw)
+    return _outgoing(call, method, json={**camel, **changed})
+
+
+def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The members of a body that name the model, with the upstream's name in them."""
+    changed: dict[str, Any] = {}
+    if body.get("model") not in (None, name):
+        changed["model"] = name
+    inner = body.get("generateContentRequest")
+    if isinstance(inner, Mapping) and inner.get("model") != name:  # the vendor demands it there
+        changed["generateContentRequest"] = {**inner, "model": name}
+    return changed
+
+
+@provider_impl
+async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if isinstance(request, CountTokensRequest):
+        yield await _count(call, incoming)
+        return
+    async for event in _events(call, request, incoming):
+        yield event
+
+
+async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    """What the upstream says it sends counts for more than what it was asked for."""
+    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    streams = isinstance(request, ChatRequest) and request.stream
+    if kind == "text/event-stream" or (streams and kind != "application/json"):
+        events = parse_stream(sse.json_frames(incoming.chunks))
+    elif streams:
+        events = parse_stream(json_elements(incoming.chunks))
+    else:
+        audio = request.audio if isinstance(request, ChatRequest) else None
+        result = parse_response(await _body(call, incoming), wav=(audio or {}).get("format") == "wav")
+        events = stream.aiter_events(stream.replay(result))
+    async for event in events:
+        yield event
+
+
+async def _body(call: Call, incoming: UpstreamResponse) -> Any:
+    try:
+        return orjson.loads(await incoming.read())
+    except orjson.JSONDecodeError as error:
+        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
+
+
+async def _count(call: Call, incoming: UpstreamResponse) -> TokenCount:
+    body = await _body(call, incoming)
+    failure: GateError | None = error_of(body)
+    if failure is not None:
+        raise failure
+    counted = camelised(body) if isinstance(body, dict) else {}
+    total = counted.get("totalTokens")
+    if isinstance(total, bool) or not isinstance(total, int):
+        raise UpstreamError(f"The provider '{call.target.provider}' sent a count that holds no totalTokens.")
+    return TokenCount(
+        input_tokens=total, extra={name: value for name, value in counted.items() if name != "totalTokens"}
+    )

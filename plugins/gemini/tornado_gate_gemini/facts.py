@@ -1,0 +1,66 @@
+"""What is known of a conf entry and of a model by its name.
+
+Source: https://ai.google.dev/gemini-api/docs/thinking, /thought-signatures, /structured-output and /function-calling: models
+before Gemini 3 think within budgets, check no signatures, take no pictures inside a function's response, and take tools or a
+response format but not both. A name that says no number is one of the newest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from marshmallow import Schema
+
+from tornado_gate import ProviderEntry
+from tornado_gate.config import load_settings
+from tornado_gate.errors import ConfigError
+from tornado_gate.fields import Boolean
+from tornado_gate.wire.gemini_generate import Dialect
+from tornado_gate_gemini.address import normalised
+
+_GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_NEWEST: Final = (99, 0)
+_THIRD: Final = (3, 0)
+
+
+class Settings(Schema):
+    """The keys of a provider entry that are this plugin's."""
+
+    json_schema = Boolean()
+    thought_signature_dummy = Boolean()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """`json_schema`: send JSON schemas as they are. `thought_signature_dummy`: put it where a signature is missing."""
+
+    json_schema: bool = True
+    thought_signature_dummy: bool = True
+
+    def dialect(self, model: str) -> Dialect:
+        """What the upstream's model of this name takes."""
+        third = version_of(model) >= _THIRD
+        return Dialect(
+            json_schema=self.json_schema,
+            thinking_levels=third,
+            signature_dummy=third and self.thought_signature_dummy and "gemini" in model.lower(),
+            tools_with_format=third,
+            parts_in_results=third,
+        )
+
+
+def version_of(model: str) -> tuple[int, int]:
+    """The version in a model's name: (2, 5) of ``gemini-2.5-flash``."""
+    found = _GEMINI.search(model.lower())
+    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST
+
+
+def read(entry: ProviderEntry) -> tuple[str, Facts]:
+    """The base address and the facts of a conf entry. Raises ConfigError."""
+    facts = Facts(**load_settings(Settings, entry.settings))
+    try:
+        return normalised(entry.base_url), facts
+    except ValueError as error:
+        raise ConfigError([(("base_url",), str(error))]) from None

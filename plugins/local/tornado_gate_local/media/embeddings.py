@@ -1,0 +1,130 @@
+"""Vectors of texts by hashing: words, pairs of words and parts of words, each to one place of the vector, plus or minus.
+
+Near means: shares words, or words that are spelled alike. Nothing here knows that a car is an automobile, and a text is
+never near its translation. Vectors have length 1, so that the scalar product of two is their similarity. The same text
+gives the same vector on every machine; vectors of different `dimensions` have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import unicodedata
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from zlib import crc32
+
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.workers import POOL, WorkerPool
+from tornado_gate_local.words import STOP_WORDS, count_tokens, stem
+
+DEFAULT_DIMENSIONS = 256
+MOST_DIMENSIONS = 4_096
+MOST_TEXTS = 2_048
+AT_ONCE = 4_000  # characters and numbers that take the event loop about as long as a chat request does
+
+PAIR = 0.6  # the weight of two neighbouring words, where a word has 1
+PARTS = 0.8  # the weight of all parts of a word together
+STOP_WORD = 0.12  # the weight of a word that every text has
+LONGEST_WORD = 40  # letters of a word whose parts are taken
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """`data` has one vector after another, each of `dimensions` little-endian 32-bit floats; `tokens` is of all texts."""
+
+    data: bytes
+    dimensions: int
+    tokens: int
+
+    def __len__(self) -> int:
+        return len(self.data) // (4 * self.dimensions)
+
+    def packed(self, number: int) -> bytes:
+        """The floats of one vector as bytes."""
+        size = 4 * self.dimensions
+        return self.data[number * size : (number + 1) * size]
+
+    def floats(self, number: int) -> tuple[float, ...]:
+        return struct.unpack(f"<{self.dimensions}f", self.packed(number))
+
+    def base64(self, number: int) -> str:
+        """As `encoding_format: base64` wants it."""
+        return b64encode(self.packed(number)).decode("ascii")
+
+
+async def embed_aside(texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS, pool: WorkerPool = POOL) -> Vectors:
+    """`embed` for an event loop: much work is done in a worker process. Raises as `embed` and `WorkerPool.run` do."""
+    if sum(map(len, texts)) + len(texts) * dimensions <= AT_ONCE:
+        return embed(texts, dimensions)
+    return await pool.run(embed, tuple(texts), dimensions)
+
+
+def embed(texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS) -> Vectors:
+    """One vector for each text. Raises MediaError for "dimensions" (1 to 4,096) and "input" (1 to 2,048 texts)."""
+    if not 1 <= dimensions <= MOST_DIMENSIONS:
+        raise MediaError("dimensions", f"A vector has 1 to {MOST_DIMENSIONS:,} dimensions, not {dimensions}.")
+    if not 1 <= len(texts) <= MOST_TEXTS:
+        raise MediaError("input", f"1 to {MOST_TEXTS:,} texts can be embedded at once, not {len(texts):,}.")
+    form = struct.Struct(f"<{dimensions}f")
+    data = b"".join(form.pack(*vector(text, dimensions)) for text in texts)
+    return Vectors(data=data, dimensions=dimensions, tokens=count_tokens(texts))
+
+
+def vector(text: str, dimensions: int) -> list[float]:
+    """The vector of one text, of length 1 always."""
+    values = [0.0] * dimensions
+    for mark, weight in _marks(text):
+        values[(mark >> 1) % dimensions] += weight if mark & 1 else -weight
+    length = math.sqrt(sum(value * value for value in values))
+    if length < 1e-9:  # an empty text, or marks that cancel each other
+        values = [0.0] * dimensions
+        values[_hash(text) % dimensions] = 1.0
+        return values
+    return [value / length for value in values]
+
+
+def _marks(text: str) -> Iterator[tuple[int, float]]:
+    """What is in a text, as hashes with their weights; the tenth time that a word comes up adds little."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = _WORD.findall(folded)
+    for word, count in Counter(words).items():
+        often = 1 + math.log(count)
+        for mark, weight in _marks_of_word(word):
+            yield mark, weight * often
+    meaning = [stem(word) for word in words if word not in STOP_WORDS]
+    for pair, count in Counter(pairwise(meaning)).items():
+        yield _hash(" ".join(pair)), PAIR * (1 + math.log(count))
+    if not words:
+        for sign, count in Counter(folded.split()).items():
+            yield _hash(sign), 1 + math.log(count)
+
+
+@lru_cache(maxsize=20_000)
+def _marks_of_word(word: str) -> tuple[tuple[int, float], ...]:
+    """The word without its ending, and its parts of three to five letters (of two in scripts that need few letters)."""
+    if word in STOP_WORDS:
+        return ((_hash(word), STOP_WORD),)
+    parts = list(_parts(word[:LONGEST_WORD]))
+    share = PARTS / math.sqrt(len(parts))
+    return ((_hash(stem(word)), 1.0), *((_hash(f"#{part}"), share) for part in parts))
+
+
+def _parts(word: str) -> Iterator[str]:
+    framed = f"<{word}>"
+    for length in (3, 4, 5) if word.isascii() else (1, 2, 3, 4):
+        for start in range(max(1, len(framed) - length + 1)):
+            yield framed[start : start + length]
+
+
+def _hash(text: str) -> int:
+    """Mixed once more: the last bits of crc32 alone are those of the last letters."""
+    mixed = crc32(text.encode("utf-8", "surrogatepass")) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    return mixed >> 24

@@ -1,0 +1,154 @@
+"""Pictures: a generated background with the prompt's words in it, and edits of pictures that were given.
+
+No model sees or imagines anything: colours and shapes follow from the prompt's hash and from the colours that it names,
+and the words are drawn so that one sees which request a picture belongs to. The same order gives the same picture.
+Pillow is imported by what these functions call, so only in the process where they run: `POOL.run(make_image, order)`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tornado_gate_local.media.errors import MediaError, need
+
+MOST_PIXELS_A_SIDE: Final = 4_096
+LEAST_PIXELS_A_SIDE: Final = 16
+MOST_INPUTS: Final = 16
+MEDIA_TYPES: Final = {"png": "image/png", "webp": "image/webp", "jpeg": "image/jpeg"}
+BACKGROUNDS: Final = ("auto", "opaque", "transparent")
+LABELS: Final = {
+    "512": 512,
+    "0.5K": 512,
+    "1K": 1_024,
+    "2K": 2_048,
+    "4K": 4_096,
+}  # imageSize of the Gemini API, in pixels
+
+_SIZE = re.compile(r"([0-9]{1,5})[x*]([0-9]{1,5})")
+_RATIO = re.compile(r"([0-9]{1,3}):([0-9]{1,3})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """How a picture is stored. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
+
+    "auto" is opaque for a new picture, and for an edit what the first picture is.
+    """
+
+    format: str = "png"
+    background: str = "auto"
+    compression: int | None = None
+    watermark: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageOrder:
+    """A new picture of `width` by `height` pixels; orders that differ in `variant` look different."""
+
+    prompt: str
+    width: int = 1_024
+    height: int = 1_024
+    variant: int = 0
+    finish: Finish = Finish()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditOrder:
+    """`images` are files; the first is edited, the others are shown small in it. No size keeps the first one's.
+
+    `mask` is a file of the first picture's size. What is transparent in it is edited; when it has no transparency at
+    all, what is white.
+    """
+
+    instruction: str
+    images: tuple[bytes, ...]
+    mask: bytes | None = None
+    size: tuple[int, int] | None = None
+    variant: int = 0
+    finish: Finish = Finish()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A file that was made."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+def make_image(order: ImageOrder) -> Picture:
+    """A new picture. Raises MediaError for "width", "height", "format", "background" or "compression"."""
+    need("PIL", "image", "Making a picture")
+    _check_size(order.width, order.height)
+    _check_finish(order.finish)
+    from tornado_gate_local.media import files, scene
+
+    return files.store(scene.paint(order), order.finish)
+
+
+def edit_image(order: EditOrder) -> Picture:
+    """The first picture with the instruction applied to it, visibly, and only where the mask allows.
+
+    Raises MediaError for "images" and "mask" that cannot be read or do not fit, and as `make_image`.
+    """
+    need("PIL", "image", "Editing a picture")
+    if not 1 <= len(order.images) <= MOST_INPUTS:
+        raise MediaError("images", f"An edit takes 1 to {MOST_INPUTS} images.")
+    if order.size is not None:
+        _check_size(*order.size)
+    _check_finish(order.finish)
+    from tornado_gate_local.media import files, retouch
+
+    return files.store(retouch.edit(order), order.finish)
+
+
+def _check_size(width: int, height: int) -> None:
+    for param, pixels in (("width", width), ("height", height)):
+        if not LEAST_PIXELS_A_SIDE <= pixels <= MOST_PIXELS_A_SIDE:
+            raise MediaError(param, f"A side has {LEAST_PIXELS_A_SIDE} to {MOST_PIXELS_A_SIDE} pixels, not {pixels}.")
+
+
+def _check_finish(finish: Finish) -> None:
+    if finish.format not in MEDIA_TYPES:
+        raise MediaError("format", f"A picture can be stored as {', '.join(MEDIA_TYPES)}.")
+    if finish.background not in BACKGROUNDS:
+        raise MediaError("background", f"A background is {', '.join(BACKGROUNDS)}.")
+    if finish.background == "transparent" and finish.format == "jpeg":
+        raise MediaError("background", "A JPEG has no transparency; png and webp have.")
+    if finish.compression is not None and not 0 <= finish.compression <= 100:
+        raise MediaError("compression", "Compression is 0 to 100.")
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Width and height of "1024x1536" or "1024*1536". Raises MediaError for "size"."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise MediaError("size", "A size is written as width and height in pixels, such as 1024x1536.")
+    width, height = int(found[1]), int(found[2])
+    try:
+        _check_size(width, height)
+    except MediaError as error:
+        raise MediaError("size", error.message) from error
+    return width, height
+
+
+def size_of_ratio(ratio: str, label: str = "1K") -> tuple[int, int]:
+    """Width and height with about the area of the label's square, in multiples of 32 and within the bounds.
+
+    Raises MediaError for "ratio", written as "16:9" and not beyond 8 to 1, and for "size", a label of `LABELS`.
+    """
+    found = _RATIO.fullmatch(ratio)
+    wide, high = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not wide or not high or max(wide, high) > 8 * min(wide, high):
+        raise MediaError("ratio", "A ratio is written as width and height, such as 16:9, and is not beyond 8:1.")
+    if label.upper() not in LABELS:
+        raise MediaError("size", f"A size is one of {', '.join(LABELS)}.")
+    side = LABELS[label.upper()]
+    shrink = min(1.0, MOST_PIXELS_A_SIDE / (side * (max(wide, high) / min(wide, high)) ** 0.5))
+    width = side * shrink * (wide / high) ** 0.5
+    height = side * shrink * (high / wide) ** 0.5
+    return 32 * round(width / 32), 32 * round(height / 32)

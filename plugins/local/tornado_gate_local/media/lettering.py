@@ -1,0 +1,149 @@
+"""Words in a picture: wrapped, as large as fits, light on a dark panel. Only for worker processes.
+
+Pillow brings one font, which has Latin letters only; other scripts are drawn with a font of the machine that has them,
+and as empty boxes where there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PIL import Image, ImageDraw, ImageFont
+
+MOST_CHARACTERS = 600  # that are drawn
+SMALLEST = 11  # pixels; below that nobody reads it
+OTHER_FONTS = (
+    "DejaVuSans.ttf",
+    "NotoSans-Regular.ttf",
+    "NotoSansCJK-Regular.ttc",
+    "wqy-zenhei.ttc",
+    "Arial Unicode.ttf",
+    "Arial.ttf",
+)
+LINE = 1.25  # of the size of the font
+LIGHT = (255, 255, 255, 255)
+DARK = (0, 0, 0, 150)
+MISSING = "\U0010fffe"
+
+AnyFont = ImageFont.FreeTypeFont | ImageFont.ImageFont
+Box = tuple[int, int, int, int]  # left, top, right, bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Lines that fit, and their font of `size` pixels."""
+
+    lines: tuple[str, ...]
+    font: AnyFont
+    size: int
+
+    @property
+    def line_height(self) -> int:
+        return max(1, round(self.size * LINE))
+
+    @property
+    def width(self) -> int:
+        return round(max(map(self.font.getlength, self.lines), default=0))
+
+    @property
+    def height(self) -> int:
+        return self.line_height * len(self.lines)
+
+
+def write(image: Image.Image, text: str, box: Box) -> Box:
+    """Draw `text` on a panel in the middle of `box`. Returns where the panel is; nowhere for no text."""
+    left, top, right, bottom = box
+    margin = max(2, min(right - left, bottom - top) // 24)
+    setting = fit(text, right - left - 2 * margin, bottom - top - 2 * margin)
+    middle, centre = (left + right) // 2, (top + bottom) // 2
+    if not setting.lines:
+        return middle, centre, middle, centre
+    wide, high = setting.width // 2 + margin, setting.height // 2 + margin
+    panel = (max(left, middle - wide), max(top, centre - high), min(right, middle + wide), min(bottom, centre + high))
+    draw = ImageDraw.Draw(image, "RGBA")
+    draw.rounded_rectangle(panel, radius=margin, fill=DARK)
+    y = centre - setting.height // 2
+    for line in setting.lines:
+        draw.text((middle, y + setting.line_height // 2), line, fill=LIGHT, font=setting.font, anchor="mm")
+        y += setting.line_height
+    return panel
+
+
+def fit(text: str, width: int, height: int) -> Setting:
+    """The largest lettering of `text` in a field of `width` by `height` pixels; cut short where even small is too much."""
+    text = text.strip()[:MOST_CHARACTERS]
+    size = max(SMALLEST, min(height // 3, width // 6))
+    while True:
+        font = font_for(text, size)
+        lines = wrap(text, font, width)
+        setting = Setting(tuple(lines), font, size)
+        if setting.height <= height:
+            return setting
+        if size <= SMALLEST:
+            return Setting(_cut(lines, max(1, height // setting.line_height), font, width), font, size)
+        size = max(SMALLEST, int(size * 0.88))
+
+
+def _cut(lines: list[str], most: int, font: AnyFont, width: int) -> tuple[str, ...]:
+    *kept, last = lines[:most]
+    while last and font.getlength(last + "…") > width:
+        last = last[:-1]
+    return (*kept, last.rstrip() + "…")
+
+
+def wrap(text: str, font: AnyFont, width: int) -> list[str]:
+    """Lines no wider than `width` pixels, broken between words, and inside a word only where it is wider than that."""
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        line = ""
+        for word in paragraph.split():
+            longer = f"{line} {word}" if line else word
+            if font.getlength(longer) <= width:
+                line = longer
+                continue
+            if line:
+                lines.append(line)
+            *full, line = _pieces(word, font, width)
+            lines += full
+        if line:
+            lines.append(line)
+    return lines
+
+
+def _pieces(word: str, font: AnyFont, width: int) -> list[str]:
+    """A word cut into pieces that fit; one letter at least each."""
+    pieces, piece = [], ""
+    for letter in word:
+        if piece and font.getlength(piece + letter) > width:
+            pieces.append(piece)
+            piece = ""
+        piece += letter
+    return [*pieces, piece]
+
+
+def font_for(text: str, size: int) -> AnyFont:
+    """The font with the most of the text's letters."""
+    letters = frozenset(letter for letter in text if not letter.isspace())
+    name = "" if max(letters, default="a") < "\u0180" else _best(letters)
+    return ImageFont.truetype(name, size) if name else ImageFont.load_default(size)
+
+
+@lru_cache(maxsize=64)
+def _best(letters: frozenset[str]) -> str:
+    sample = sorted(letters)[:: max(1, len(letters) // 20)]
+    found = {name: font for name in OTHER_FONTS if (font := _load(name)) is not None}
+    counts = {name: _known(font, sample) for name, font in {"": ImageFont.load_default(16), **found}.items()}
+    return max(counts, key=counts.__getitem__)
+
+
+def _load(name: str) -> AnyFont | None:
+    try:
+        return ImageFont.truetype(name, 16)
+    except OSError:
+        return None
+
+
+def _known(font: AnyFont, letters: list[str]) -> int:
+    missing = bytes(font.getmask(MISSING))
+    return sum(bytes(font.getmask(letter)) != missing for letter in letters)

@@ -1,0 +1,168 @@
+"""Edits: what an instruction's words ask of a picture, and the mask that says where. Only for worker processes.
+
+An instruction whose words mean nothing here (no model reads them) is applied as a tint, a frame and a caption of it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from hashlib import sha256
+
+from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+
+from tornado_gate_local.media import files
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.images import MOST_PIXELS_A_SIDE, EditOrder
+from tornado_gate_local.media.lettering import Box, write
+from tornado_gate_local.media.scene import palette, stamp
+
+Rgb = Image.Image
+ALIKE = 40  # of 255: how near a colour is to that of the corners to belong to the background
+
+
+def edit(order: EditOrder) -> Image.Image:
+    """RGBA when the result has transparency, else RGB. Raises MediaError for "images" and "mask"."""
+    original, *others = (files.read(data, f"images.{number}") for number, data in enumerate(order.images))
+    region = None if order.mask is None else _region(files.read(order.mask, "mask"), original.size)
+    result = _applied(original, order, region.getbbox() if region else None)
+    _inset(result, others)
+    if region is not None:
+        result = Image.composite(result, original, region)
+    result = _sized(result, order.size)
+    if order.finish.background == "transparent":
+        result = _cut_out(result)
+    if order.finish.watermark:
+        stamp(result)
+    transparent = result.getchannel("A").getextrema()[0] != 255
+    return result if transparent else result.convert("RGB")
+
+
+def _region(mask: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """How much of each pixel is edited, 0 to 255."""
+    if mask.size != size:
+        raise MediaError("mask", f"The mask is {mask.width}x{mask.height}, the picture {size[0]}x{size[1]}.")
+    alpha = mask.getchannel("A")
+    region = ImageChops.invert(alpha) if alpha.getextrema()[0] != 255 else mask.convert("L")
+    if region.getbbox() is None:
+        raise MediaError("mask", "The mask leaves nothing to edit: no part of it is transparent or white.")
+    return region
+
+
+def _applied(original: Image.Image, order: EditOrder, where: Box | None) -> Image.Image:
+    """A copy of the picture with the instruction applied; words go where the mask allows."""
+    alpha, picture = original.getchannel("A"), original.convert("RGB")
+    words = order.instruction.lower()
+    wanted = [(effect, turns) for pattern, effect, turns in EFFECTS if pattern.search(words)]
+    if where is not None:  # a picture that is turned around has other pixels under the mask
+        wanted = [(effect, turns) for effect, turns in wanted if not turns]
+    for effect, turns in wanted:
+        picture = effect(picture)
+        alpha = effect(alpha) if turns else alpha
+    if not wanted and not _NO_BACKGROUND.search(words):
+        colours = palette(
+            order.instruction, random.Random(sha256(f"{order.variant}:{order.instruction}".encode()).digest())
+        )
+        picture = Image.blend(picture, Image.new("RGB", picture.size, colours[0]), 0.3)
+        _frame(picture, where, colours[0])
+        _caption(picture, order.instruction, where)
+    picture.putalpha(alpha)
+    return _cut_out(picture) if _NO_BACKGROUND.search(words) else picture
+
+
+def _frame(picture: Image.Image, where: Box | None, colour: tuple[int, int, int]) -> None:
+    left, top, right, bottom = where or (0, 0, *picture.size)
+    thick = max(1, min(right - left, bottom - top) // 40)
+    ImageDraw.Draw(picture).rectangle((left, top, right - 1, bottom - 1), outline=colour, width=thick)
+
+
+def _caption(picture: Image.Image, text: str, where: Box | None) -> None:
+    if where is None:
+        width, height = picture.size
+        where = (round(width * 0.05), round(height * 0.76), round(width * 0.95), round(height * 0.95))
+    write(picture, text, where)
+
+
+def _inset(result: Image.Image, others: list[Image.Image]) -> None:
+    """The other pictures, small, in a row along the top."""
+    side = max(1, min(result.width // max(4, len(others) + 1), result.height // 4))
+    for number, other in enumerate(others):
+        small = ImageOps.contain(other, (side - side // 10, side - side // 10))
+        result.alpha_composite(small, (side // 10 + number * side, side // 10))
+
+
+def _sized(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
+    """As asked for, the whole picture on a blurred ground of itself; without a size within the bounds."""
+    if size is None:
+        if max(picture.size) <= MOST_PIXELS_A_SIDE:
+            return picture
+        return ImageOps.contain(picture, (MOST_PIXELS_A_SIDE, MOST_PIXELS_A_SIDE))
+    if picture.size == size:
+        return picture
+    whole = ImageOps.contain(picture, size)
+    if whole.size == size:
+        return whole
+    ground = ImageOps.fit(picture, (64, 64)).filter(ImageFilter.GaussianBlur(4)).resize(size)
+    ground.alpha_composite(whole, ((size[0] - whole.width) // 2, (size[1] - whole.height) // 2))
+    return ground
+
+
+def _cut_out(picture: Image.Image) -> Image.Image:
+    """What has about the colour of the upper left corner becomes transparent."""
+    corner = picture.getpixel((0, 0))
+    ground = Image.new("RGB", picture.size, corner[:3] if isinstance(corner, tuple) else 0)
+    red, green, blue = ImageChops.difference(picture.convert("RGB"), ground).split()
+    distance = ImageChops.lighter(ImageChops.lighter(red, green), blue)
+    result = picture.copy()
+    result.putalpha(
+        ImageChops.darker(picture.getchannel("A"), distance.point(lambda value: 255 if value > ALIKE else 0))
+    )
+    return result
+
+
+def _grey(picture: Rgb) -> Rgb:
+    return ImageOps.grayscale(picture).convert("RGB")
+
+
+def _sepia(picture: Rgb) -> Rgb:
+    return ImageOps.colorize(ImageOps.grayscale(picture), "#2b1a0b", "#ffe8c4")
+
+
+def _blur(picture: Rgb) -> Rgb:
+    return picture.filter(ImageFilter.GaussianBlur(max(2, min(picture.size) // 60)))
+
+
+def _outline(picture: Rgb) -> Rgb:
+    return ImageOps.invert(ImageOps.grayscale(picture.filter(ImageFilter.FIND_EDGES))).convert("RGB")
+
+
+def _brightness(share: float) -> Callable[[Rgb], Rgb]:
+    return lambda picture: ImageEnhance.Brightness(picture).enhance(share)
+
+
+def _colour(name: str) -> Callable[[Rgb], Rgb]:
+    """Shadows stay dark and lights light; what is between takes the colour."""
+    return lambda picture: Image.blend(
+        picture, ImageOps.colorize(ImageOps.grayscale(picture), "black", "white", mid=ImageColor.getrgb(name)), 0.65
+    )
+
+
+Effect = Callable[[Rgb], Rgb]
+_COLOURS = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan", "magenta", "brown", "gold", "teal")
+_NO_BACKGROUND = re.compile(r"\bremove (?:the )?background\b|\btransparent\b")
+# What the words ask for, what does it, and whether it moves pixels (then transparency moves along).
+EFFECTS: tuple[tuple[re.Pattern[str], Effect, bool], ...] = (
+    (re.compile(r"\b(?:gr[ae]y(?:scale)?|black.and.white|monochrome)\b"), _grey, False),
+    (re.compile(r"\b(?:sepia|vintage)\b"), _sepia, False),
+    (re.compile(r"\bblur"), _blur, False),
+    (re.compile(r"\bsharp"), lambda picture: picture.filter(ImageFilter.UnsharpMask(4, 200, 2)), False),
+    (re.compile(r"\b(?:invert|negative)"), ImageOps.invert, False),
+    (re.compile(r"\b(?:sketch|outline|drawing)"), _outline, False),
+    (re.compile(r"\b(?:posteri[sz]e|poster|cartoon|comic)"), lambda picture: ImageOps.posterize(picture, 2), False),
+    (re.compile(r"\b(?:bright|lighter|lighten)"), _brightness(1.5), False),
+    (re.compile(r"\b(?:dark|night)"), _brightness(0.5), False),
+    *((re.compile(rf"\b{name}\b"), _colour(name), False) for name in _COLOURS),
+    (re.compile(r"\bmirror|\bflip(?! (?:it )?(?:upside|vertical))"), ImageOps.mirror, True),
+    (re.compile(r"\bupside.down|\bflip (?:it )?vertical"), ImageOps.flip, True),
+)

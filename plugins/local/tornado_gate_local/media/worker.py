@@ -1,0 +1,79 @@
+"""The side of a worker process: reads jobs from standard input, one at a time, and answers until its input ends.
+
+A frame is eight bytes of length, big-endian, and a pickle. In: ``(function, args, named)``. Out: any number of
+``("progress", value)``, then ``("done", result)``, ``("refused", MediaError)`` or ``("failed", traceback text)``. Both
+ends are processes of this plugin and the pipe is theirs alone; pickles of anybody else are never read.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import traceback
+from collections.abc import Callable
+from io import FileIO
+from typing import Any
+
+from tornado_gate_local.media.errors import MediaError
+
+LENGTH = struct.Struct(">Q")
+NICE = 5  # the event loop of the gateway goes first
+
+_answers: list[FileIO] = []  # where answers go; empty in a process that is no worker
+
+
+def main() -> None:
+    """Answer jobs until the input ends, which is also what the gateway's death looks like."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    jobs = FileIO(0, "rb", closefd=False)
+    answers = FileIO(os.dup(1), "wb")
+    _answers.append(answers)
+    os.dup2(2, 1)  # a library that prints must not speak into the answers
+    try:
+        while True:
+            send(answers, _answer(*receive(jobs)))
+    except (EOFError, OSError):
+        return
+
+
+def _answer(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> bytes:
+    try:
+        return pickle.dumps(("done", function(*args, **named)), protocol=5)
+    except MediaError as error:
+        return pickle.dumps(("refused", error))
+    except Exception:
+        return pickle.dumps(("failed", traceback.format_exc()))
+
+
+def report(value: float) -> None:
+    """Tell the caller of the running job how far it is, from 0 to 1. Without effect outside a worker process."""
+    for answers in _answers:
+        send(answers, pickle.dumps(("progress", value)))
+
+
+def send(pipe: FileIO, content: bytes) -> None:
+    """Write a whole frame. Raises OSError when the other end is gone."""
+    for piece in (LENGTH.pack(len(content)), content):
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[pipe.write(rest) or 0 :]
+
+
+def receive(pipe: FileIO) -> Any:
+    """The value of the next frame. Raises EOFError when the other end is gone."""
+    (length,) = LENGTH.unpack(_exactly(pipe, LENGTH.size))
+    return pickle.loads(_exactly(pipe, length))
+
+
+def _exactly(pipe: FileIO, length: int) -> bytearray:
+    content = bytearray(length)
+    view = memoryview(content)
+    while view:
+        count = pipe.readinto(view)
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return content

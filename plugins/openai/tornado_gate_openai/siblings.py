@@ -1,0 +1,90 @@
+"""What OpenAI's chat and responses share although they are two formats, for a request of one that is asked as the other. Pure.
+
+Fields that both spell alike, the verbosity, and custom tools, which both have in another shape.
+
+Source: openai-python 3.52, types/chat/completion_create_params.py, types/responses/response_create_params.py,
+types/chat/chat_completion_custom_tool_param.py and types/responses/custom_tool_param.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
+from tornado_gate.wire import openai_chat, openai_responses
+
+_CHAT: Final = openai_chat.WIRE_FORMAT
+_RESPONSES: Final = openai_responses.WIRE_FORMAT
+
+_SHARED: Final = (
+    "moderation",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+)
+
+
+def chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+    """The body of a chat. What cannot be said is reported to `call.lose`."""
+    if request.wire_format != _RESPONSES:
+        return openai_chat.render_request(call, request)
+    shared, extra = _apart(request.extra)
+    text = dict(extra.pop("text", None) or {})
+    if (verbosity := text.pop("verbosity", None)) is not None:
+        shared["verbosity"] = verbosity
+    if text:
+        extra["text"] = text
+    request = replace(request, extra=extra, tools=_tools(request, _RESPONSES, _CHAT, _nested))
+    return openai_chat.render_request(call, request) | shared
+
+
+def response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+    """The body of a response. What cannot be said is reported to `call.lose`."""
+    if request.wire_format != _CHAT:
+        return openai_responses.render_request(call, request)
+    shared, extra = _apart(request.extra)
+    verbosity = extra.pop("verbosity", None)
+    request = replace(request, extra=extra, tools=_tools(request, _CHAT, _RESPONSES, _flat))
+    body = openai_responses.render_request(call, request) | shared
+    if verbosity is not None:
+        body["text"] = {**body.get("text", {}), "verbosity": verbosity}
+    return body
+
+
+def _apart(extra: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What both formats say alike, and the rest."""
+    shared = {name: extra[name] for name in _SHARED if extra.get(name) is not None}
+    return shared, {name: value for name, value in extra.items() if name not in shared}
+
+
+def _tools(
+    request: ChatRequest, theirs: str, ours: str, reshaped: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> tuple[Tool | VendorTool, ...]:
+    return tuple(
+        VendorTool(wire_format=ours, value=reshaped(tool.value))
+        if isinstance(tool, VendorTool) and tool.wire_format == theirs and tool.value.get("type") == "custom"
+        else tool
+        for tool in request.tools
+    )
+
+
+def _nested(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A custom tool of a response as chat has it."""
+    custom = {name: value for name, value in tool.items() if name != "type"}
+    match tool.get("format"):
+        case {"type": "grammar", **grammar}:
+            custom["format"] = {"type": "grammar", "grammar": grammar}
+    return {"type": "custom", "custom": custom}
+
+
+def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A custom tool of a chat as a response has it."""
+    custom = dict(tool.get("custom") or {})
+    match custom.get("format"):
+        case {"type": "grammar", "grammar": dict(grammar)}:
+            custom["format"] = {"type": "grammar", **grammar}
+    return {"type": "custom", **custom}

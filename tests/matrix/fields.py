@@ -1,0 +1,150 @@
+"""What a row of the matrix is: one field of a request, a body that carries it, and one that does not.
+
+The tables themselves are in `chat`, `responses`, `completions`, `messages` and `generate`. A value that holds a mark
+(`mark-…`, or base64 of one) must be found again in whatever is sent upstream: a body that changed for another reason does
+not count.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+ABSENT: Final = object()
+"""For `instead`: the field is not there at all."""
+
+MODEL: Final = "asked-model"
+
+PICTURE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A PNG of one pixel."""
+PDF: Final = "JVBERi0xLjQKbWFyay1wZGYK"
+SOUND: Final = "bWFyay1zb3VuZC0x"
+"""Base64 of "mark-sound-1"."""
+PLAIN: Final = "bWFyay10ZXh0LTEu"
+"""Base64 of "mark-text-1."."""
+
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Why a field may rightly leave the outgoing body as it is. `kind` is the word in the page.
+
+    `only` names the upstreams of which that is true; empty means all.
+    """
+
+    kind: str
+    reason: str
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Field:
+    """One row. `at` is the place in the body (``messages.0.name``); `kind` tells rows of one place apart.
+
+    `body` carries `value` there; `without` is the same body with another value in its place, or with nothing.
+    """
+
+    at: str
+    kind: str
+    value: Any
+    body: Mapping[str, Any]
+    without: Mapping[str, Any]
+    idle: Idle | None = None
+
+    @property
+    def place(self) -> str:
+        """The place without numbers: ``messages[].name``."""
+        return re.sub(r"\.\d+", "[]", self.at)
+
+    @property
+    def name(self) -> str:
+        return f"{self.place}: {self.kind}" if self.kind else self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows under one heading."""
+
+    title: str
+    fields: tuple[Field, ...]
+
+
+def row(
+    base: Mapping[str, Any], at: str, value: Any, kind: str = "", *, instead: Any = ABSENT, idle: Idle | None = None
+) -> Field:
+    """The row of `value` at the place `at` of `base`, beside one of `instead` or of nothing."""
+    body = put(base, at, value)
+    without = put(base, at, instead) if instead is not ABSENT else removed(body, at)
+    return Field(at=at, kind=kind, value=value, body=body, without=without, idle=idle)
+
+
+def put(base: Mapping[str, Any], at: str, value: Any) -> dict[str, Any]:
+    """A copy of `base` with `value` at the place `at`; what is missing on the way there is made."""
+    body: dict[str, Any] = copy.deepcopy(dict(base))
+    *steps, last = _steps(at)
+    place: Any = body
+    for step in steps:
+        if isinstance(place, dict) and step not in place:
+            place[step] = {}
+        place = place[step]
+    if isinstance(place, list) and last == len(place):
+        place.append(copy.deepcopy(value))
+    else:
+        place[last] = copy.deepcopy(value)
+    return body
+
+
+def removed(base: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """A copy of `base` without what is at the place `at`, and without the objects that are empty then."""
+    body: dict[str, Any] = copy.deepcopy(dict(base))
+    steps = _steps(at)
+    while steps:
+        place: Any = body
+        for step in steps[:-1]:
+            place = place[step]
+        del place[steps[-1]]
+        steps = steps[:-1] if place == {} else []
+    return body
+
+
+def found(body: Any, at: str) -> Any:
+    """What is at the place `at` of `body`, or ABSENT."""
+    for step in _steps(at):
+        try:
+            body = body[step]
+        except (KeyError, IndexError, TypeError):
+            return ABSENT
+    return body
+
+
+def _steps(at: str) -> list[str | int]:
+    return [int(step) if step.isdecimal() else step for step in at.split(".")]
+
+
+def answer_only(reason: str) -> Idle:
+    """The field shapes what the caller gets back, which is the gateway's own work."""
+    return Idle("answer only", reason)
+
+
+def anyway(reason: str, *only: str) -> Idle:
+    """The field asks for what happens without it too, at the upstreams `only` or at all."""
+    return Idle("anyway", reason, only)
+
+
+def issuer_only(reason: str) -> Idle:
+    """Only the upstream that issued the value can read it; for any other the core takes it out."""
+    return Idle("issuer only", reason)
+
+
+LABEL: Final = anyway("a label that the vendor's API insists on; it asks for nothing")
+ALWAYS_STRICT: Final = anyway("an answer always keeps to its schema there", "anthropic", "gemini", "local")
+TOOLS_STRICT: Final = anyway("a call always keeps to its schema there", "local")

@@ -1,0 +1,351 @@
+"""Push one field at a time through a format and a provider, and see what becomes of it. Nothing is sent anywhere.
+
+The same stops as in `tornado_gate.pipeline`, up to the request that would go upstream: the verbatim lane when the provider
+speaks the route's wire format, else the common lane, with what the core does to signatures between the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+from tests.matrix.fields import ABSENT, MODEL, PDF, PICTURE, Field, found
+from tests.matrix.responses import PREVIOUS
+from tests.matrix.ways import Upstream, Way
+from tornado_gate import continuity
+from tornado_gate.errors import GateError
+from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.plugins import FormatLane, PluginHost, ProviderLane
+from tornado_gate.types import Call, Caller, ChatRequest, Request, Route, Target, UpstreamRequest, Usage, WireRequest
+
+SILENT: Final = "SILENT"
+MISNAMED: Final = "MISNAMED"
+BAD: Final = (SILENT, MISNAMED)
+
+PLUGINS: Final = Path(__file__).parents[2] / "plugins"
+_MARK: Final = re.compile(r"mark-[a-z][a-z0-9.-]*[a-z0-9]|bWFyay1[A-Za-z0-9+/=]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a field: `word` is what the page says, `detail` what a failing test adds.
+
+    `others` are the losses that its body has beside it.
+    """
+
+    word: str
+    detail: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trip:
+    """One body on its way up. `sent` can be compared; `text` is what would go over the wire, "" when nothing would."""
+
+    sent: Any = None
+    counted: Any = None
+    text: str = ""
+    body: Any = None
+    losses: tuple[str, ...] = ()
+    request: Request | None = None
+    error: GateError | None = None
+
+
+@dataclass(slots=True)
+class Recollection:
+    """`call.memory` as a dict, for one account."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    async def get(self, name: str) -> Any | None:
+        return self.values.get(name)
+
+    async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: self.values[name] for name in names if name in self.values}
+
+    async def put(self, name: str, value: Any, seconds: float) -> None:
+        self.values[name] = value
+
+    async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
+        self.values.update(values)
+
+    async def delete(self, name: str) -> bool:
+        return self.values.pop(name, None) is not None
+
+
+@cache
+def host() -> PluginHost:
+    return PluginHost()
+
+
+@cache
+def door(way: Way) -> tuple[FormatLane, Route]:
+    """The format that serves a way in, and its route."""
+    for name in sorted(host().plugins):
+        plugin = host().load(name)
+        assert not plugin.error, f"{name}: {plugin.error}"
+        if "format" in plugin.hooks:
+            lane = FormatLane(host(), plugin, [])
+            for route in lane.routes:
+                if route.method == "POST" and route.path == way.path:
+                    return lane, route
+    raise AssertionError(f"no format serves {way.path}; is its plugin installed?")
+
+
+class Walk:
+    """One way in and one upstream."""
+
+    def __init__(self, way: Way, upstream: Upstream) -> None:
+        self.way, self.upstream = way, upstream
+        self.format, self.route = door(way)
+        plugin = host().load(upstream.plugin)
+        assert not plugin.error, plugin.error
+        self.provider = ProviderLane(host(), plugin, [])
+        self.capabilities, self.target = self._configured()
+        self.memory = Recollection()
+        self.previous = ""
+
+    def _configured(self) -> tuple[Capabilities, Target]:
+        upstream = self.upstream
+        entry = ProviderEntry(
+            name=upstream.name, base_url=upstream.base_url, api_key="secret", settings=upstream.settings
+        )
+        able = self.provider.configure(entry)
+        target = Target(
+            provider=upstream.name,
+            plugin=upstream.plugin,
+            model=MODEL,
+            upstream_model=upstream.model,
+            base_url=upstream.base_url if able.base_url is None else able.base_url,
+            api_key="secret",
+            settings=entry.settings if able.settings is None else able.settings,
+        )
+        return able, target
+
+    @property
+    def verbatim(self) -> bool:
+        return self.format.forwards and self.route.wire_format in self.capabilities.speaks
+
+    @property
+    def served(self) -> bool:
+        return self.route.operation in self.capabilities.operations
+
+    async def push(self, body: Mapping[str, Any], *, strict: bool = False) -> Trip:
+        """`body` on its way up. A refusal is the trip's `error`."""
+        raw = json.dumps(body).replace(PREVIOUS, self.previous).encode()
+        wire = WireRequest(
+            route=self.route,
+            path=self.route.path.replace("{model}", MODEL),
+            path_arguments=self.way.path_arguments,
+            query={},
+            headers=self.way.headers,
+            raw=raw,
+            json=json.loads(raw),
+        )
+        call = self._call(strict)
+        try:
+            request, outgoing = await self._stops(call, wire)
+        except GateError as error:
+            return Trip(losses=tuple(call.losses), error=error)
+        return _trip(call, request, outgoing)
+
+    def _call(self, strict: bool) -> Call:
+        return Call(
+            id="req_matrix",
+            operation=self.route.operation,
+            format=self.format.name,
+            model=MODEL,
+            caller=Caller(id="key_matrix", account="matrix"),
+            target=self.target,
+            strict=strict,
+            headers=self.way.headers,
+            memory=self.memory,
+        )
+
+    async def _stops(self, call: Call, wire: WireRequest) -> tuple[Request, UpstreamRequest]:
+        request: Request
+        if self.verbatim:
+            request = await self.format.forward_request(call, wire)
+        else:  # as in the pipeline, what a format would lose here is not the attempt's
+            request = await self.format.translate_request(replace(call, losses=[]), wire)
+            request = await continuity.restored(call, request, signatures=self.capabilities.signatures)
+        return request, await self.provider.translate_request(call, request)
+
+    async def remember(self) -> None:
+        """Have the embedded provider answer a turn that the gateway keeps, for rows that continue one."""
+        if self.way.name != "responses":
+            return
+        teller = Walk(self.way, Upstream(name="local", plugin="local", model="local-chat"))
+        teller.memory = self.memory
+        body = {"model": MODEL, "input": "mark-before"}
+        wire = WireRequest(
+            route=self.route,
+            path=self.route.path,
+            path_arguments={},
+            query={},
+            headers={},
+            raw=json.dumps(body).encode(),
+            json=body,
+        )
+        call = teller._call(strict=False)
+        request, outgoing = await teller._stops(call, wire)
+        incoming = await teller.provider.call_upstream(call, outgoing)
+        events = teller.provider.translate_response(call, request, incoming)
+        reply = self.format.translate_response(call, request, events)
+        self.previous = json.loads(await _whole(reply.chunks))["id"]
+
+
+async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
+    return b"".join([chunk async for chunk in chunks])
+
+
+def _trip(call: Call, request: Request, outgoing: UpstreamRequest) -> Trip:
+    losses = tuple(call.losses)
+    if outgoing.context is not None:  # the embedded provider: the answer itself is what it has made of the request
+        plan = outgoing.context
+        whole = replace(plan.result, id=None, created=None)
+        answer = (replace(whole, usage=Usage()), plan.streamed)
+        return Trip(sent=answer, counted=whole.usage, losses=losses, request=request)
+    text = outgoing.body.decode() if outgoing.body is not None else json.dumps(outgoing.json)
+    body = json.loads(text)
+    return Trip(sent=(outgoing.url, body), text=text, body=body, losses=losses, request=request)
+
+
+def marks(value: Any) -> list[str]:
+    """What must be found again of a value wherever it went."""
+    text = json.dumps(value)
+    return _MARK.findall(text) + [known for known in (PICTURE, PDF) if known in text]
+
+
+def _arrived(mark: str, text: str) -> bool:
+    """Whether `text` holds a mark as it is, in base64, or decoded from it."""
+    forms = [mark, base64.b64encode(mark.encode()).decode()]
+    if mark.startswith("bWFyay1"):
+        forms.append(base64.b64decode(mark).decode())
+    return any(form in text for form in forms)
+
+
+def about(name: str, at: str) -> bool:
+    """Whether a name that was reported is the field at `at`, or a place above or below it.
+
+    Levels between may be left out where the vocabulary has none: ``tools.0.strict`` for ``tools.0.function.strict``.
+    """
+    if name == at or at.startswith(f"{name}.") or name.startswith(f"{at}."):
+        return bool(name)
+    said, steps = name.split("."), at.split(".")
+    left = iter(steps)
+    return len(said) > 1 and said[0] == steps[0] and said[-1] == steps[-1] and all(step in left for step in said)
+
+
+def classified(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
+    """What became of `row`, by its trip and that of the body without it."""
+    if bare.error is not None:
+        raise AssertionError(f"{row.name}: the body without the field is refused: {bare.error.message}")
+    if trip.error is not None:
+        named = about(trip.error.param, row.at) and trip.error.status in (400, 404)
+        return Outcome("refused" if named else MISNAMED, f"{trip.error.status} {trip.error.param}: {trip.error}")
+    named_losses = [name for name in trip.losses if about(name, row.at)]
+    strays = [name for name in trip.losses if name not in bare.losses and name not in named_losses]
+    if not named_losses and walk.verbatim and _unchanged(row, trip):
+        return Outcome("verbatim")
+    missing = [mark for mark in marks(row.value) if not _arrived(mark, trip.text)] if trip.text else []
+    changed = trip.sent != bare.sent and not missing
+    if named_losses:
+        others = tuple(name for name in trip.losses if name not in named_losses)
+        return Outcome("partly" if changed else "reported", ", ".join(named_losses), others)
+    if changed:
+        return Outcome("translated" if trip.text else "honoured", ", ".join(strays))
+    if strays:
+        return Outcome(MISNAMED, f"reported as {', '.join(strays)}")
+    if trip.counted != bare.counted:
+        return Outcome("counted")
+    if row.idle is not None and (not row.idle.only or walk.upstream.plugin in row.idle.only):
+        return Outcome(row.idle.kind)
+    if not trip.text and _documented(walk.upstream.plugin, trip.request, bare.request):
+        return Outcome("no effect")
+    return Outcome(SILENT, f"not sent: {', '.join(missing)}" if missing else "the outgoing request is the same")
+
+
+def _unchanged(row: Field, trip: Trip) -> bool:
+    value = found(trip.body, row.at)
+    return value is not ABSENT and value == row.value
+
+
+def _documented(plugin: str, request: Request | None, bare: Request | None) -> bool:
+    """Whether the README of a plugin that sends nothing lists all that differs as accepted without effect."""
+    if not isinstance(request, ChatRequest) or not isinstance(bare, ChatRequest):
+        return False
+    changed = set(_differing(request, bare))
+    return bool(changed) and changed <= without_effect(plugin)
+
+
+def _differing(one: Any, other: Any, name: str = "") -> Iterator[str]:
+    """The names of what differs in two requests, down to members of messages, parts and tools."""
+    if one == other:
+        return
+    if is_dataclass(one) and type(one) is type(other):
+        for member in fields(one):
+            if member.name not in ("names", "asked", "id", "items"):  # which no provider reads
+                yield from _differing(getattr(one, member.name), getattr(other, member.name), member.name)
+    elif isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        for mine, theirs in zip(one, other, strict=True):
+            yield from _differing(mine, theirs, name)
+    elif name == "extra":
+        yield from (key for key in {*one, *other} if one.get(key) != other.get(key))
+    else:
+        yield name
+
+
+@cache
+def without_effect(plugin: str) -> frozenset[str]:
+    """The fields that a README lists under "Accepted, without effect", in the vocabulary's words."""
+    text = (PLUGINS / plugin / "README.md").read_text(encoding="utf-8")
+    _, _, after = text.partition("**Accepted, without effect.**")
+    listed = after.partition("\n\n")[0]
+    penalties = {"presence_penalty", "frequency_penalty"} if "the penalties" in listed else set()
+    return frozenset(re.findall(r"`(\w+)`", listed)) | penalties
+
+
+@contextmanager
+def _no_chance() -> Iterator[None]:
+    """What the embedded provider draws for ids would differ from trip to trip."""
+    with mock.patch("secrets.token_hex", lambda length=32: "0" * 2 * length):
+        yield
+
+
+@cache
+def outcomes(way: Way, upstream: Upstream) -> Mapping[Field, Outcome]:
+    """What becomes of each field of a way in at an upstream; "not served" when the upstream has no such operation."""
+    rows = [row for group in way.groups for row in group.fields]
+    walk = Walk(way, upstream)
+    if not walk.served:
+        return {row: Outcome("not served") for row in rows}
+
+    async def all_rows() -> dict[Field, Outcome]:
+        await walk.remember()
+        return {row: classified(walk, row, await walk.push(row.body), await walk.push(row.without)) for row in rows}
+
+    with _no_chance():
+        return asyncio.run(all_rows())
+
+
+def strict_trips(way: Way, upstream: Upstream) -> Mapping[Field, Trip]:
+    """With x-gate-strict, the trips of those fields that are reported as lost."""
+    lost = [row for row, outcome in outcomes(way, upstream).items() if outcome.word in ("reported", "partly")]
+    walk = Walk(way, upstream)
+
+    async def all_rows() -> dict[Field, Trip]:
+        await walk.remember()
+        return {row: await walk.push(row.body, strict=True) for row in lost}
+
+    with _no_chance():
+        return asyncio.run(all_rows())

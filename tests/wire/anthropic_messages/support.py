@@ -1,0 +1,119 @@
+"""Calls, and ways through the events of a stream, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from tornado_gate import stream
+from tornado_gate.errors import GateError
+from tornado_gate.types import (
+    Call,
+    Caller,
+    ChatRequest,
+    ChatResult,
+    Message,
+    Part,
+    ResponseStart,
+    StreamEvent,
+    Target,
+    Text,
+)
+from tornado_gate.wire.anthropic_messages import parse_stream, render_stream
+
+
+def call_for(model: str = "up", strict: bool = False, **facts: Any) -> Call:
+    target = Target(provider="p", plugin="anthropic", model="m", upstream_model=model, facts=facts)
+    return Call(
+        id="1",
+        operation="chat",
+        format="f",
+        model="m",
+        caller=Caller(id="c", account="a"),
+        target=target,
+        strict=strict,
+    )
+
+
+def message(role: Any, *parts: Part | str, **rest: Any) -> Message:
+    return Message(role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts), **rest)
+
+
+def foreign(*messages: Message, **fields: Any) -> ChatRequest:
+    """A request that came in another format."""
+    return ChatRequest(model="m", messages=messages or (message("user", "Hi"),), wire_format="openai-chat", **fields)
+
+
+async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
+    """The items; an error among them is raised in its place."""
+    for item in items:
+        if isinstance(item, GateError):
+            raise item
+        yield item
+
+
+def blamed(error: stream.OrderError, what: str) -> GateError:
+    raise AssertionError(what) from error
+
+
+def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
+    """Our events for the upstream's, their order checked."""
+
+    async def collect() -> list[StreamEvent]:
+        return [event async for event in stream.checked(parse_stream(aiter_of(frames)), blamed)]
+
+    return asyncio.run(collect())
+
+
+def rendered(events: Iterable[StreamEvent]) -> list[dict[str, Any]]:
+    """The format's events for ours."""
+
+    async def collect() -> list[dict[str, Any]]:
+        return [value async for value in render_stream(aiter_of(events), id="msg_made", model="m")]
+
+    return asyncio.run(collect())
+
+
+def result_of(events: Iterable[StreamEvent]) -> ChatResult:
+    async def collect() -> ChatResult:
+        return await stream.collect(stream.checked(aiter_of(events), blamed))
+
+    return asyncio.run(collect())
+
+
+START = ResponseStart(model="m", id="msg_1")
+MESSAGE_START: dict[str, Any] = {
+    "type": "message_start",
+    "message": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    },
+}
+MESSAGE_STOP = {"type": "message_stop"}
+
+
+def opened(index: int, **block: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int, kind: str, **members: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **members}}
+
+
+def closed(index: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def stopped(reason: str | None = "end_turn", output_tokens: int = 5, **delta: Any) -> dict[str, Any]:
+    return {
+        "type": "message_delta",
+        "delta": {"stop_reason": reason, "stop_sequence": None, **delta},
+        "usage": {"output_tokens": output_tokens},
+    }

@@ -1,0 +1,53 @@
+"""Ways through the events of a stream, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from tornado_gate import stream
+from tornado_gate.errors import GateError
+from tornado_gate.types import ChatResult, StreamEvent
+from tornado_gate.wire.openai_responses import parse_events, render_events
+
+RESPONSE_ID = "resp_" + "0" * 32
+
+
+async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
+
+
+def blamed(error: stream.OrderError, what: str) -> GateError:
+    raise AssertionError(what) from error
+
+
+def written(events: Iterable[StreamEvent], **asked: Any) -> list[dict[str, Any]]:
+    """The events that a caller gets."""
+
+    async def collect() -> list[dict[str, Any]]:
+        rendered = render_events(aiter_of(events), id=RESPONSE_ID, model="m", created=7, asked=asked)
+        return [event async for event in rendered]
+
+    return asyncio.run(collect())
+
+
+def read(frames: Iterable[Any]) -> list[StreamEvent]:
+    """The vocabulary's events of an upstream's, their order checked."""
+
+    async def collect() -> list[StreamEvent]:
+        return [event async for event in stream.checked(parse_events(aiter_of(frames)), blamed)]
+
+    return asyncio.run(collect())
+
+
+def result_of(frames: Iterable[Any]) -> ChatResult:
+    async def collect() -> ChatResult:
+        return await stream.collect(stream.checked(parse_events(aiter_of(frames)), blamed))
+
+    return asyncio.run(collect())
+
+
+def collected(events: Iterable[StreamEvent]) -> ChatResult:
+    return asyncio.run(stream.collect(aiter_of(events)))

@@ -1,0 +1,84 @@
+"""The error object, both ways. Pure.
+
+Source: anthropic-python 2.11, types/shared/error_response.py, error_type.py and _exceptions.py; the vendor's page "Errors"
+for ``request_too_large`` and for which status has which type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import (
+    GateError,
+    InvalidField,
+    UpstreamError,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+
+NO_THREADS: Final = "thread_unsupported_request"
+"""The code by which the vendor's SDKs learn that they must send the whole conversation, not only its newest turn."""
+
+_LONGEST: Final = 2000
+_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_REFUSED: Final[Mapping[str, int]] = {"invalid_request_error": 400, "not_found_error": 404, "request_too_large": 413}
+_OURS: Final = ("authentication_error", "permission_error", "billing_error")
+_KINDS: Final[Mapping[str, type[GateError]]] = {
+    "rate_limit_error": UpstreamRateLimited,
+    "overloaded_error": UpstreamOverloaded,
+    "timeout_error": UpstreamTimeout,
+}
+
+
+def no_threads() -> InvalidField:
+    """For a request with ``thread`` where nobody keeps the conversation: to answer it would lose what was said before."""
+    return InvalidField("thread", "Threads are not kept here: send the whole conversation.", code=NO_THREADS)
+
+
+def error_of(body: Any) -> GateError | None:
+    """The error that a whole body or an event of a stream is, or None for one that is none."""
+    if not isinstance(body, Mapping):
+        return None
+    if body.get("type") == "error" or (body.get("error") and "type" not in body):
+        return parse_error(body.get("error"))
+    return None
+
+
+def parse_error(error: Any) -> GateError:
+    """One of our errors for the upstream's ``error`` value, which may be an object, a string or anything.
+
+    The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
+    """
+    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    kind, message = fields.get("type"), fields.get("message")
+    said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
+    if not isinstance(kind, str):
+        return UpstreamError(said)
+    if kind in _OURS:
+        return UpstreamError("The upstream refused the gateway's own credentials.")
+    if kind in _REFUSED:
+        return UpstreamRefused(said, status=_REFUSED[kind])
+    return _KINDS.get(kind, UpstreamError)(said)
+
+
+def render_error(error: GateError, request_id: str = "") -> dict[str, Any]:
+    """The body of an error answer, or the data of an ``error`` event. The inner type is the vendor's, by status."""
+    kind = _TYPES.get(error.status) or ("invalid_request_error" if error.status < 500 else "api_error")
+    value: dict[str, Any] = {"type": "error", "error": {**error.body(), "type": kind}}
+    if error.code == NO_THREADS:
+        value["error"]["details"] = {"error_code": NO_THREADS}
+    return value | ({"request_id": request_id} if request_id else {})

@@ -1,0 +1,41 @@
+"""Ids of tool calls, which this format restricts to ``[a-zA-Z0-9_-]+``. Pure.
+
+Source: the vendor's refusal ``tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Final
+from uuid import uuid4
+
+PREFIX: Final = "gate-"
+"""Begins an id that stands for another: what follows is that one in url-safe base64."""
+
+_ALLOWED: Final = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def render_id(call_id: str) -> str:
+    """An id that the format allows. Different ids stay different, and `parse_id` gives each of them back."""
+    if _ALLOWED.fullmatch(call_id) and not call_id.startswith(PREFIX):
+        return call_id
+    return PREFIX + base64.urlsafe_b64encode(call_id.encode()).decode().rstrip("=")
+
+
+def parse_id(value: str) -> str:
+    """The id that `render_id` was given; any other is itself."""
+    if not value.startswith(PREFIX):
+        return value
+    text = value[len(PREFIX) :]
+    try:
+        call_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        return value
+    return call_id if render_id(call_id) == value else value
+
+
+def new_id() -> str:
+    """An id for a call that came without one: the result of the tool must name it."""
+    return f"toolu_{uuid4().hex[:24]}"

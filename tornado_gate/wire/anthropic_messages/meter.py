@@ -1,0 +1,78 @@
+"""What the verbatim lane must know of frames that it passes on as they came. Pure.
+
+Most frames hold neither usage nor a stop reason: those are searched, not parsed. Inside a JSON string a quotation mark
+is escaped, so that no text a model writes can look like a member's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse
+from tornado_gate.types import Meter
+from tornado_gate.wire.anthropic_messages.errors import error_of
+from tornado_gate.wire.anthropic_messages.members import said, string
+from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
+
+_TELLING: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_delta|message_stop|error)"')
+
+
+class FrameMeter:
+    """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
+
+    `finished` says that a stop reason was seen, `done` that nothing may follow: ``message_stop``, or an error.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._usage: dict[str, Any] = {}
+        self.finished = False
+        self.done = False
+
+    def note(self, raw: bytes) -> None:
+        """Take one frame."""
+        if _TELLING.search(raw) is None:
+            return
+        body = frame_json(raw)
+        if not isinstance(body, Mapping):
+            return
+        match body.get("type"):
+            case "message_start":
+                message = body.get("message")
+                self._note_usage(message.get("usage") if isinstance(message, Mapping) else None)
+            case "message_delta":
+                self._note_usage(body.get("usage"))
+                delta = body.get("delta")
+                if isinstance(delta, Mapping) and (raw_reason := string(delta.get("stop_reason"))):
+                    self.finished = True
+                    self._meter.finish_reason = parse_stop_reason(raw_reason)
+            case "message_stop" | "error":
+                self.done = True
+
+    def _note_usage(self, usage: Any) -> None:
+        if isinstance(usage, Mapping):
+            self._usage |= said(usage)
+            self._meter.usage = parse_usage(self._usage) or self._meter.usage
+
+
+def frame_json(raw: bytes) -> Any:
+    """The JSON in a raw frame's data; None when it has no data or no JSON."""
+    frame = sse.parse(raw)
+    try:
+        return None if frame is None else orjson.loads(frame.data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def note_body(meter: Meter, body: Any) -> None:
+    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    if (error := error_of(body)) is not None:
+        raise error
+    if isinstance(body, Mapping):
+        meter.usage = parse_usage(body.get("usage")) or meter.usage
+        if raw := string(body.get("stop_reason")):
+            meter.finish_reason = parse_stop_reason(raw)

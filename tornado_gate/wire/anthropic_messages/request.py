@@ -1,0 +1,236 @@
+"""Message requests: body to `ChatRequest` (server half), and back (client half). Pure.
+
+What `ChatRequest` has no field for is in `extra` under its wire name; members of known objects under dotted names, as
+in ``metadata.team`` or ``thinking.display``.
+
+Source: anthropic-python 2.11, types/message_create_params.py. ``temperature``, ``top_p`` and ``top_k`` stand in the SDK no
+more; models before 4.7 take them, under versions of the API before 2026-10-21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, ResponseFormat
+from tornado_gate.wire.anthropic_messages.abilities import Abilities
+from tornado_gate.wire.anthropic_messages.conversation import parse_conversation
+from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
+from tornado_gate.wire.anthropic_messages.tools import PARALLEL, parse_tool, parse_tool_choice, render_tools
+from tornado_gate.wire.anthropic_messages.turns import render_conversation
+
+DEFAULT_MAX_TOKENS: Final = 4096
+"""Sent when neither the caller nor conf says how long an answer may be: every model can write as much."""
+
+_KNOWN: Final = frozenset(
+    (
+        "model",
+        "messages",
+        "system",
+        "stream",
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "stop_sequences",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "metadata",
+    )
+)
+_NESTED: Final = ("metadata", "output_config", "output_config.format", "thinking", "tool_choice")
+_UNSAYABLE: Final = ("seed", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "audio")
+
+
+def parse_request(body: Mapping[str, Any]) -> ChatRequest:
+    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
+    messages, names = parse_conversation(body)
+    reasoning, reasoning_name, extra = parse_reasoning(body)
+    tool_choice, parallel, choice_extra = parse_tool_choice(body.get("tool_choice"))
+    response_format, output_extra = _parse_output(body.get("output_config") or {})
+    metadata = body.get("metadata") or {}
+    extra |= choice_extra | output_extra
+    extra |= {f"metadata.{name}": value for name, value in rest(metadata, "user_id").items()}
+    extra |= {name: value for name, value in body.items() if name not in _KNOWN}
+    names |= {"stop": "stop_sequences", "user": "metadata.user_id", "response_format": "output_config.format"}
+    names |= {"parallel_tool_calls": f"tool_choice.{PARALLEL}"}
+    if reasoning_name:
+        names["reasoning"] = reasoning_name
+    return ChatRequest(
+        model=body["model"],
+        messages=messages,
+        wire_format=WIRE_FORMAT,
+        stream=bool(body.get("stream")),
+        max_tokens=body.get("max_tokens"),
+        temperature=body.get("temperature"),
+        top_p=body.get("top_p"),
+        top_k=body.get("top_k"),
+        stop=tuple(body.get("stop_sequences") or ()),
+        tools=tuple(parse_tool(tool) for tool in body.get("tools") or ()),
+        tool_choice=tool_choice,
+        parallel_tool_calls=parallel,
+        response_format=response_format,
+        reasoning=reasoning,
+        user=metadata.get("user_id"),
+        extra=extra,
+        names=names,
+    )
+
+
+def _parse_output(config: Mapping[str, Any]) -> tuple[ResponseFormat | None, dict[str, Any]]:
+    extra = {f"output_config.{name}": value for name, value in rest(config, "effort", "format").items()}
+    match config.get("format"):
+        case None:
+            return None, extra
+        case {"type": "json_schema", "schema": dict(schema)} as wanted:
+            extra |= {f"output_config.format.{name}": value for name, value in rest(wanted, "type", "schema").items()}
+            return ResponseFormat(kind="json_schema", schema=schema), extra
+        case unknown:
+            return None, extra | {"output_config.format": unknown}
+
+
+def render_request(
+    call: Call,
+    request: ChatRequest,
+    *,
+    abilities: Abilities | None = None,
+    default_max_tokens: int = DEFAULT_MAX_TOKENS,
+) -> dict[str, Any]:
+    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`.
+
+    `default_max_tokens` is sent when nobody says how long the answer may be, with the budget for thinking added.
+    """
+    abilities = abilities or Abilities()
+    own = request.wire_format == WIRE_FORMAT
+    body: dict[str, Any] = {"model": call.target.upstream_model, "max_tokens": request.max_tokens}
+    body |= render_conversation(call, request, abilities)
+    limit = request.max_tokens if request.max_tokens is not None else _known_limit(call)
+    reasoning = render_reasoning(call, request, abilities, body["messages"], limit)
+    thinking = reasoning.pop("thinking", None)
+    if request.max_tokens is None:
+        body["max_tokens"] = max_tokens_for(call, thinking, default_max_tokens)
+    body |= _render_sampling(call, request, abilities, thinking)
+    body |= render_tools(call, request)
+    body |= given(
+        stop_sequences=_render_stop(call, request, own) or None,
+        thinking=thinking,
+        output_config=(reasoning | _render_output(call, request)) or None,
+        metadata=given(user_id=request.user) or None,
+    )
+    if request.stream:
+        body["stream"] = True
+    _lose_unsayable(call, request)
+    _render_extra(call, request, own, body)
+    return body
+
+
+def max_tokens_for(call: Call, thinking: Any, default: int) -> int:
+    """How long an answer may be when its request does not say: what conf says of the model, else `default`.
+
+    `thinking` is the body's own; a budget in it is added to `default`, which it must stay below.
+    """
+    known = _known_limit(call)
+    if known is not None:
+        return known
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    return default + budget if isinstance(budget, int) else default
+
+
+def _known_limit(call: Call) -> int | None:
+    limit = call.target.facts.get("output_token_limit")
+    return limit if isinstance(limit, int) else None
+
+
+def _render_sampling(
+    call: Call, request: ChatRequest, abilities: Abilities, thinking: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """temperature, top_p and top_k. While it thinks a model takes only a top_p of 0.95 or more."""
+    fields = given(temperature=request.temperature, top_p=request.top_p, top_k=request.top_k)
+    if request.wire_format == WIRE_FORMAT:
+        return fields
+    lost: list[str] = []
+    thinks = thinking is not None and thinking["type"] != "disabled"
+    if abilities.sampling == "none" or thinks:
+        lost = [name for name in fields if name != "top_p" or abilities.sampling == "none" or fields[name] < 0.95]
+    elif abilities.sampling == "one" and "temperature" in fields and "top_p" in fields:
+        lost = ["temperature"] if fields["temperature"] == 1 else ["top_p"]
+    for name in lost:
+        if fields.pop(name) != 1 or name == "top_k":  # 1 is what they are unless said
+            call.lose(request.field_name(name))
+    if fields.get("temperature", 0) > 1:
+        call.lose(request.field_name("temperature"))
+        fields["temperature"] = 1.0
+    return fields
+
+
+def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
+    """The stop strings; the vendor refuses those of white space alone."""
+    stops = [stop for stop in request.stop if own or stop.strip()]
+    if len(stops) < len(request.stop):
+        call.lose(request.field_name("stop"))
+    return stops
+
+
+def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
+    wanted = request.response_format
+    if wanted is None or wanted.kind == "text":
+        return {}
+    name = request.field_name("response_format")
+    if wanted.kind == "json_object" or wanted.schema is None:
+        call.lose(name)
+        return {}
+    if wanted.description is not None:
+        call.lose(f"{name}.description")
+    for member, value in wanted.extra.items():
+        if value is not None:
+            call.lose(f"{name}.{member}")
+    own = request.wire_format == WIRE_FORMAT
+    return {"format": {"type": "json_schema", "schema": wanted.schema if own else _closed(wanted.schema)}}
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with every object closed, which the vendor demands to be said and others take for granted."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {name: _closed(value) for name, value in schema.items()}
+    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _lose_unsayable(call: Call, request: ChatRequest) -> None:
+    """Report the fields that this format has no word for, unless they say what it does anyway."""
+    for name in _UNSAYABLE:
+        if getattr(request, name) not in (None, False, 0, 0.0, {}) or (name == "seed" and request.seed == 0):
+            call.lose(request.field_name(name))
+    if request.n not in (None, 1):
+        call.lose(request.field_name("n"))
+    if any(modality != "text" for modality in request.modalities):
+        call.lose(request.field_name("modalities"))
+    if request.metadata:
+        call.lose(request.field_name("metadata"))
+
+
+def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
+    for name, value in request.extra.items():
+        if own:
+            _put_back(body, name, value)
+        elif value is not None:
+            call.lose(name)
+
+
+def _put_back(body: dict[str, Any], name: str, value: Any) -> None:
+    """Put one member of `extra` back where `parse_request` took it from."""
+    parent, _, member = name.rpartition(".")
+    if parent not in _NESTED:
+        with_extra(body, {name: value})
+        return
+    place = body
+    for step in parent.split("."):
+        place = place.setdefault(step, {})
+    place.setdefault(member, value)

@@ -1,0 +1,126 @@
+"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+
+Source: anthropic-python 2.11, types/message.py and types/content_block.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import (
+    Audio,
+    ChatResult,
+    Choice,
+    Data,
+    File,
+    Image,
+    Link,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    VendorPart,
+)
+from tornado_gate.wire.anthropic_messages.blocks import parse_block, render_block
+from tornado_gate.wire.anthropic_messages.errors import error_of
+from tornado_gate.wire.anthropic_messages.ids import new_id
+from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, rest, said, string
+from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage, render_stop_reason, render_usage
+
+ID_PREFIX: Final = "msg_"
+TOP_EXTRA: Final = ("container", "diagnostics")
+"""The members of `ChatResult.extra` that this format has words for."""
+
+FINISH_EXTRA: Final = ("stop_details",)
+"""Those of a choice's, or a `Finish` event's."""
+
+_BLOCK_EXTRA: Final = ("citations", "caller", "toolset_name")
+
+
+def answer_id(upstream_id: str | None, otherwise: str) -> str:
+    """The upstream's id when it looks like one of this format."""
+    return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
+
+
+def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The members of `extra` that this format has words for; the others may be another format's."""
+    return {name: extra[name] for name in names if extra.get(name) is not None}
+
+
+def parse_response(body: Any) -> ChatResult:
+    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no message."""
+    if (error := error_of(body)) is not None:
+        raise error
+    content = body.get("content") if isinstance(body, Mapping) else None
+    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
+        raise UpstreamError("The upstream's answer is no message.")
+    parts = tuple(parse_answer_block(block) for block in content)
+    raw = string(body.get("stop_reason"))
+    choice = Choice(
+        parts=parts,
+        reason=parse_stop_reason(raw, any(isinstance(part, ToolCall) for part in parts)),
+        raw_reason=raw,
+        stop_sequence=string(body.get("stop_sequence")) or None,
+        extra=known_extra(body, *FINISH_EXTRA),
+    )
+    known = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", *FINISH_EXTRA)
+    return ChatResult(
+        model=string(body.get("model")),
+        id=string(body.get("id")) or None,
+        choices=(choice,),
+        usage=parse_usage(body.get("usage")),
+        extra=said(rest(body, *known)),
+    )
+
+
+def parse_answer_block(block: Mapping[str, Any]) -> Part:
+    """One block of an answer. Members that are null say nothing."""
+    if block.get("type") == "tool_use":
+        arguments = block.get("input")
+        block = {**block, "input": arguments if isinstance(arguments, dict) else {}}
+        block["id"] = string(block.get("id")) or new_id()
+        block["name"] = string(block.get("name"))
+    return parse_block(said(block))
+
+
+def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any]:
+    """The vendor's whole answer, of the first choice. An id that the upstream gave in this format's shape is kept.
+
+    Raises UpstreamError for an answer that the model could not finish.
+    """
+    choice = result.choices[0]
+    blocks = [block for part in choice.parts if (block := render_answer_block(part)) is not None]
+    return {
+        "id": answer_id(result.id, id),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": blocks,
+        "stop_reason": render_stop_reason(choice.reason, choice.raw_reason, choice.stop_sequence),
+        "stop_sequence": choice.stop_sequence,
+        **known_extra(choice.extra, *FINISH_EXTRA),
+        "usage": render_usage(result.usage),
+        **known_extra(result.extra, *TOP_EXTRA),
+    }
+
+
+def render_answer_block(part: Part) -> dict[str, Any] | None:
+    """One block of an answer, or None for what this format cannot say, or what says nothing.
+
+    Sound is told by its transcript. A picture, which the vendor's models do not make, has the block of a request.
+    """
+    match part:
+        case VendorPart():
+            return render_block(part, own=part.wire_format == WIRE_FORMAT)
+        case Audio(transcript=transcript):
+            return {"type": "text", "text": transcript} if transcript else None
+        case Text(text=""):
+            return None
+        case Thinking(text="", signature=None):
+            return None
+        case Image(source=Data() | Link()) | File(source=Data() | Link()):
+            return render_block(part, own=False)
+    block = render_block(part, own=False)
+    return block and block | known_extra(part.extra if not isinstance(part, VendorPart) else {}, *_BLOCK_EXTRA)

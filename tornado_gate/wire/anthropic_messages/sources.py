@@ -1,0 +1,96 @@
+"""The ``source`` of images and documents, to the vocabulary and back. Pure.
+
+Source: anthropic-python 2.11, types/*_source_param.py. Images are JPEG, PNG, GIF or WebP; documents are PDF, or plain
+text that stands in the request as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Data, FileReference, Link, Source
+
+_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "base64": ("type", "media_type", "data"),
+    "text": ("type", "media_type", "data"),
+    "url": ("type", "url"),
+    "file": ("type", "file_id"),
+}
+_SIGNATURES: Final[tuple[tuple[bytes, int, str], ...]] = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF8", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+    (b"%PDF-", 0, "application/pdf"),
+)
+_PDF: Final = "application/pdf"
+
+
+def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | None:
+    """The source and its unknown members; None for one that the vocabulary has no word for."""
+    match value:
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            source: Source = Data(media_type=media_type, base64=data)
+        case {"type": "text", "data": str(text)}:
+            source = Data(media_type="text/plain", base64=base64.b64encode(text.encode()).decode())
+        case {"type": "url", "url": str(url)}:
+            source = Link(url=url)
+        case {"type": "file", "file_id": str(file_id)}:
+            source = FileReference(id=file_id)
+        case _:
+            return None
+    known = _MEMBERS[value["type"]]
+    return source, {name: member for name, member in value.items() if name not in known}
+
+
+def render_image(source: Source, own: bool) -> dict[str, Any] | None:
+    """The source of an image, or None. `own`: it came in this format, and a stored file is this vendor's."""
+    if isinstance(source, Data):
+        media_type = source.media_type if own else _real_type(source)
+        return {"type": "base64", "media_type": media_type, "data": source.base64}
+    return _render_reference(source, own)
+
+
+def render_document(source: Source, own: bool) -> dict[str, Any] | None:
+    """The source of a document, or None for a kind of file that the vendor does not read."""
+    if not isinstance(source, Data):
+        return _render_reference(source, own)
+    media_type = source.media_type if own else _real_type(source)
+    if media_type.startswith("text/"):
+        return _render_text(source.base64)
+    if media_type.partition(";")[0] == _PDF or own:
+        return {"type": "base64", "media_type": media_type, "data": source.base64}
+    return None
+
+
+def _render_reference(source: Source, own: bool) -> dict[str, Any] | None:
+    match source:
+        case Link(url=url) if own or url.startswith(("https://", "http://")):
+            return {"type": "url", "url": url}
+        case FileReference(id=file_id) if own:
+            return {"type": "file", "file_id": file_id}
+        case _:
+            return None
+
+
+def _render_text(encoded: str) -> dict[str, Any] | None:
+    try:
+        text = base64.b64decode(encoded).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return {"type": "text", "media_type": "text/plain", "data": text}
+
+
+def _real_type(source: Data) -> str:
+    """What the first bytes say: the vendor refuses a picture that is not what it is called, other upstreams do not."""
+    try:
+        head = base64.b64decode(source.base64[:24])
+    except (binascii.Error, ValueError):
+        return source.media_type
+    for mark, place, media_type in _SIGNATURES:
+        if head[place:].startswith(mark):
+            return media_type
+    return source.media_type

@@ -1,0 +1,118 @@
+"""``tools`` and ``tool_choice``, both ways. Pure.
+
+A tool of another type than "custom" (the vendor's server tools, bash, …) is a `VendorTool`. That tools may be called side
+by side stands in ``tool_choice``, as its contrary.
+
+Source: anthropic-python 2.11, types/tool_union_param.py and types/tool_choice_param.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
+from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, given, rest, with_extra
+
+PARALLEL: Final = "disable_parallel_tool_use"
+_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
+_MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required", "none": "none"}
+_WORDS: Final = {mode: word for word, mode in _MODES.items()}
+
+
+def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
+    """One tool of a body that was checked."""
+    match value:
+        case {"name": str(name), "input_schema": dict(schema)} if value.get("type") in (None, "custom"):
+            return Tool(
+                name=name,
+                description=value.get("description"),
+                parameters=schema,
+                strict=value.get("strict"),
+                extra=rest(value, *_MEMBERS),
+            )
+        case _:
+            return VendorTool(wire_format=WIRE_FORMAT, value=value)
+
+
+def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | None, bool | None, dict[str, Any]]:
+    """The choice, whether tools may be called side by side, and what else the object holds, under dotted names."""
+    if value is None:
+        return None, None, {}
+    disable = value.get(PARALLEL)
+    match value:
+        case {"type": "tool", "name": str(name)}:
+            choice = ToolChoice(mode="tool", name=name)
+        case {"type": "auto"}:
+            choice = ToolChoice(mode="auto")
+        case {"type": "any"}:
+            choice = ToolChoice(mode="required")
+        case {"type": "none"}:
+            choice = ToolChoice(mode="none")
+        case _:
+            return ToolChoice(mode="vendor", vendor=value), None, {}
+    unknown = rest(value, "type", "name", PARALLEL)
+    extra = {f"tool_choice.{name}": member for name, member in unknown.items()}
+    return choice, None if disable is None else not disable, extra
+
+
+def forces_a_tool(request: ChatRequest) -> bool:
+    """Whether the model must call a tool, which it cannot do while it thinks."""
+    choice = request.tool_choice
+    return choice is not None and (
+        choice.mode in ("required", "tool") or (choice.mode == "allowed" and choice.required)
+    )
+
+
+def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
+    """``tools`` and ``tool_choice``, each when there is something to say. What cannot be said goes to `call.lose`."""
+    own = request.wire_format == WIRE_FORMAT
+    allowed = request.tool_choice.names if request.tool_choice and request.tool_choice.mode == "allowed" else None
+    values: list[dict[str, Any]] = []
+    for index, tool in enumerate(request.tools):
+        path = f"{request.field_name('tools')}.{index}"
+        if isinstance(tool, VendorTool):
+            if tool.wire_format == WIRE_FORMAT:
+                values.append(dict(tool.value))
+            else:
+                call.lose(path)
+        elif allowed is None or tool.name in allowed:
+            values.append(_render_tool(call, tool, own, path))
+    if not values and not own:
+        if request.tool_choice is not None and request.tools:
+            call.lose(request.field_name("tool_choice"))
+        return {}
+    return given(tools=values or None, tool_choice=_render_choice(call, request, own))
+
+
+def _render_tool(call: Call, tool: Tool, own: bool, path: str) -> dict[str, Any]:
+    schema = dict(tool.parameters or {})
+    if not own:
+        schema.setdefault("type", "object")  # which the vendor demands and others do not
+    value = given(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
+    if own:
+        return with_extra(value, tool.extra)
+    for name, member in tool.extra.items():
+        if member is not None:
+            call.lose(f"{path}.{name}")
+    return value
+
+
+def _render_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    value: dict[str, Any] | None = None
+    if choice is None:
+        value = {"type": "auto"} if parallel is False else None
+    elif choice.mode == "vendor":
+        if own:
+            return dict(choice.vendor or {})
+        call.lose(request.field_name("tool_choice"))
+    elif choice.mode == "tool":
+        value = {"type": "tool", "name": choice.name or ""}
+    elif choice.mode == "allowed":  # the tools themselves were narrowed
+        value = {"type": "any" if choice.required else "auto"}
+    else:
+        value = {"type": _WORDS[choice.mode]}
+    if value is not None and parallel is not None and value["type"] != "none" and (own or not parallel):
+        value[PARALLEL] = not parallel
+    return value

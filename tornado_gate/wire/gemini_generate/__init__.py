@@ -1,0 +1,52 @@
+"""Gemini's generateContent: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
+
+The server half (`parse_request`, `render_response`, `render_stream`) is for the format plugin, the client half
+(`render_request`, `render_count`, `parse_response`, `parse_stream`) for providers that speak this format. `ChunkMeter`,
+`ArraySplitter` and `note_body` read what passes verbatim. `camelised` and `spelled` know both spellings of names.
+"""
+
+from tornado_gate.wire.gemini_generate.arrays import ArraySplitter, json_elements
+from tornado_gate.wire.gemini_generate.chunk_rendering import render_stream
+from tornado_gate.wire.gemini_generate.chunks import parse_stream
+from tornado_gate.wire.gemini_generate.contents import SIGNATURE_DUMMY
+from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
+from tornado_gate.wire.gemini_generate.errors import error_of, parse_error, status_name
+from tornado_gate.wire.gemini_generate.meter import ChunkMeter, note_body
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
+from tornado_gate.wire.gemini_generate.parts import DATA_KEYS
+from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
+from tornado_gate.wire.gemini_generate.response import parse_response, render_response
+from tornado_gate.wire.gemini_generate.usage import (
+    parse_finish_reason,
+    parse_usage,
+    render_finish_reason,
+    render_usage,
+)
+
+__all__ = [
+    "DATA_KEYS",
+    "MODERN",
+    "SIGNATURE_DUMMY",
+    "WIRE_FORMAT",
+    "ArraySplitter",
+    "ChunkMeter",
+    "Dialect",
+    "camelised",
+    "error_of",
+    "json_elements",
+    "note_body",
+    "parse_error",
+    "parse_finish_reason",
+    "parse_request",
+    "parse_response",
+    "parse_stream",
+    "parse_usage",
+    "render_count",
+    "render_finish_reason",
+    "render_request",
+    "render_response",
+    "render_stream",
+    "render_usage",
+    "spelled",
+    "status_name",
+]

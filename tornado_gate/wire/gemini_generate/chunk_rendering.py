@@ -1,0 +1,162 @@
+"""Events to the chunks of a stream, each a whole response object: the server half. Pure.
+
+Pieces of text go out at once, calls of functions whole when their arguments are. The last chunk has the finish reason of every
+candidate and the usage, so that a client that stops at it has seen all.
+
+Source: google-genai 3.4, types.GenerateContentResponse; models.py (generate_content_stream).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tornado_gate import stream
+from tornado_gate.types import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    ToolCall,
+    Usage,
+    UsageReport,
+)
+from tornado_gate.wire.gemini_generate.logprobs import render_logprobs
+from tornado_gate.wire.gemini_generate.response import (
+    CHOICE_EXTRA,
+    MALFORMED_MESSAGE,
+    TOP_EXTRA,
+    is_malformed,
+    known_extra,
+    render_said,
+)
+from tornado_gate.wire.gemini_generate.usage import MALFORMED_CALL, blocked, render_finish_reason, render_usage
+from tornado_gate.wire.gemini_generate.values import given, render_signature
+
+_UNKNOWN_SOUND = "application/octet-stream"
+
+
+async def render_stream(
+    events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
+) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream. Raises the error of a StreamError. `id` is used where the upstream gave none."""
+    writer = _Writer(id, model, include_thoughts)
+    try:
+        async for event in events:
+            for chunk in writer.write(event):
+                yield chunk
+    finally:
+        await stream.close(events)
+    yield writer.last()
+
+
+@dataclass(slots=True)
+class _OpenPart:
+    start: PartStart
+    pieces: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Writer:
+    id: str
+    model: str
+    include_thoughts: bool
+    _extra: dict[str, Any] = field(default_factory=dict)
+    _usage: Usage | None = None
+    _parts: dict[int, _OpenPart] = field(default_factory=dict)
+    _finishes: dict[int, Finish] = field(default_factory=dict)
+    _malformed: set[int] = field(default_factory=set)
+    _spoken: bool = False
+
+    def write(self, event: StreamEvent) -> Iterator[dict[str, Any]]:
+        """The chunks of one event: usually one, or none."""
+        match event:
+            case PartDelta(index=index):
+                yield from self._write_delta(self._parts[index], event)
+            case PartStart():
+                self._parts[event.index] = _OpenPart(event)
+            case PartEnd(index=index):
+                yield from self._write_end(self._parts.pop(index), event)
+            case Finish():
+                self._finishes[event.choice] = event
+            case UsageReport(usage=usage):
+                self._usage = usage
+            case ResponseStart():
+                self.id = event.id or self.id
+                self._extra = known_extra(event.extra, *TOP_EXTRA)
+            case StreamError(error=error):
+                raise error
+
+    def last(self) -> dict[str, Any]:
+        """The chunk that ends every candidate."""
+        chunk: dict[str, Any] = {}
+        if self._spoken or not blocked(self._extra):
+            chunk["candidates"] = [self._finished(finish) for _, finish in sorted(self._finishes.items())]
+        if self._usage is not None:
+            chunk["usageMetadata"] = render_usage(self._usage)
+        return {**chunk, **self._envelope()}
+
+    def _finished(self, finish: Finish) -> dict[str, Any]:
+        candidate: dict[str, Any] = {
+            "content": {"role": "model", "parts": [{"text": ""}]},
+            "finishReason": render_finish_reason(finish.reason, finish.raw),
+            "index": finish.choice,
+        }
+        if finish.choice in self._malformed:
+            candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
+        return candidate | known_extra(finish.extra, *CHOICE_EXTRA)
+
+    def _envelope(self) -> dict[str, Any]:
+        return {"modelVersion": self.model, "responseId": self.id, **self._extra}
+
+    def _chunk(self, choice: int, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+        self._spoken = True
+        candidate = {"content": {"role": "model", "parts": [part]}, "index": choice, **more}
+        return {"candidates": [candidate], **self._envelope()}
+
+    def _write_delta(self, part: _OpenPart, event: PartDelta) -> Iterator[dict[str, Any]]:
+        start = part.start
+        if isinstance(event.data, bytes):
+            if event.data:
+                blob = {"mimeType": start.media_type or _UNKNOWN_SOUND, "data": base64.b64encode(event.data).decode()}
+                yield self._chunk(start.choice, {"inlineData": blob})
+        elif start.kind == "tool_call":
+            part.pieces.append(event.data)
+        elif start.kind in ("text", "refusal") and (event.data or event.logprobs):
+            more = given(logprobsResult=render_logprobs(event.logprobs) if event.logprobs else None)
+            yield self._chunk(start.choice, {"text": event.data}, **more)
+        elif start.kind == "thinking" and event.data and self.include_thoughts:
+            yield self._chunk(start.choice, {"text": event.data, "thought": True})
+
+    def _write_end(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+        start = part.start
+        if start.kind == "tool_call":
+            yield from self._write_call(part, event)
+        elif start.part is not None:
+            if (value := render_said(start.part)) is not None:
+                yield self._chunk(start.choice, value)
+        elif (signature := render_signature(event.signature)) is not None:
+            if start.kind == "text":
+                yield self._chunk(start.choice, {"text": "", "thoughtSignature": signature})
+            elif start.kind == "thinking" and self.include_thoughts and not start.redacted:
+                yield self._chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
+
+    def _write_call(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+        start = part.start
+        call = ToolCall(
+            id=start.id,
+            name=start.name,
+            arguments="".join(part.pieces),
+            kind=start.tool_kind,
+            signature=event.signature,
+        )
+        value = render_said(call)
+        if value is not None and not is_malformed(call):
+            yield self._chunk(start.choice, value)
+        else:
+            self._malformed.add(start.choice)

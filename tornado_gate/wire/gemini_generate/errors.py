@@ -1,0 +1,92 @@
+"""Google's ``error`` object, as one of our errors, and the words for a status. Pure.
+
+Source: https://cloud.google.com/apis/design/errors: ``{"error": {"code", "message", "status", "details"}}``, where `code`
+is the HTTP status and `status` a name of google.rpc.Code. A bad key is a 400 whose details say API_KEY_INVALID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import (
+    GateError,
+    UpstreamError,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from tornado_gate.wire.gemini_generate.values import string
+
+_LONGEST: Final = 2000
+
+_STATUS_NAMES: Final[Mapping[int, str]] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    409: "ABORTED",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    416: "OUT_OF_RANGE",
+    426: "FAILED_PRECONDITION",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_CODES: Final[Mapping[str, int]] = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+
+
+def status_name(status: int) -> str:
+    """The name that Google gives an HTTP status."""
+    return _STATUS_NAMES.get(status, "INVALID_ARGUMENT" if 400 <= status < 500 else "INTERNAL")
+
+
+def error_of(body: Any) -> GateError | None:
+    """The error that a whole body or one chunk of a stream is, or None for a body that is none."""
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    if not isinstance(body, Mapping) or not body.get("error"):
+        return None
+    error = body["error"]
+    return parse_error(error if isinstance(error, Mapping) else {"message": error})
+
+
+def parse_error(error: Mapping[str, Any]) -> GateError:
+    """One of our errors. The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
+    said = string(error.get("message"))[:_LONGEST] or "The upstream's answer failed."
+    status = _status(error)
+    if status in (401, 403) or "API_KEY" in str(error.get("details")) or "API key" in said:
+        return UpstreamError("The upstream refused the gateway's own credentials.", code="upstream_authentication")
+    if status == 429:
+        return UpstreamRateLimited(said)
+    if status == 503:
+        return UpstreamOverloaded(said)
+    if status in (408, 504):
+        return UpstreamTimeout(said)
+    return UpstreamRefused(said, status=status) if 400 <= status < 500 else UpstreamError(said)
+
+
+def _status(error: Mapping[str, Any]) -> int:
+    code = error.get("code")
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        return int(code)
+    if isinstance(code, int) and not isinstance(code, bool):
+        return code
+    return _CODES.get(string(error.get("status")), 0)

@@ -1,0 +1,43 @@
+"""``logprobsResult`` to entries per token, and back. Pure.
+
+Source: google-genai 3.4, types.LogprobsResult: the chosen candidate of each step, and the top candidates of each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tornado_gate.wire.gemini_generate.values import items, mapping, string
+
+
+def parse_logprobs(result: Any) -> tuple[dict[str, Any], ...]:
+    """Entries of the vocabulary: ``{"token", "logprob", "bytes", "top_logprobs"}``."""
+    chosen = items(mapping(result).get("chosenCandidates"))
+    tops = items(mapping(result).get("topCandidates"))
+    return tuple(
+        {**_entry(one), "top_logprobs": [_entry(top) for top in items(tops[step].get("candidates"))]}
+        if step < len(tops)
+        else {**_entry(one), "top_logprobs": []}
+        for step, one in enumerate(chosen)
+    )
+
+
+def _entry(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    token = string(candidate.get("token"))
+    return {"token": token, "logprob": candidate.get("logProbability"), "bytes": list(token.encode())}
+
+
+def render_logprobs(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The vendor's result for some entries."""
+    known = list(entries)
+    return {
+        "topCandidates": [
+            {"candidates": [_candidate(top) for top in entry.get("top_logprobs") or ()]} for entry in known
+        ],
+        "chosenCandidates": [_candidate(entry) for entry in known],
+    }
+
+
+def _candidate(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"token": entry.get("token"), "logProbability": entry.get("logprob")}

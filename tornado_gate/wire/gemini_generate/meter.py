@@ -1,0 +1,80 @@
+"""What the verbatim lane must know of chunks that it passes on as they came. Pure.
+
+Most chunks hold neither usage nor a finish reason: those are searched, not parsed. Inside a JSON string a quotation
+mark is escaped, so that no text a model writes can look like a member's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import GateError
+from tornado_gate.types import Meter
+from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
+from tornado_gate.wire.gemini_generate.values import items, mapping, string
+
+_TELLING: Final = re.compile(rb'"(?:usage_?[mM]etadata|error|finish_?[rR]eason|prompt_?[fF]eedback)"\s*+:', re.ASCII)
+
+
+class ChunkMeter:
+    """Watches the JSON text of the chunks of one stream and notes usage and finish reason on `meter`.
+
+    `finished` says that a finish reason was seen; `error` is what the upstream ended the stream with.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._calls_tools = False
+        self.finished = False
+        self.error: GateError | None = None
+
+    def note(self, raw: bytes) -> None:
+        """Take the text of one chunk."""
+        self._calls_tools = self._calls_tools or b'"functionCall"' in raw
+        if _TELLING.search(raw) is None:
+            return
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return
+        self.error = error_of(body)
+        if self.error is None and isinstance(body, Mapping):
+            self._note_body(camelised(body))
+
+    def _note_body(self, body: Mapping[str, Any]) -> None:
+        note_usage(self._meter, body)
+        if reason := finish_of(body, self._calls_tools):
+            self.finished = True
+            self._meter.finish_reason = reason
+
+
+def note_body(meter: Meter, body: Any) -> None:
+    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    if (error := error_of(body)) is not None:
+        raise error
+    if isinstance(body, Mapping):
+        body = camelised(body)
+        note_usage(meter, body)
+        meter.finish_reason = finish_of(body) or meter.finish_reason
+
+
+def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
+    """Note the usage of a body or chunk, when it has some."""
+    usage = parse_usage(body.get("usageMetadata"))
+    if usage is not None:
+        meter.usage = usage
+
+
+def finish_of(body: Mapping[str, Any], calls_tools: bool = False) -> str:
+    """Our word for the finish reason of the last candidate that has one, or of a blocked prompt, or ""."""
+    for candidate in reversed(items(body.get("candidates"))):
+        if raw := string(candidate.get("finishReason")):
+            parts = items(mapping(candidate.get("content")).get("parts"))
+            return parse_finish_reason(raw, calls_tools or any("functionCall" in part for part in parts))
+    return "content_filter" if blocked(body) else ""

@@ -1,0 +1,141 @@
+"""Members' names: both spellings that callers use, and the one that upstreams want. Pure.
+
+The vendor's API takes camelCase and snake_case; upstreams that are compatible only nearly take the first alone. Only names
+of this format are changed, and never inside what is not of this format: arguments, results, schemas of users' making.
+
+Source: google-genai 3.4, google/genai/types.py (the trees below Content, GenerateContentConfig, Tool and ToolConfig).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+WIRE_FORMAT: Final = "gemini-generate"
+
+_SNAKE: Final = """
+additional_properties allowed_function_names any_of api_auth api_key api_key_config aspect_ratio audio_metadata
+audio_timestamp audio_transcription audio_transcription_config auth_config auth_type avg_logprobs bit_rate block_reason
+block_reason_message cached_content cached_content_token_count cache_tokens_details candidate_count candidates_token_count
+candidates_tokens_details chosen_candidates citation_metadata code_execution code_execution_result computer_use
+create_time custom_metadata data_store data_store_specs display_name document_metadata dynamic_retrieval_config
+dynamic_threshold enable_affective_dialog enable_enhanced_civic_answers enable_widget end_index end_offset
+enterprise_web_search exa_ai_search exclude_domains excluded_predefined_functions executable_code external_api file_data
+file_id file_search file_search_store_names file_uri finish_message finish_reason frequency_penalty function_call
+function_calling_config function_declarations function_response generate_content_request generation_config google_maps
+google_search google_search_retrieval grounding_chunks grounding_metadata grounding_supports hybrid_search image_config
+image_output_options image_search image_size include_server_side_tool_invocations include_thoughts inline_data json_path
+language_code language_codes lat_lng log_probability logprobs_result max_items max_length max_output_tokens max_properties
+max_results mcp_servers media_id media_processing media_resolution metadata_filter mime_type min_items min_length
+min_properties model_name model_routing_preference model_selection_config model_status model_version
+multi_speaker_voice_config num_tokens output_compression_quality output_mime_type parallel_ai_search
+parameters_json_schema part_metadata partial_args person_generation prebuilt_voice_config presence_penalty
+prominent_people prompt_feedback prompt_token_count prompt_tokens_details property_ordering rag_corpora rag_corpus
+rag_resources rag_retrieval_config replicated_voice_config response_format response_id response_json_schema
+response_logprobs response_mime_type response_modalities response_schema retrieval_config routing_config safety_ratings
+safety_settings sample_rate search_entry_point search_types service_account service_tier similarity_top_k
+speaker_voice_configs speech_config speech_metadata spreadsheet_metadata start_index start_offset stop_sequences
+stream_function_call_arguments streamable_http_transport system_instruction thinking_budget thinking_config
+thinking_level thought_signature thoughts_token_count time_range_filter token_count token_id tool_call tool_config
+tool_response tool_type tool_use_prompt_token_count tool_use_prompt_tokens_details top_candidates top_k top_p
+total_token_count total_tokens traffic_type translation_config url_context url_context_metadata usage_metadata
+vector_distance_threshold vertex_ai_search vertex_rag_store video_metadata voice_config voice_name voice_sample_audio
+web_search will_continue word_timestamp
+"""
+
+_WORD_START: Final = re.compile(r"_([a-z0-9])")
+_CAPITAL: Final = re.compile(r"([A-Z])")
+_CAMEL: Final[Mapping[str, str]] = {
+    name: _WORD_START.sub(lambda match: match[1].upper(), name) for name in _SNAKE.split()
+}
+
+_OPAQUE: Final = frozenset(
+    (
+        "args",
+        "response",
+        "parametersJsonSchema",
+        "responseJsonSchema",
+        "labels",
+        "partMetadata",
+        "customMetadata",
+        "headers",
+        "enum",
+        "required",
+        "default",
+        "example",
+        "const",
+        "propertyOrdering",
+    )
+)
+_SCHEMAS: Final = frozenset(("parameters", "responseSchema"))
+
+
+def camel(name: str) -> str:
+    """The upstream's spelling of a member's name, and any other name as it is."""
+    return _CAMEL.get(name, name)
+
+
+def camelised(value: Any) -> Any:
+    """`value` with the members of this format in camelCase; the very same object when none had to be changed.
+
+    A member that stands there in both spellings stays as it is in snake_case, as one that is unknown.
+    """
+    if isinstance(value, list):
+        items = [camelised(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return _members(value, in_schema=False) if isinstance(value, dict) else value
+
+
+def _members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
+    changed = False
+    result: dict[str, Any] = {}
+    for name, member in value.items():
+        known = camel(name)
+        if known != name and known in value:
+            known = name
+        converted = _member(known, member, in_schema)
+        changed = changed or known != name or converted is not member
+        result[known] = converted
+    return result if changed else value
+
+
+def _member(name: str, member: Any, in_schema: bool) -> Any:
+    if in_schema:
+        return _schema_member(name, member)
+    if name in _SCHEMAS:
+        return _schema(member)
+    return member if name in _OPAQUE else camelised(member)
+
+
+def _schema(value: Any) -> Any:
+    return _members(value, in_schema=True) if isinstance(value, dict) else value
+
+
+def _schema_member(name: str, member: Any) -> Any:
+    if name in ("properties", "$defs", "definitions", "defs") and isinstance(member, dict):
+        inner = {key: _schema(schema) for key, schema in member.items()}
+        return inner if any(inner[key] is not member[key] for key in member) else member
+    if isinstance(member, list) and name not in _OPAQUE:
+        items = [_schema(item) for item in member]
+        return items if any(new is not old for new, old in zip(items, member, strict=True)) else member
+    return member if name in _OPAQUE else _schema(member)
+
+
+def spelled(body: Any, path: str) -> str:
+    """`path` (dotted, camelCase) as the caller of `body` spelled it."""
+    words: list[str] = []
+    for word in path.split("."):
+        name, body = _step(body, word)
+        words.append(name)
+    return ".".join(words)
+
+
+def _step(value: Any, word: str) -> tuple[str, Any]:
+    if isinstance(value, list):
+        place = int(word) if word.isdecimal() else len(value)
+        return word, value[place] if place < len(value) else None
+    if not isinstance(value, Mapping) or word in value:
+        return word, value.get(word) if isinstance(value, Mapping) else None
+    snake = _CAPITAL.sub(lambda match: "_" + match[1].lower(), word)
+    return (snake, value[snake]) if snake in value else (word, None)

@@ -1,0 +1,146 @@
+"""The parts of a content, to the vocabulary and back; calls and results of functions are in `functions`. Pure.
+
+Unknown members of a part stay in its `extra`; a signature on a part that the vocabulary gives none (a picture) does too. A
+part of a kind that is not known here, and a file that lies at Google, is a `VendorPart`.
+
+Source: google-genai 3.4, types.Part, Blob, FileData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tornado_gate.types import Audio, Data, File, Image, Link, Part, Refusal, Source, Text, Thinking, VendorPart
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
+from tornado_gate.wire.gemini_generate.values import given, parse_signature, plain_base64, rest, string
+
+DATA_KEYS: Final = (
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+)
+"""Exactly one of these says what a part is."""
+
+_GOOGLE_FILES: Final = ("gs://", "https://generativelanguage.googleapis.com/")
+_PLAYER_HOSTS: Final = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
+
+_MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "bmp": "image/bmp",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "html": "text/html",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+    "mov": "video/quicktime",
+}
+
+
+def parse_part(value: Mapping[str, Any]) -> Part:
+    """A part that is no function's call and no function's response; camelCase."""
+    match value:
+        case {"text": str(text), "thought": True}:
+            extra = rest(value, "text", "thought", "thoughtSignature")
+            return Thinking(text=text, signature=parse_signature(value.get("thoughtSignature")), extra=extra)
+        case {"text": str(text)}:
+            extra = rest(value, "text", "thought", "thoughtSignature")
+            return Text(text=text, signature=parse_signature(value.get("thoughtSignature")), extra=extra)
+        case {"inlineData": {"data": str(data), "mimeType": str(media_type)}}:
+            return _parse_inline(value, Data(media_type=media_type, base64=plain_base64(data)))
+        case {"fileData": {"fileUri": str(uri)}} if _is_link(uri):
+            return _parse_link(value, uri)
+        case _:
+            return VendorPart(wire_format=WIRE_FORMAT, value=value)
+
+
+def _parse_inline(value: Mapping[str, Any], source: Data) -> Part:
+    blob = value["inlineData"]
+    extra = rest(value, "inlineData", "thought")
+    if unknown := rest(blob, "data", "mimeType", "displayName"):
+        extra["inlineData"] = unknown
+    return _medium(source, source.media_type, string(blob.get("displayName")) or None, extra)
+
+
+def _parse_link(value: Mapping[str, Any], uri: str) -> Part:
+    data = value["fileData"]
+    media_type = string(data.get("mimeType"))
+    extra = rest(value, "fileData", "thought")
+    if unknown := rest(data, "fileUri", "mimeType", "displayName"):
+        extra["fileData"] = unknown
+    return _medium(Link(url=uri, media_type=media_type), media_type, string(data.get("displayName")) or None, extra)
+
+
+def _medium(source: Source, media_type: str, name: str | None, extra: dict[str, Any]) -> Part:
+    kind = media_type.partition("/")[0].lower()
+    if name is None and kind == "image":
+        return Image(source=source, extra=extra)
+    if name is None and kind == "audio":
+        return Audio(source=source, extra=extra)
+    return File(source=source, name=name, extra=extra)
+
+
+def _is_link(uri: str) -> bool:
+    """Whether anybody can open the address: not what was uploaded to Google, and no page with a player."""
+    if not uri.startswith(("http://", "https://")) or uri.startswith(_GOOGLE_FILES):
+        return False
+    try:
+        return urlsplit(uri).hostname not in _PLAYER_HOSTS
+    except ValueError:
+        return False
+
+
+def render_part(part: Part) -> dict[str, Any] | None:
+    """One part object without `extra` and signature; None for what this format cannot say."""
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            return {"text": text}
+        case Thinking(text=text, redacted=False):
+            return {"text": text, "thought": True}
+        case Image(source=source) | Audio(source=source):
+            return render_source(source, None)
+        case File(source=source, name=name):
+            return render_source(source, name)
+        case VendorPart(wire_format=wire_format, value=value) if wire_format == WIRE_FORMAT:
+            return dict(value)
+        case _:
+            return None
+
+
+def render_source(source: Source | None, name: str | None) -> dict[str, Any] | None:
+    """``inlineData`` or ``fileData``; None when the media type, which this format must have, is not known."""
+    match source:
+        case Data(media_type=media_type, base64=data) if media_type:
+            return {"inlineData": given(mimeType=media_type, data=data, displayName=name)}
+        case Link(url=url, media_type=media_type):
+            media_type = media_type or guessed_media_type(url)
+            return {"fileData": given(mimeType=media_type, fileUri=url, displayName=name)} if media_type else None
+        case _:
+            return None
+
+
+def guessed_media_type(url: str) -> str:
+    """What the path of an address says of the medium, or ""."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        return ""
+    return _MEDIA_TYPES.get(path.rpartition("/")[2].rpartition(".")[2].lower(), "")

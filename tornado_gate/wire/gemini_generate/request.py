@@ -1,0 +1,125 @@
+"""Requests: body to `ChatRequest` (server half), and back (client half). Pure.
+
+The model and whether to stream stand in the path, not in the body. What `ChatRequest` has no field for is in `extra` under
+its path in the caller's spelling: ``safetySettings``, ``generation_config.media_resolution``.
+
+Source: google-genai 3.4, models.py (_GenerateContentParameters_to_mldev) and types.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest
+from tornado_gate.wire.gemini_generate.config import FIELDS, parse_config, render_config
+from tornado_gate.wire.gemini_generate.contents import parse_contents, parse_system, paths_of, render_contents
+from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camel, camelised, spelled
+from tornado_gate.wire.gemini_generate.tools import (
+    parse_tool_choice,
+    parse_tools,
+    render_tool_choice,
+    render_tools,
+)
+from tornado_gate.wire.gemini_generate.values import mapping, rest
+
+_KNOWN: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
+_NESTED: Final = ("generationConfig", "toolConfig")
+_CHOICE: Final = "toolConfig.functionCallingConfig"
+
+
+def parse_request(body: Mapping[str, Any], *, model: str, stream: bool = False) -> ChatRequest:
+    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
+    wire = camelised(dict(body))
+    config = mapping(wire.get("generationConfig"))
+    tool_config = mapping(wire.get("toolConfig"))
+    fields, unsaid = parse_config(config)
+    system = parse_system(wire.get("systemInstruction"))
+    instruction = spelled(body, "systemInstruction") if system else ""
+    messages = parse_contents(wire["contents"])
+    extra = rest(wire, *_KNOWN)
+    extra |= {f"generationConfig.{name}": value for name, value in unsaid.items()}
+    extra |= {f"toolConfig.{name}": value for name, value in rest(tool_config, "functionCallingConfig").items()}
+    return ChatRequest(
+        model=model,
+        messages=(system, *messages) if system else messages,
+        wire_format=WIRE_FORMAT,
+        stream=stream,
+        tools=parse_tools(wire.get("tools")),
+        tool_choice=parse_tool_choice(mapping(tool_config.get("functionCallingConfig"))),
+        extra={spelled(body, name): value for name, value in extra.items()},
+        names=_names(body, fields, tool_config) | paths_of(wire["contents"], instruction),
+        **fields,
+    )
+
+
+def _names(body: Mapping[str, Any], fields: Mapping[str, Any], tool_config: Mapping[str, Any]) -> dict[str, str]:
+    said = {name: f"generationConfig.{FIELDS[name]}" for name in FIELDS if fields.get(name) not in (None, ())}
+    if "functionCallingConfig" in tool_config:
+        said["tool_choice"] = _CHOICE
+    return {name: spelled(body, path) for name, path in said.items()}
+
+
+def render_request(call: Call, request: ChatRequest, *, dialect: Dialect = MODERN) -> dict[str, Any]:
+    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`."""
+    own = request.wire_format == WIRE_FORMAT
+    contents, system = render_contents(call, request, own, dialect)
+    body: dict[str, Any] = {"contents": contents}
+    choice = render_tool_choice(call, request, own)
+    optional = {
+        "systemInstruction": system,
+        "tools": render_tools(call, request, own, dialect),
+        "toolConfig": {"functionCallingConfig": choice} if choice is not None else None,
+        "generationConfig": render_config(call, request, dialect),
+    }
+    body |= {name: value for name, value in optional.items() if value}
+    _lose_unknown(call, request)
+    _render_extra(call, request, own, body)
+    return body
+
+
+def render_count(call: Call, request: ChatRequest, *, model: str, dialect: Dialect = MODERN) -> dict[str, Any]:
+    """The body of a count of tokens: the prompt alone. How an answer would be made is no loss here.
+
+    `model` is the resource, ``models/NAME``, which a request inside the body must name.
+    """
+    prompt = ChatRequest(
+        model=request.model,
+        messages=request.messages,
+        wire_format=request.wire_format,
+        tools=request.tools,
+        tool_choice=request.tool_choice,
+        names=request.names,
+    )
+    body = render_request(call, prompt, dialect=dialect)
+    if body.keys() == {"contents"}:
+        return body
+    return {"generateContentRequest": {"model": model, **body}}
+
+
+def _lose_unknown(call: Call, request: ChatRequest) -> None:
+    for name in ("logit_bias", "user", "metadata"):
+        if getattr(request, name):
+            call.lose(request.field_name(name))
+    if request.parallel_tool_calls is False:
+        call.lose(request.field_name("parallel_tool_calls"))
+
+
+def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
+    for name, value in request.extra.items():
+        if value is None:
+            continue
+        if not own:
+            call.lose(name)
+            continue
+        outer, dot, inner = name.partition(".")
+        if dot and camel(outer) in _NESTED:
+            _put(body.setdefault(camel(outer), {}), camel(inner), value)
+        else:
+            body.setdefault(camel(name), value)
+
+
+def _put(config: dict[str, Any], name: str, value: Any) -> None:
+    known = config.get(name)
+    config[name] = {**value, **known} if isinstance(known, dict) and isinstance(value, Mapping) else value

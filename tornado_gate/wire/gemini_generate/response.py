@@ -1,0 +1,168 @@
+"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+
+A prompt that was blocked has no candidates at all; it becomes one choice that says nothing and ends with "content_filter".
+
+Source: google-genai 3.4, types.GenerateContentResponse and Candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import Audio, ChatResult, Choice, Data, Part, Text, Thinking, ToolCall, VendorPart
+from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.functions import render_call
+from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs, render_logprobs
+from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+from tornado_gate.wire.gemini_generate.sound import as_wav, decoded
+from tornado_gate.wire.gemini_generate.usage import (
+    MALFORMED_CALL,
+    blocked,
+    parse_finish_reason,
+    parse_usage,
+    render_finish_reason,
+    render_usage,
+)
+from tornado_gate.wire.gemini_generate.values import items, mapping, parse_signature, render_signature, rest, string
+
+TOP_EXTRA: Final = ("promptFeedback", "createTime", "modelStatus")
+"""The members of `ChatResult.extra` that this format has words for."""
+
+CHOICE_EXTRA: Final = (
+    "safetyRatings",
+    "citationMetadata",
+    "groundingMetadata",
+    "groundingAttributions",
+    "urlContextMetadata",
+    "avgLogprobs",
+    "tokenCount",
+    "finishMessage",
+)
+"""The members of `Choice.extra` that this format has words for."""
+
+CANDIDATE: Final = ("index", "content", "finishReason", "logprobsResult")
+ANSWER: Final = ("candidates", "usageMetadata", "modelVersion", "responseId")
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one: the result of the tool must name it."""
+    return f"call_{uuid4().hex[:24]}"
+
+
+def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
+    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no answer of this format.
+
+    With `wav`, raw samples become a WAV file.
+    """
+    if (error := error_of(body)) is not None:
+        raise error
+    body = camelised(body)
+    candidates = items(mapping(body).get("candidates"))
+    reason = blocked(mapping(body))
+    if not candidates and not reason:
+        raise UpstreamError("The upstream's answer holds no candidates.")
+    choices = tuple(_parse_candidate(candidate, wav) for candidate in sorted(candidates, key=index_of))
+    if not choices:
+        choices = (Choice(parts=(), reason="content_filter", raw_reason=reason),)
+    return ChatResult(
+        model=string(body.get("modelVersion")),
+        id=string(body.get("responseId")) or None,
+        choices=choices,
+        usage=parse_usage(body.get("usageMetadata")),
+        extra={name: value for name, value in rest(body, *ANSWER).items() if value is not None},
+    )
+
+
+def index_of(candidate: Mapping[str, Any]) -> int:
+    index = candidate.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _parse_candidate(candidate: Mapping[str, Any], wav: bool) -> Choice:
+    content = mapping(candidate.get("content"))
+    parts = tuple(parse_said(part, wav) for part in items(content.get("parts")))
+    raw = string(candidate.get("finishReason"))
+    calls_tools = any(isinstance(part, ToolCall) for part in parts)
+    entries = parse_logprobs(candidate.get("logprobsResult"))
+    return Choice(
+        parts=parts,
+        reason=parse_finish_reason(raw or "STOP", calls_tools),
+        raw_reason=raw,
+        logprobs={"content": list(entries)} if entries else None,
+        extra={name: value for name, value in rest(candidate, *CANDIDATE).items() if value is not None},
+    )
+
+
+def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
+    """A part of an answer; a call without an id gets one."""
+    call = part.get("functionCall")
+    if not isinstance(call, Mapping):
+        said = parse_part(part)
+        if isinstance(said, Audio) and isinstance(said.source, Data):
+            decoded(said.source.base64)  # who takes the answer apart relies on it
+            return replace(said, source=as_wav(said.source)) if wav else said
+        return said
+    return ToolCall(
+        id=string(call.get("id")) or new_call_id(),
+        name=string(call.get("name")),
+        arguments=orjson.dumps(call.get("args") or {}).decode(),
+        signature=parse_signature(part.get("thoughtSignature")),
+    )
+
+
+def render_response(result: ChatResult, *, id: str, model: str, include_thoughts: bool = False) -> dict[str, Any]:
+    """The vendor's whole answer. Thoughts are shown only to those who asked, as the vendor does."""
+    body: dict[str, Any] = {}
+    if not (blocked(result.extra) and not any(choice.parts for choice in result.choices)):
+        body["candidates"] = [
+            _render_choice(number, choice, include_thoughts) for number, choice in enumerate(result.choices)
+        ]
+    if result.usage is not None:
+        body["usageMetadata"] = render_usage(result.usage)
+    return body | {"modelVersion": model, "responseId": result.id or id} | known_extra(result.extra, *TOP_EXTRA)
+
+
+def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The members of `extra` that this format has words for; the others may be another format's."""
+    return {name: extra[name] for name in names if extra.get(name) is not None}
+
+
+def _render_choice(number: int, choice: Choice, include_thoughts: bool) -> dict[str, Any]:
+    shown = [part for part in choice.parts if include_thoughts or not isinstance(part, Thinking)]
+    rendered = [render_said(part) for part in shown]
+    candidate: dict[str, Any] = {
+        "content": {"role": "model", "parts": [part for part in rendered if part is not None]},
+        "finishReason": render_finish_reason(choice.reason, choice.raw_reason),
+        "index": number,
+    }
+    if any(is_malformed(part) for part in choice.parts):
+        candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
+    if choice.logprobs and choice.logprobs.get("content"):
+        candidate["logprobsResult"] = render_logprobs(choice.logprobs["content"])
+    return candidate | known_extra(choice.extra, *CHOICE_EXTRA)
+
+
+MALFORMED_MESSAGE: Final = "The model wrote arguments of a function call that are no JSON object."
+
+
+def is_malformed(part: Part) -> bool:
+    """Whether a call cannot be said in this format, whose arguments are an object."""
+    return isinstance(part, ToolCall) and render_call(part) is None
+
+
+def render_said(part: Part) -> dict[str, Any] | None:
+    """A part of an answer with its signature, or None for what this format cannot say."""
+    if isinstance(part, VendorPart):
+        return render_part(part)
+    value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
+    if value is None:
+        return None
+    signature = render_signature(part.signature) if isinstance(part, Text | Thinking | ToolCall) else None
+    return value if signature is None else {**value, "thoughtSignature": signature}

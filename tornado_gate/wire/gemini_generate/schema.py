@@ -1,0 +1,54 @@
+"""The vendor's own schemas as JSON schemas. Pure; the way back is `wire.json_schema.down_level`.
+
+Source: google-genai 3.4, types.Schema: upper-case types, ``nullable``, counts that may be strings (they are 64-bit in
+protobuf's JSON), and ``propertyOrdering``, which JSON schema has no word for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_BRANCHES: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+def as_json_schema(schema: Any) -> dict[str, Any]:
+    """A JSON schema that allows what `schema` allows. One that is a JSON schema already stays as it is."""
+    if not isinstance(schema, Mapping):
+        return {}
+    value: dict[str, Any] = {}
+    for name, member in schema.items():
+        if name in ("nullable", "propertyOrdering") or (name == "format" and member == "enum"):
+            continue
+        if name == "example":
+            value["examples"] = [member]
+        else:
+            value[name] = _member(name, member)
+    if value.get("type") == "type_unspecified":
+        del value["type"]
+    return _nullable(value) if schema.get("nullable") is True else value
+
+
+def _member(name: str, member: Any) -> Any:
+    if name == "type" and isinstance(member, str):
+        return member.lower()
+    if name in ("properties", "$defs") and isinstance(member, Mapping):
+        return {key: as_json_schema(inner) for key, inner in member.items()}
+    if name in _BRANCHES and isinstance(member, list):
+        return [as_json_schema(inner) for inner in member]
+    if name in ("items", "additionalProperties") and isinstance(member, Mapping):
+        return as_json_schema(member)
+    if name in _COUNTS and isinstance(member, str) and member.isascii() and member.isdigit():
+        return int(member)
+    return member
+
+
+def _nullable(value: dict[str, Any]) -> dict[str, Any]:
+    if "type" in value:
+        value["type"] = [value["type"], "null"]
+        if isinstance(value.get("enum"), list):
+            value["enum"] = [*value["enum"], None]
+    elif isinstance(value.get("anyOf"), list):
+        value["anyOf"] = [*value["anyOf"], {"type": "null"}]
+    return value

@@ -1,0 +1,74 @@
+"""``thinkingConfig``, to the vocabulary and back. Pure.
+
+The table from effort words to budgets and levels is the vendor's own, of its OpenAI-compatible endpoint:
+https://ai.google.dev/gemini-api/docs/openai. A budget of 0 turns thinking off, -1 leaves it to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Reasoning
+from tornado_gate.wire.gemini_generate.dialect import Dialect
+
+_BUDGETS: Final[Mapping[str, int]] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+_LEVELS: Final = ("minimal", "low", "medium", "high")
+_AUTOMATIC: Final = -1
+KNOWN: Final = ("includeThoughts", "thinkingBudget", "thinkingLevel")
+
+
+def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
+    """Reasoning as asked for; None when the known members say nothing."""
+    budget, level = config.get("thinkingBudget"), config.get("thinkingLevel")
+    shown = "auto" if config.get("includeThoughts") is True else None
+    effort = level.lower() if isinstance(level, str) and level != "THINKING_LEVEL_UNSPECIFIED" else None
+    if budget is None and effort is None and shown is None:
+        return None
+    return Reasoning(
+        effort=effort,
+        budget_tokens=budget if budget is not None and budget > 0 else None,
+        enabled=None if budget is None or budget > 0 else budget == _AUTOMATIC,
+        summary=shown,
+    )
+
+
+def render_thinking(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any] | None:
+    """A ``thinkingConfig`` in the words that the model takes: a budget or a level, never both."""
+    reasoning = request.reasoning
+    if reasoning is None:
+        return None
+    name = request.field_name("reasoning")
+    config: dict[str, Any] = {}
+    if reasoning.budget_tokens is not None:  # newer models take budgets too, for the sake of what was written before
+        config["thinkingBudget"] = reasoning.budget_tokens
+        if reasoning.effort is not None:
+            call.lose(f"{name}.effort")
+    elif reasoning.effort is not None:
+        config |= _effort(call, reasoning.effort, name, dialect)
+    elif reasoning.enabled is not None:
+        config |= _switched(call, reasoning.enabled, name, dialect)
+    if reasoning.summary is not None:
+        config["includeThoughts"] = True
+    return config or None
+
+
+def _effort(call: Call, effort: str, name: str, dialect: Dialect) -> dict[str, Any]:
+    if effort == "none":
+        return _switched(call, False, name, dialect)
+    known = "high" if effort in ("xhigh", "max") else effort
+    if known not in _LEVELS:
+        call.lose(name)
+        return {}
+    if known != effort:
+        call.lose(name)
+    return {"thinkingLevel": known.upper()} if dialect.thinking_levels else {"thinkingBudget": _BUDGETS[known]}
+
+
+def _switched(call: Call, enabled: bool, name: str, dialect: Dialect) -> dict[str, Any]:
+    if enabled:
+        return {} if dialect.thinking_levels else {"thinkingBudget": _AUTOMATIC}
+    if not dialect.thinking_levels:
+        return {"thinkingBudget": 0}
+    call.lose(name)  # these models always think; the least that all of them take is "low"
+    return {"thinkingLevel": "LOW"}

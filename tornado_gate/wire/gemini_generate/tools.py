@@ -1,0 +1,120 @@
+"""``tools`` and ``toolConfig``, to the vocabulary and back. Pure.
+
+Source: google-genai 3.4, types.Tool, FunctionDeclaration, FunctionCallingConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
+from tornado_gate.wire.gemini_generate.dialect import Dialect
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
+from tornado_gate.wire.gemini_generate.schema import as_json_schema
+from tornado_gate.wire.gemini_generate.values import given, items, mapping, rest
+from tornado_gate.wire.json_schema import down_level
+
+_DECLARATION: Final = ("name", "description", "parameters", "parametersJsonSchema")
+
+
+def parse_tools(tools: Any) -> tuple[Tool | VendorTool, ...]:
+    """Every function declared, and every other tool by itself."""
+    parsed: list[Tool | VendorTool] = []
+    for entry in items(tools):
+        for name, value in entry.items():
+            if name == "functionDeclarations":
+                parsed += [_parse_function(declaration) for declaration in items(value)]
+            elif value is not None:
+                parsed.append(VendorTool(wire_format=WIRE_FORMAT, value={name: value}))
+    return tuple(parsed)
+
+
+def _parse_function(value: Mapping[str, Any]) -> Tool:
+    parameters = value.get("parametersJsonSchema")
+    if parameters is None and value.get("parameters") is not None:
+        parameters = as_json_schema(value["parameters"])
+    return Tool(
+        name=value["name"],
+        description=value.get("description"),
+        parameters=parameters,
+        extra=rest(value, *_DECLARATION),
+    )
+
+
+def parse_tool_choice(config: Mapping[str, Any]) -> ToolChoice | None:
+    """The choice in a ``functionCallingConfig``. VALIDATED, which no other format has, stays the vendor's."""
+    mode, names = config.get("mode"), tuple(config.get("allowedFunctionNames") or ())
+    known = config.keys() <= {"mode", "allowedFunctionNames"}
+    match mode:
+        case None | "MODE_UNSPECIFIED" | "AUTO" if known and not names:
+            return ToolChoice(mode="auto") if mode == "AUTO" else None
+        case "NONE" if known and not names:
+            return ToolChoice(mode="none")
+        case "ANY" if known and len(names) == 1:
+            return ToolChoice(mode="tool", name=names[0])
+        case "ANY" if known:
+            return ToolChoice(mode="allowed", names=names, required=True) if names else ToolChoice(mode="required")
+        case "VALIDATED" if known and names:
+            return ToolChoice(mode="allowed", names=names)
+    return ToolChoice(mode="vendor", vendor=config) if config else None
+
+
+def render_tools(call: Call, request: ChatRequest, own: bool, dialect: Dialect) -> list[dict[str, Any]]:
+    """All functions in one entry, as the vendor wants it, then every other tool of this format."""
+    declarations: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for index, tool in enumerate(request.tools):
+        path = f"{request.field_name('tools')}.{index}"
+        if isinstance(tool, Tool):
+            declarations.append(_render_function(call, tool, path, own, dialect))
+        elif tool.wire_format == WIRE_FORMAT:
+            others.append(dict(tool.value))
+        else:
+            call.lose(path)
+    return [{"functionDeclarations": declarations}, *others] if declarations else others
+
+
+def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Dialect) -> dict[str, Any]:
+    if tool.strict is not None:
+        call.lose(f"{path}.strict")
+    value = given(name=tool.name, description=tool.description)
+    if tool.parameters:
+        if dialect.json_schema:
+            value["parametersJsonSchema"] = tool.parameters
+        else:
+            levelled = down_level(tool.parameters, lambda place: call.lose(_joined(f"{path}.parameters", place)))
+            if levelled.get("type") != "OBJECT" or levelled.get("properties"):  # an empty object is refused
+                value["parameters"] = levelled
+    for name, member in tool.extra.items():
+        if own:
+            value.setdefault(name, member)
+        elif member is not None:
+            call.lose(f"{path}.{name}")
+    return value
+
+
+def _joined(path: str, place: str) -> str:
+    return f"{path}.{place}" if place else path
+
+
+def render_tool_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
+    """A ``functionCallingConfig``, or None when nothing was said."""
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    match choice.mode:
+        case "auto":
+            return {"mode": "AUTO"}
+        case "none":
+            return {"mode": "NONE"}
+        case "required":
+            return {"mode": "ANY"}
+        case "tool":
+            return {"mode": "ANY", "allowedFunctionNames": [choice.name or ""]}
+        case "allowed":
+            return {"mode": "ANY" if choice.required else "VALIDATED", "allowedFunctionNames": list(choice.names)}
+    if own:
+        return dict(mapping(choice.vendor))
+    call.lose(request.field_name("tool_choice"))
+    return None

@@ -1,0 +1,110 @@
+"""Usage and finish reasons, both ways. Pure.
+
+``candidatesTokenCount`` does not count thoughts, our `output_tokens` does. A STOP after calls of functions is "tool_calls"; for a
+caller it is STOP again, because clients go on with tools on nothing else.
+
+Source: google-genai 3.4, types.GenerateContentResponseUsageMetadata and FinishReason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import FinishReason, Usage
+from tornado_gate.wire.gemini_generate.values import count, mapping, rest
+
+_FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "LANGUAGE": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "ESCALATION": "content_filter",
+    "PUP_LIMITED_DISABLED": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "MISSING_THOUGHT_SIGNATURE": "error",
+    "MALFORMED_RESPONSE": "error",
+    "CONTINUATION": "length",
+    "FUNCTION_CALL": "tool_calls",  # not the vendor's; seen from an upstream that is compatible nearly
+}
+_WORDS: Final[Mapping[FinishReason, str]] = {
+    "stop": "STOP",
+    "length": "MAX_TOKENS",
+    "tool_calls": "STOP",
+    "content_filter": "SAFETY",
+    "error": "OTHER",
+    "other": "OTHER",
+}
+_COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_EXTRA: Final = (
+    "toolUsePromptTokenCount",
+    "promptTokensDetails",
+    "cacheTokensDetails",
+    "candidatesTokensDetails",
+    "toolUsePromptTokensDetails",
+    "trafficType",
+)
+MALFORMED_CALL: Final = "MALFORMED_FUNCTION_CALL"
+
+
+def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
+    """Our word for the vendor's."""
+    reason = _FINISH_REASONS.get(raw, "other")
+    return "tool_calls" if calls_tools and reason == "stop" else reason
+
+
+def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
+    """The vendor's word: its own again when it was one, and never STOP for what is no normal end."""
+    if raw != "FUNCTION_CALL" and _FINISH_REASONS.get(raw) == reason:
+        return raw
+    return _WORDS[reason]
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as an upstream reports it; None for anything that holds no token count."""
+    if not isinstance(value, Mapping):
+        return None
+    prompt, candidates, thoughts, cached = (count(value.get(name)) for name in _COUNTS)
+    if prompt is None and candidates is None and thoughts is None:
+        return None
+    extra = {name: member for name, member in rest(value, *_COUNTS, "totalTokenCount").items() if member is not None}
+    output = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
+    return Usage(
+        input_tokens=prompt,
+        output_tokens=output,
+        cache_read_tokens=cached,
+        reasoning_tokens=thoughts,
+        extra=extra,
+    )
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    """The vendor's usage object. Its three totals are never absent."""
+    prompt, output, thoughts = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens
+    tools = count(usage.extra.get("toolUsePromptTokenCount")) or 0
+    value: dict[str, Any] = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": max(0, output - (thoughts or 0)),
+        "totalTokenCount": prompt + output + tools,
+    }
+    if thoughts is not None:
+        value["thoughtsTokenCount"] = thoughts
+    if usage.cache_read_tokens is not None:
+        value["cachedContentTokenCount"] = usage.cache_read_tokens
+    return value | {name: usage.extra[name] for name in _EXTRA if name in usage.extra}
+
+
+def blocked(body: Mapping[str, Any]) -> str:
+    """Why the prompt was blocked, or "": then there are no candidates at all."""
+    reason = mapping(body.get("promptFeedback")).get("blockReason")
+    return reason if isinstance(reason, str) else ""

@@ -1,0 +1,80 @@
+"""Requests: body to `ChatRequest`. Pure.
+
+``echo`` is in `extra` when it asks for something, like everything that the vocabulary has no word for (``suffix``,
+``logprobs`` as a number, ``best_of``); a format plugin that echoes takes it out.
+
+Source: openai-python 3.52, types/completion_create_params.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import ChatRequest, Message, Text
+from tornado_gate.wire.openai_chat.parts import rest
+
+WIRE_FORMAT: Final = "openai-completions"
+
+NAMES: Final[Mapping[str, str]] = {"messages": "prompt", "messages.0": "prompt", "messages.0.content.0": "prompt"}
+
+_SAME: Final = (
+    "n",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "user",
+)
+_KNOWN: Final = (*_SAME, "model", "prompt", "stream", "stream_options", "stop")
+
+
+def prompt_of(body: Mapping[str, Any]) -> str:
+    """The one prompt of a body that was checked. Raises InvalidField for tokens and for several prompts."""
+    prompt = body["prompt"]
+    if isinstance(prompt, str):
+        return prompt
+    if any(not isinstance(piece, str) for piece in prompt):
+        raise InvalidField("prompt", "'prompt' must be text for this model, not tokens.", code="unsupported_value")
+    if len(prompt) != 1:
+        raise InvalidField(
+            "prompt", "'prompt' must be only one: only one prompt per request for this model.", code="unsupported_value"
+        )
+    return str(prompt[0])
+
+
+def parse_request(body: Mapping[str, Any]) -> ChatRequest:
+    """The common request in a body that was checked before. Raises InvalidField for a prompt that is not one text."""
+    stop, options = body.get("stop"), body.get("stream_options") or {}
+    extra = {name: value for name, value in body.items() if name not in _KNOWN and not _says_nothing(name, value, body)}
+    if unsaid := rest(options, "include_usage"):
+        extra["stream_options"] = unsaid
+    same: dict[str, Any] = {name: body.get(name) for name in _SAME}
+    return ChatRequest(
+        model=body["model"],
+        messages=(Message(role="user", parts=(Text(text=prompt_of(body)),)),),
+        wire_format=WIRE_FORMAT,
+        stream=bool(body.get("stream")),
+        include_usage=options.get("include_usage"),
+        stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
+        extra=extra,
+        names=NAMES,
+        **same,
+    )
+
+
+def _says_nothing(name: str, value: Any, body: Mapping[str, Any]) -> bool:
+    """Whether a field stands at what the vendor does without it."""
+    match name:
+        case "echo":
+            return value is not True
+        case "suffix":
+            return not value
+        case "best_of":  # the best of as many as are returned is all of them
+            return value is None or value == (body.get("n") or 1)
+        case _:
+            return value is None

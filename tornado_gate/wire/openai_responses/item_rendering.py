@@ -1,0 +1,161 @@
+"""Messages to items of ``input``: the client half. Pure.
+
+A system prompt that stands first is ``instructions``; every other message is an item, and what the model said is several:
+one for each run of text, each call of a tool and each reasoning. Reasoning without its encrypted content is refused by
+the vendor and left out.
+
+Source: openai-python 3.52, types/responses/response_input_item_param.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from tornado_gate.types import Call, ChatRequest, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.wire.openai_chat.parts import given, with_extra
+from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
+
+
+class PathOf(Protocol):
+    """The caller's path of one message, or of the part of that number in it."""
+
+    def __call__(self, part: int | None = None, /) -> str: ...
+
+
+def render_input(call: Call, request: ChatRequest, own: bool) -> tuple[str | None, list[dict[str, Any]]]:
+    """``instructions`` and ``input``; `own` when the messages came in this format.
+
+    What cannot be said is reported to `call.lose`, under the caller's path of it.
+    """
+    writer = _Writer(call, request, own)
+    instructions, first = _instructions(request.messages)
+    items: list[dict[str, Any]] = []
+    for number, message in enumerate(request.messages[first:], first):
+        items += writer.write(message, partial(request.path, number))
+    return instructions, items
+
+
+def _instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
+    """The text of ``instructions`` and the number of messages that it stands for."""
+    match messages[0] if len(messages) > 1 else None:
+        case Message(role="system", plain=True, name=None, parts=(Text(text=text, extra=extra),)) as first:
+            return (None, 0) if extra or first.extra else (text, 1)
+        case _:
+            return None, 0
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Knows which calls were of custom tools, because their results are items of another type."""
+
+    call: Call
+    request: ChatRequest
+    own: bool
+    custom: set[str] = field(default_factory=set)
+
+    def write(self, message: Message, path: PathOf) -> Iterator[dict[str, Any]]:
+        """The items of one message."""
+        if message.name is not None:
+            self.call.lose(f"{path()}.name")
+        if message.role == "assistant":
+            yield from self._write_turn(message, path)
+            return
+        others: list[tuple[str, Part]] = []
+        for number, part in enumerate(message.parts):
+            place = path(number)
+            if isinstance(part, ToolResult):
+                yield self._write_result(message, part, place)
+            elif isinstance(part, VendorPart) and message.plain and part.wire_format == WIRE_FORMAT and self.own:
+                yield dict(part.value)
+            else:
+                others.append((place, part))
+        if others or not message.parts:
+            role = "user" if message.role == "tool" else message.role
+            value = {"role": role, "content": self._content(others, message.plain)}
+            yield self._with_extra(value, message.extra, path())
+        else:
+            self._with_extra({}, message.extra, path())
+
+    def _content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
+        values = [value for place, part in parts if (value := self._part(part, place)) is not None]
+        if plain and len(values) == 1 and values[0].keys() == {"type", "text"}:
+            return str(values[0]["text"])
+        return values or ("" if plain else [])
+
+    def _part(self, part: Part, path: str, answered: bool = False) -> dict[str, Any] | None:
+        stored_here = self.request.wire_format.startswith("openai")
+        value = render_part(part, self.own, answered=answered, stored_here=stored_here)
+        if value is None:
+            self.call.lose(path)
+        elif not self.own and not isinstance(part, VendorPart):
+            self._lose(part.extra, path)
+        return value
+
+    def _write_result(self, message: Message, result: ToolResult, path: str) -> dict[str, Any]:
+        if result.is_error:
+            self.call.lose(f"{path}.is_error")
+        kind = "custom_tool_call_output" if result.call_id in self.custom else "function_call_output"
+        parts = [(f"{path}.content.{number}", part) for number, part in enumerate(result.parts)]
+        value: dict[str, Any] = {"type": kind, "call_id": result.call_id, "output": self._content(parts, message.plain)}
+        if self.own:
+            return with_extra(value | given(name=result.name), {**message.extra, **result.extra})
+        return self._with_extra(value, result.extra, path)
+
+    def _write_turn(self, message: Message, path: PathOf) -> Iterator[dict[str, Any]]:
+        said: list[dict[str, Any]] = []
+        extra = self._with_extra({}, message.extra, path())
+        for number, part in enumerate(message.parts):
+            place = path(number)
+            item = self._own_item(part, place)
+            if item is None and not isinstance(part, (Thinking, ToolCall)):
+                value = self._part(part, place, answered=True)
+                said += [value] if value is not None else []
+            elif item is not None:
+                yield from _message(said, extra)
+                said = []
+                yield item
+        yield from _message(said, extra)
+
+    def _own_item(self, part: Part, path: str) -> dict[str, Any] | None:
+        """The item that a part of the model's turn is by itself; None for text, and for what was lost."""
+        match part:
+            case Thinking(signature=signature) if signature is not None and isinstance(signature.value, str):
+                summary = [] if part.redacted else [{"type": "summary_text", "text": part.text}]
+                value = {"type": "reasoning", "summary": summary, "encrypted_content": signature.value}
+                return self._with_extra(value, part.extra, path)
+            case ToolCall(kind="function"):
+                value = {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
+                return self._with_extra(value, part.extra, path)
+            case ToolCall(kind="custom"):
+                self.custom.add(part.id)
+                value = {"type": "custom_tool_call", "call_id": part.id, "name": part.name, "input": part.arguments}
+                return self._with_extra(value, part.extra, path)
+            case Thinking() | ToolCall():
+                self.call.lose(path)
+            case VendorPart(wire_format=wire_format, value=vendors) if self.own and wire_format == WIRE_FORMAT:
+                return None if str(vendors.get("type")).startswith(("input_", "output_")) else dict(vendors)
+        return None
+
+    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+        if self.own:
+            return with_extra(value, extra)
+        self._lose(extra, path)
+        return value
+
+    def _lose(self, extra: Mapping[str, Any], path: str) -> None:
+        for name, member in extra.items():
+            if member is not None:
+                self.call.lose(f"{path}.{name}")
+
+
+def _message(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The item of a run of text: a bare string where it is one text and nothing else."""
+    if not said:
+        return
+    only = said[0]
+    bare = len(said) == 1 and only.keys() == {"type", "text", "annotations"} and not only["annotations"]
+    content = only["text"] if bare else said
+    yield {"type": "message", "role": "assistant", "content": content, **extra}

@@ -1,0 +1,142 @@
+"""The parts of a message's content, to the vocabulary and back. Pure.
+
+Unknown members of a part are kept in its `extra`; members that are null or an empty array say nothing. The log
+probabilities of a text that was answered before are dropped. A part of a type that is not known here, or whose members do
+not have the known shape, is a `VendorPart`.
+
+Source: openai-python 3.52, types/responses/response_input_*_param.py and response_output_*_param.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
+from tornado_gate.wire.openai_chat import parts as chat_parts
+from tornado_gate.wire.openai_chat.parts import given, with_extra
+
+WIRE_FORMAT: Final = "openai-responses"
+
+_TEXTS: Final = ("input_text", "output_text", "text")  # the last is the contract's own word
+
+
+def said(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The members of `value` that are not `known` and say something."""
+    return {name: member for name, member in value.items() if name not in known and member is not None and member != []}
+
+
+def parse_content(content: Any) -> tuple[Part, ...]:
+    """The parts of a content that is a string, an array of part objects, or null."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(text=content),)
+    return tuple(parse_part(value) for value in content)
+
+
+def parse_part(value: Mapping[str, Any]) -> Part:
+    """One part object."""
+    match value:
+        case {"type": kind, "text": str(text)} if kind in _TEXTS:
+            return Text(text=text, extra=said(value, "type", "text", "logprobs"))
+        case {"type": "refusal", "refusal": str(text)}:
+            return Refusal(text=text, extra=said(value, "type", "refusal"))
+        case {"type": "input_image"}:
+            return _parse_image(value)
+        case {"type": "input_file"}:
+            return _parse_file(value)
+        case {"type": "input_audio", "input_audio": {"data": str(), "format": str()}}:
+            part = chat_parts.parse_part(value)  # the one part that both formats spell alike
+            return part if isinstance(part, Audio) else _vendor(value)
+        case _:
+            return _vendor(value)
+
+
+def _vendor(value: Mapping[str, Any]) -> VendorPart:
+    return VendorPart(wire_format=WIRE_FORMAT, value=value)
+
+
+def _parse_image(value: Mapping[str, Any]) -> Part:
+    url, file_id, detail = value.get("image_url"), value.get("file_id"), value.get("detail")
+    if isinstance(url, str):
+        return Image(source=_source_of(url), detail=detail, extra=said(value, "type", "image_url", "detail"))
+    if isinstance(file_id, str):
+        return Image(source=FileReference(id=file_id), detail=detail, extra=said(value, "type", "file_id", "detail"))
+    return _vendor(value)
+
+
+def _source_of(url: str) -> Source:
+    image = chat_parts.parse_part({"type": "image_url", "image_url": {"url": url}})
+    return image.source if isinstance(image, Image) else Link(url=url)
+
+
+def _parse_file(value: Mapping[str, Any]) -> Part:
+    name = value.get("filename")
+    match value:
+        case {"file_data": str(text)}:
+            file = chat_parts.parse_part({"type": "file", "file": {"file_data": text}})
+            source: Source = file.source if isinstance(file, File) else Data(media_type="", base64=text)
+            return File(source=source, name=name, extra=said(value, "type", "file_data", "filename"))
+        case {"file_id": str(file_id)}:
+            source = FileReference(id=file_id)
+            return File(source=source, name=name, extra=said(value, "type", "file_id", "filename"))
+        case {"file_url": str(url)}:
+            return File(source=Link(url=url), name=name, extra=said(value, "type", "file_url", "filename"))
+        case _:
+            return _vendor(value)
+
+
+def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: bool = False) -> dict[str, Any] | None:
+    """One part object, or None for what this format cannot say there.
+
+    `own` is True when the part came in this format: only then its `extra`, or a part of no known type, can go back.
+    `answered` parts are the model's own, which are text and refusals alone. `stored_here` says that ids of files are this
+    vendor's: those of another are nothing to it.
+    """
+    if isinstance(part, Image | File) and isinstance(part.source, FileReference) and not (own or stored_here):
+        return None
+    value = _render_answered(part) if answered else _render_asked(part)
+    if value is None and own and isinstance(part, VendorPart) and part.wire_format == WIRE_FORMAT:
+        return dict(part.value)
+    if value is None or not own or isinstance(part, VendorPart):
+        return value
+    return with_extra(value, part.extra, inside=value["type"])
+
+
+def _render_answered(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text, extra=extra):
+            return {"type": "output_text", "text": text, "annotations": extra.get("annotations", [])}
+        case Refusal(text=text):
+            return {"type": "refusal", "refusal": text}
+        case _:
+            return None
+
+
+def _render_asked(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return {"type": "input_text", "text": text}
+        case Image(source=FileReference(id=file_id), detail=detail):
+            return {"type": "input_image", "file_id": file_id} | given(detail=detail)
+        case Image(detail=detail):
+            return {"type": "input_image", "image_url": _said_by_chat(part)["url"]} | given(detail=detail)
+        case File(source=FileReference(id=file_id), name=name):
+            return {"type": "input_file", "file_id": file_id} | given(filename=name)
+        case File(source=Link(url=url), name=name):
+            return {"type": "input_file", "file_url": url} | given(filename=name)
+        case File(name=name):
+            return {"type": "input_file", "file_data": _said_by_chat(part)["file_data"]} | given(filename=name)
+        case Audio(source=Data()):
+            return {"type": "input_audio", "input_audio": _said_by_chat(part)}
+        case _:
+            return None
+
+
+def _said_by_chat(part: Image | File | Audio) -> dict[str, Any]:
+    """The object inside the part that the chat format makes of `part`, whose data is spelled the same."""
+    value = chat_parts.render_part(part, own=False)
+    assert value is not None, "the chat format can say every image, file and sound with data or an address"
+    inner: dict[str, Any] = value[value["type"]]
+    return inner

@@ -1,0 +1,145 @@
+"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+
+Source: openai-python 3.52, types/responses/response.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import ChatResult, Choice, Data, Image, Part, ToolCall, VendorPart
+from tornado_gate.wire.openai_responses.errors import failure_of
+from tornado_gate.wire.openai_responses.items import parse_call, parse_reasoning
+from tornado_gate.wire.openai_responses.output import Ids, render_output
+from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_part
+from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage, render_status, render_usage
+
+TOP_EXTRA: Final = ("service_tier",)
+"""The members of `ChatResult.extra` that this format has words for."""
+
+_ECHOES: Final[Mapping[str, Any]] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt": None,
+    "prompt_cache_key": None,
+    "prompt_cache_retention": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": None,
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": None,
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Fields of the request that a response repeats, and what stands there when the request did not say."""
+
+
+def parse_response(body: Any) -> ChatResult:
+    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no response."""
+    if (error := failure_of(body)) is not None:
+        raise error
+    output = body.get("output") if isinstance(body, Mapping) else None
+    if not isinstance(output, list) or body.get("status") in ("queued", "in_progress"):
+        raise UpstreamError("The upstream's answer is no finished response.")
+    items = [item for item in output if isinstance(item, Mapping)]
+    parts = tuple(part for item in items for part in parse_item(item))
+    reason, raw = parse_reason(body, any(isinstance(part, ToolCall) for part in parts))
+    logprobs = [entry for item in items for entry in _logprobs(item)]
+    return ChatResult(
+        model=string(body.get("model")),
+        id=string(body.get("id")) or None,
+        created=created_at(body),
+        choices=(
+            Choice(parts=parts, reason=reason, raw_reason=raw, logprobs={"content": logprobs} if logprobs else None),
+        ),
+        usage=parse_usage(body.get("usage")),
+        extra=top_extra(body),
+    )
+
+
+def string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def created_at(body: Mapping[str, Any]) -> int | None:
+    value = body.get("created_at")
+    return int(value) if isinstance(value, (int, float)) and value else None
+
+
+def top_extra(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in TOP_EXTRA if body.get(name) is not None}
+
+
+def parse_item(item: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts of one item of ``output``. Reasoning that shows nothing and cannot come back is none."""
+    match item:
+        case {"type": "message"}:
+            content = item.get("content")
+            yield from (parse_part(value) for value in (content or ()) if isinstance(value, Mapping))
+        case {"type": "function_call" | "custom_tool_call"}:
+            yield parse_call(item)
+        case {"type": "reasoning"}:
+            thinking = parse_reasoning(item)
+            if thinking.text or thinking.signature is not None:
+                yield thinking
+        case {"type": "image_generation_call", "result": str(data)} if data:
+            kind = string(item.get("output_format")) or "png"
+            yield Image(source=Data(media_type=f"image/{kind}", base64=data))
+        case {"type": str()}:
+            yield VendorPart(wire_format=WIRE_FORMAT, value=item)
+
+
+def _logprobs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    content = item.get("content") if item.get("type") == "message" else None
+    for value in content if isinstance(content, list) else ():
+        entries = value.get("logprobs") if isinstance(value, Mapping) else None
+        yield from (entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, Mapping))
+
+
+def skeleton(*, id: str, model: str, created: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A response that has not answered yet: its envelope and what it repeats of the body `asked`."""
+    echoed = {name: asked[name] if asked.get(name) is not None else unsaid for name, unsaid in _ECHOES.items()}
+    for name in ("reasoning", "text"):
+        echoed[name] = {**_ECHOES[name], **echoed[name]}
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "model": model,
+        "output": [],
+        "usage": None,
+        **echoed,
+    }
+
+
+def render_response(
+    result: ChatResult, *, id: str, model: str, created: int, asked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The vendor's whole answer: the first choice, because there is only one here. `asked` is the request's body."""
+    choice = result.choices[0]
+    status, details = render_status(choice.reason)
+    item_status = "completed" if status == "completed" else "incomplete"
+    body = skeleton(id=id, model=model, created=result.created or created, asked=asked)
+    body |= top_extra(result.extra)
+    body |= {"status": status, "incomplete_details": details}
+    body["output"] = render_output(choice.parts, Ids(id), item_status, choice.logprobs)
+    if status == "failed":
+        body["error"] = {"code": "server_error", "message": "The model's answer failed."}
+    if result.usage is not None:
+        body["usage"] = render_usage(result.usage)
+    return body

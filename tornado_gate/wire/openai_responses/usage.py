@@ -1,0 +1,68 @@
+"""Usage and states, both ways. Pure.
+
+Usage is rendered in both spellings, this format's (``input_tokens``) and that of the service's contract
+(``prompt_tokens``), and read in either.
+
+Source: openai-python 3.52, types/responses/response_usage.py and response.py (``IncompleteDetails``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import FinishReason, Usage
+from tornado_gate.wire import openai_chat
+from tornado_gate.wire.openai_chat.parts import rest
+
+_SPELLINGS: Final = (
+    ("prompt_tokens", "input_tokens"),
+    ("completion_tokens", "output_tokens"),
+    ("prompt_tokens_details", "input_tokens_details"),
+    ("completion_tokens_details", "output_tokens_details"),
+)
+_INCOMPLETE: Final[Mapping[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_REASONS: Final = {reason: word for word, reason in _INCOMPLETE.items()}
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as an upstream reports it; None for anything that holds no token count."""
+    if not isinstance(value, Mapping):
+        return None
+    body = rest(value, *(ours for _, ours in _SPELLINGS))
+    for chats, ours in _SPELLINGS:
+        if (member := value.get(ours)) is not None:
+            body[chats] = member
+    return openai_chat.parse_usage(body)
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    """The vendor's usage object, whose details are never absent: a share that was not reported is 0 there."""
+    value = openai_chat.render_usage(usage)
+    inside, outside = value.get("prompt_tokens_details", {}), value.get("completion_tokens_details", {})
+    return {
+        "input_tokens": value["prompt_tokens"],
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0, **inside},
+        "output_tokens": value["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": 0, **outside},
+        **value,
+    }
+
+
+def parse_reason(body: Mapping[str, Any], calls_tools: bool) -> tuple[FinishReason, str]:
+    """Our word for how a response ended, and the upstream's own."""
+    status = body.get("status")
+    if status == "incomplete":
+        details = body.get("incomplete_details")
+        raw = details.get("reason") if isinstance(details, Mapping) else None
+        return _INCOMPLETE.get(str(raw), "other"), raw if isinstance(raw, str) else "incomplete"
+    if status in ("failed", "cancelled"):
+        return "error", status
+    return "tool_calls" if calls_tools else "stop", status if isinstance(status, str) else ""
+
+
+def render_status(reason: FinishReason) -> tuple[str, dict[str, str] | None]:
+    """``status`` and ``incomplete_details``. An "error" is a failure and never looks like a normal end."""
+    if reason in _REASONS:
+        return "incomplete", {"reason": _REASONS[reason]}
+    return ("failed" if reason == "error" else "completed"), None
