@@ -16,7 +16,7 @@ from tornado_gate.types import Call
 from tornado_gate.wire.gemini_generate import status_name
 
 SDK_HEADER: Final = "x-goog-api-client"
-VERCEL: Final = "ai-sdk/google"
+VERCEL: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-utils/…
 
 
 def error_value(call: Call | None, error: GateError) -> dict[str, Any]:
