@@ -325,3 +325,13 @@ def test_a_beta_that_the_upstream_does_not_have_is_lost_by_name(gateway: Gateway
     body = {"model": "o-model", "max_tokens": 50, "messages": [QUESTION]}
     response = post(gateway, "/v1/messages", body, anthropic_version="2023-06-01", anthropic_beta="context-1m")
     assert response.headers["x-gate-loss"] == "anthropic-beta"
+
+
+def test_an_address_inside_the_network_is_refused_by_its_path(gateway: Gateway, upstream: Upstream) -> None:
+    image = {"type": "image_url", "image_url": {"url": f"{upstream.url}/secret"}}
+    body = {"model": "g-model", "messages": [{"role": "user", "content": [{"type": "text", "text": "?"}, image]}]}
+    response = post(gateway, "/v1/chat/completions", body)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "messages.0.content.1"
+    assert response.json()["error"]["code"] == "private_address"
+    assert not upstream.requests

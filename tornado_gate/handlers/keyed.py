@@ -62,7 +62,9 @@ class KeyedHandler(GateHandler):
                 raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
             key = auth.find_key(_headers(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
             caller = await self.gate.authenticate(key)
-            self.call = replace(self.known_call, caller=caller, memory=self.gate.memory.of(caller.account))
+            self.call = replace(
+                self.known_call, caller=caller, memory=self.gate.memory.of(caller.account), fetcher=self.gate.fetcher
+            )
             self.check_operation()
             self._check_body_headers(limit)
             self.rate_headers = self.gate.limits.admit(caller)

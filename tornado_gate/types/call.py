@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -89,6 +89,13 @@ class Memory(Protocol):
         """Forget a value. False when it was not there."""
 
 
+class Fetches(Protocol):
+    """The one way to an address that a client gave: `tornado_gate.fetch.Fetcher`."""
+
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
+        """What is there, as `media_type` and `data`. Raises InvalidField for the caller's field `param`."""
+
+
 class NoMemory:
     """A memory that forgets: what a call has that nobody gave one."""
 
@@ -113,8 +120,9 @@ class Call:
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
     `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
-    "auto" leaves it to the format. `closing` is entered by the handler: what is pushed on it is closed
-    when the answer is complete, when it fails and when the caller leaves.
+    "auto" leaves it to the format. `memory` outlives the request. `fetcher` is the one way to an address that a client
+    gave; see `tornado_gate.inline`. `closing` is entered by the handler: what is pushed on it is closed when the answer is
+    complete, when it fails and when the caller leaves.
     """
 
     id: str
@@ -131,6 +139,7 @@ class Call:
     closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     pool: Any = field(default=None, repr=False)
     memory: Memory = field(default_factory=NoMemory, repr=False)
+    fetcher: Fetches | None = field(default=None, repr=False)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

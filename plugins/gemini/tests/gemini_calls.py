@@ -46,7 +46,7 @@ def call_for(model: str = "gemini-3-flash", api_key: str = KEY, headers: Any = N
 
 
 def sent(request: Request, call: Call | None = None) -> UpstreamRequest:
-    return plugin.translate_request(call or call_for(), request)
+    return asyncio.run(plugin.translate_request(call or call_for(), request))
 
 
 def answer(pieces: Iterable[bytes], content_type: str = JSON) -> UpstreamResponse:

@@ -15,10 +15,12 @@ import orjson
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
 from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
+from tornado_gate.inline import inlined
 from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    Link,
     Request,
     StreamEvent,
     TokenCount,
@@ -30,6 +32,7 @@ from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
     camelised,
     error_of,
+    guessed_media_type,
     json_elements,
     parse_response,
     parse_stream,
@@ -58,7 +61,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 
 @provider_impl
-def translate_request(call: Call, request: Request) -> UpstreamRequest:
+async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: Facts = call.target.settings
     model = call.target.upstream_model
     dialect = facts.dialect(model)
@@ -67,10 +70,17 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return _forwarded(call, request)
         case ChatRequest():
             method = f"{_STREAM}?{_EVENTS}" if request.stream else _WHOLE
-            return _outgoing(call, method, json=render_request(call, request, dialect=dialect))
+            whole = await inlined(call, request, _tells_no_type)
+            return _outgoing(call, method, json=render_request(call, whole, dialect=dialect))
         case CountTokensRequest(chat=chat):
-            return _outgoing(call, _COUNT, json=render_count(call, chat, model=resource(model), dialect=dialect))
+            whole = await inlined(call, chat, _tells_no_type)
+            return _outgoing(call, _COUNT, json=render_count(call, whole, model=resource(model), dialect=dialect))
     raise UnsupportedOperation(f"The model '{call.model}' can chat and count tokens, and nothing else.")
+
+
+def _tells_no_type(link: Link) -> bool:
+    """The vendor opens public addresses itself, when it is told what is there."""
+    return not (link.media_type or guessed_media_type(link.url))
 
 
 def _outgoing(call: Call, method: str, **content: Any) -> UpstreamRequest:

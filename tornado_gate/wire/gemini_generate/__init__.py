@@ -13,7 +13,7 @@ from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
 from tornado_gate.wire.gemini_generate.errors import error_of, parse_error, status_name
 from tornado_gate.wire.gemini_generate.meter import ChunkMeter, note_body
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
-from tornado_gate.wire.gemini_generate.parts import DATA_KEYS
+from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guessed_media_type
 from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
 from tornado_gate.wire.gemini_generate.response import parse_response, render_response
 from tornado_gate.wire.gemini_generate.usage import (
@@ -33,6 +33,7 @@ __all__ = [
     "Dialect",
     "camelised",
     "error_of",
+    "guessed_media_type",
     "json_elements",
     "note_body",
     "parse_error",

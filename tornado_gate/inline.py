@@ -1,0 +1,53 @@
+"""Addresses in a request become bytes, for upstreams that take no addresses. Public, for provider plugins.
+
+Everything is fetched by the core's one fetcher: checked, pinned, capped. A file that cannot be had is a 400 that names its part.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, Part
+
+MOST_LINKS = 20
+"""Addresses that one request may name: each is a download."""
+
+KINDS: dict[type, tuple[str, ...]] = {
+    Image: ("image/",),
+    Audio: ("audio/",),
+    File: ("application/", "text/", "image/", "audio/", "video/"),
+}
+
+
+async def inlined(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
+    """`request` with the bytes of every http(s) address for which `needs` is true, in its place.
+
+    Raises InvalidField for a file that cannot be fetched, and for more than MOST_LINKS of them.
+    """
+    if call.fetcher is None:
+        return request
+    wanted = [
+        (number, place, part, part.source)
+        for number, message in enumerate(request.messages)
+        for place, part in enumerate(message.parts)
+        if isinstance(part, Image | Audio | File) and isinstance(part.source, Link) and _is_web(part.source)
+        if needs(part.source)
+    ]
+    if len(wanted) > MOST_LINKS:
+        number, place, _, _ = wanted[MOST_LINKS]
+        raise InvalidField(request.path(number, place), f"More than {MOST_LINKS} addresses of files in one request.")
+    messages = list(request.messages)
+    for number, place, part, link in wanted:
+        fetched = await call.fetcher.fetch(link.url, kinds=KINDS[type(part)], param=request.path(number, place))
+        source = Data(media_type=fetched.media_type, base64=base64.b64encode(fetched.data).decode())
+        parts: list[Part] = list(messages[number].parts)
+        parts[place] = replace(part, source=source)
+        messages[number] = replace(messages[number], parts=tuple(parts))
+    return replace(request, messages=tuple(messages)) if wanted else request
+
+
+def _is_web(link: Link) -> bool:
+    return link.url[:8].lower().startswith(("http://", "https://"))
