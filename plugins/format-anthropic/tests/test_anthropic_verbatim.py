@@ -69,7 +69,7 @@ def test_a_wrong_body_goes_nowhere() -> None:
 
 def test_a_whole_answer_comes_as_it_was() -> None:
     call = call_for()
-    raw = b'{"usage": {"input_tokens": 1, "output_tokens": 2},\n "type": "message", "stop_reason": "max_tokens"}'
+    raw = b'{"usage": {"input_tokens": 1, "output_tokens": 2},\n "content": [], "stop_reason": "max_tokens"}'
     reply = replied(call, raw[:20], raw[20:], headers=JSON)
     assert reply.content_type == JSON["content-type"]
     assert chunks_of(reply) == [raw]
@@ -169,7 +169,7 @@ def test_a_frame_without_end_is_an_error() -> None:
 
 
 def test_the_upstreams_own_content_type_decides() -> None:
-    whole = b'{"type": "message"}'
+    whole = b'{"type": "message", "content": []}'
     assert chunks_of(replied(call_for(), whole, headers=JSON, stream=True)) == [whole]
     assert text_of(replied(call_for(), START, DELTA, STOP, headers=EVENTS)) == START + DELTA + STOP
 

@@ -76,11 +76,10 @@ def test_a_whole_answer_is_noted() -> None:
     assert (meter.usage, meter.finish_reason) == (Usage(input_tokens=1, output_tokens=2), "tool_calls")
 
 
-def test_a_whole_answer_of_another_shape_is_passed_over() -> None:
-    meter = Meter()
-    note_body(meter, [])
-    note_body(meter, {"candidates": 5})
-    assert meter == Meter()
+@pytest.mark.parametrize("body", [[], None, {}, {"candidates": 5}, {"candidates": [5]}, "text"])
+def test_json_that_is_no_answer_is_the_upstreams_error(body: Any) -> None:
+    with pytest.raises(UpstreamError, match="not an answer"):
+        note_body(Meter(), body)
 
 
 # Arrays

@@ -78,8 +78,7 @@ def test_a_whole_answer_that_is_an_error_is_raised() -> None:
         note_body(Meter(), {"error": {"message": "broken"}})
 
 
-def test_a_whole_answer_of_another_shape_is_passed_over() -> None:
-    meter = Meter()
-    note_body(meter, [])
-    note_body(meter, {"choices": 5})
-    assert meter == Meter()
+@pytest.mark.parametrize("body", [[], None, {}, {"choices": 5}, {"choices": [5]}, "text"])
+def test_json_that_is_no_answer_is_the_upstreams_error(body: Any) -> None:
+    with pytest.raises(UpstreamError, match="not an answer"):
+        note_body(Meter(), body)

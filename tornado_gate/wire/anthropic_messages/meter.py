@@ -17,6 +17,7 @@ from tornado_gate.types import Meter
 from tornado_gate.wire.anthropic_messages.errors import error_of
 from tornado_gate.wire.anthropic_messages.members import said, string
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_delta|message_stop|error)"')
 
@@ -69,10 +70,12 @@ def frame_json(raw: bytes) -> Any:
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
     if (error := error_of(body)) is not None:
         raise error
-    if isinstance(body, Mapping):
-        meter.usage = parse_usage(body.get("usage")) or meter.usage
-        if raw := string(body.get("stop_reason")):
-            meter.finish_reason = parse_stop_reason(raw)
+    counted = isinstance(body, Mapping) and isinstance(body.get("input_tokens"), int)
+    if not counted and not (isinstance(body, Mapping) and is_array_of_objects(body.get("content"))):
+        raise no_answer()
+    meter.usage = parse_usage(body.get("usage")) or meter.usage
+    if raw := string(body.get("stop_reason")):
+        meter.finish_reason = parse_stop_reason(raw)

@@ -18,6 +18,7 @@ from tornado_gate.wire.gemini_generate.errors import error_of
 from tornado_gate.wire.gemini_generate.names import camelised
 from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
 from tornado_gate.wire.gemini_generate.values import items, mapping, string
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"(?:usage_?[mM]etadata|error|finish_?[rR]eason|prompt_?[fF]eedback)"\s*+:', re.ASCII)
 
@@ -54,14 +55,21 @@ class ChunkMeter:
             self._meter.finish_reason = reason
 
 
+_ANSWERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"})
+"""What an answer without candidates has: of a prompt that was blocked, or a count of tokens."""
+
+
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
     if (error := error_of(body)) is not None:
         raise error
-    if isinstance(body, Mapping):
-        body = camelised(body)
-        note_usage(meter, body)
-        meter.finish_reason = finish_of(body) or meter.finish_reason
+    if not isinstance(body, Mapping):
+        raise no_answer()
+    body = camelised(body)
+    if not is_array_of_objects(body.get("candidates", [] if _ANSWERS & body.keys() else None)):
+        raise no_answer()
+    note_usage(meter, body)
+    meter.finish_reason = finish_of(body) or meter.finish_reason
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:

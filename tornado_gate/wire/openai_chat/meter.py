@@ -17,6 +17,7 @@ from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.response import string
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"')
 _DONE: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
@@ -65,12 +66,13 @@ def frame_json(raw: bytes) -> Any:
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises the error that an answer with status 200 may be."""
+    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
     if (error := error_of(body)) is not None:
         raise error
-    if isinstance(body, Mapping):
-        note_usage(meter, body)
-        meter.finish_reason = finish_of(body) or meter.finish_reason
+    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("choices")):
+        raise no_answer()
+    note_usage(meter, body)
+    meter.finish_reason = finish_of(body) or meter.finish_reason
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:

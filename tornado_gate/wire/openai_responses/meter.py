@@ -15,6 +15,7 @@ from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_responses import errors
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(
     rb'"type"\s*+:\s*+"(?:error|response\.(?:created|completed|incomplete|failed))"|"error"\s*+:\s*+\{'
@@ -68,9 +69,8 @@ def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole response. Raises the error that an answer with status 200 may be."""
     if (error := errors.failure_of(body)) is not None:
         raise error
-    if isinstance(body, Mapping):
-        meter.usage = parse_usage(body.get("usage")) or meter.usage
-        output = body.get("output")
-        items = output if isinstance(output, list) else []
-        calls = any(isinstance(item, Mapping) and item.get("type") in _CALLS for item in items)
-        meter.finish_reason = parse_reason(body, calls)[0]
+    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("output")):
+        raise no_answer()
+    meter.usage = parse_usage(body.get("usage")) or meter.usage
+    calls = any(item.get("type") in _CALLS for item in body["output"])
+    meter.finish_reason = parse_reason(body, calls)[0]

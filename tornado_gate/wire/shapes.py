@@ -1,0 +1,17 @@
+"""What an answer must at least look like before it passes on as it came, whatever else it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tornado_gate.errors import UpstreamError
+
+
+def is_array_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+
+
+def no_answer() -> UpstreamError:
+    """For JSON with status 200 that is no answer of this format: a caller's SDK would fail on it without a word."""
+    return UpstreamError("The upstream's answer is JSON, but not an answer of this wire format.")
