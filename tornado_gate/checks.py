@@ -24,14 +24,16 @@ def missing(path: str) -> NoReturn:
     raise InvalidField(path, f"'{path}' is missing.", code="missing_required_parameter")
 
 
-def need_object(value: Any, path: str) -> None:
+def need_object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         wrong(path, f"must be an object, not {named(value)}")
+    return value
 
 
-def need_array(value: Any, path: str) -> None:
+def need_array(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list):
         wrong(path, f"must be an array, not {named(value)}")
+    return value
 
 
 def need_string(value: Any, path: str) -> None:
@@ -77,3 +79,16 @@ def choice_member(value: Mapping[str, Any], name: str, path: str, choices: tuple
     if member not in choices:
         wrong(f"{path}.{name}", f"must be one of {listed(choices)}, not '{member[:50]}'")
     return member
+
+
+def optional_boolean(value: Mapping[str, Any], name: str, path: str) -> None:
+    """The member `name`, when it is there, must be true, false or null."""
+    member = value.get(name)
+    if member is not None and not isinstance(member, bool):
+        wrong(f"{path}.{name}", f"must be true or false, not {named(member)}")
+
+
+def optional_object(value: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
+    """The member `name`, which must be an object when it is there; None for one that is null or not there."""
+    member = value.get(name)
+    return None if member is None else need_object(member, f"{path}.{name}")

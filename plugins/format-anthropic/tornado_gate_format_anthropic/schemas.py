@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from marshmallow import validate
 
+from tornado_gate.checks import missing
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
 from tornado_gate_format_anthropic.blocks import check_messages, check_system
-from tornado_gate_format_anthropic.faults import missing
 from tornado_gate_format_anthropic.tools import check_tool_choice, check_tools
 
 _REQUIRED: Final = ("model", "messages")

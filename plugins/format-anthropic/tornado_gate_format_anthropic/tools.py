@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.fields import named
-from tornado_gate_format_anthropic.faults import (
+from tornado_gate.checks import (
     need_array,
     need_object,
     object_member,
@@ -17,6 +16,7 @@ from tornado_gate_format_anthropic.faults import (
     string_member,
     wrong,
 )
+from tornado_gate.fields import named
 
 MAX_TOOLS: Final = 10_000
 _LONGEST_NAME: Final = 128

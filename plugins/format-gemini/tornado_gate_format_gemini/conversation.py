@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.fields import listed, named
-from tornado_gate.wire.gemini_generate import DATA_KEYS
-from tornado_gate_format_gemini.faults import (
+from tornado_gate.checks import (
     missing,
     need_array,
     need_object,
@@ -22,6 +20,8 @@ from tornado_gate_format_gemini.faults import (
     string_member,
     wrong,
 )
+from tornado_gate.fields import listed, named
+from tornado_gate.wire.gemini_generate import DATA_KEYS
 
 MAX_CONTENTS: Final = 10_000
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from tornado_gate.fields import Array, Body, Boolean, Object, String, named
-from tornado_gate_format_gemini.faults import (
+from tornado_gate.checks import (
     need_array,
     need_object,
     optional_object,
@@ -17,6 +16,7 @@ from tornado_gate_format_gemini.faults import (
     string_member,
     wrong,
 )
+from tornado_gate.fields import Array, Body, Boolean, Object, String, named
 
 MAX_FUNCTIONS: Final = 512
 

@@ -16,11 +16,11 @@ import orjson
 from marshmallow import validate
 
 from tornado_gate import stream
+from tornado_gate.checks import need_array, wrong
 from tornado_gate.errors import InvalidField
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
-from tornado_gate_format_openai.faults import need_array, wrong
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
 from tornado_gate_format_openai.schemas import StreamOptions, check_logit_bias
 

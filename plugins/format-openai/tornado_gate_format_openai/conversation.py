@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.fields import named
-from tornado_gate_format_openai.faults import (
+from tornado_gate.checks import (
     choice_member,
     missing,
     need_array,
@@ -21,6 +20,7 @@ from tornado_gate_format_openai.faults import (
     string_member,
     wrong,
 )
+from tornado_gate.fields import named
 
 MAX_MESSAGES: Final = 10_000
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from marshmallow import validate
 
+from tornado_gate.checks import missing
 from tornado_gate.errors import InvalidField
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
-from tornado_gate_format_openai.faults import missing
 from tornado_gate_format_openai.input_items import check_input
 from tornado_gate_format_openai.schemas import check_metadata
 from tornado_gate_format_openai.tools import check_response_tool_choice, check_response_tools

@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.fields import listed, named
-from tornado_gate_format_openai.faults import (
+from tornado_gate.checks import (
     choice_member,
     need_array,
     need_object,
@@ -19,6 +18,7 @@ from tornado_gate_format_openai.faults import (
     string_member,
     wrong,
 )
+from tornado_gate.fields import listed, named
 
 MAX_TOOLS: Final = 128
 
