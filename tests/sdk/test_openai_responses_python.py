@@ -221,24 +221,24 @@ def test_upstream_that_keeps_its_own_turns_gets_ours_in_full(client: openai.Open
 
 @pytest.mark.parametrize("wrong", ["resp_unknown", "x" * 300, "../../etc"])
 def test_unknown_response_is_not_found(client: openai.OpenAI, bridged: str, wrong: str) -> None:
-    with pytest.raises(openai.NotFoundError) as caught:
+    with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model=bridged, input="Say hello", previous_response_id=wrong)
-    assert (caught.value.code, caught.value.param) == ("response_not_found", "previous_response_id")
+    assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
 
 
 def test_response_of_another_account_is_as_unknown(gateway: Gateway, client: openai.OpenAI) -> None:
     mine = client.responses.create(model="local-chat", input="Say hello")
     with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=f"{KEY}-of-another", max_retries=0) as stranger:
-        with pytest.raises(openai.NotFoundError) as caught:
+        with pytest.raises(openai.BadRequestError) as caught:
             stranger.responses.create(model="local-chat", input="Say hello", previous_response_id=mine.id)
         with pytest.raises(openai.NotFoundError):
             stranger.responses.retrieve(mine.id)
-    assert caught.value.code == "response_not_found"
+    assert caught.value.code == "previous_response_not_found"
 
 
 def test_response_that_was_not_to_be_kept_is_not(client: openai.OpenAI, bridged: str) -> None:
     first = client.responses.create(model=bridged, input="Say hello", store=False)
-    with pytest.raises(openai.NotFoundError):
+    with pytest.raises(openai.BadRequestError):
         client.responses.create(model=bridged, input="Say hello", previous_response_id=first.id)
 
 

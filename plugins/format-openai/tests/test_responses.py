@@ -13,7 +13,7 @@ from openai.types.responses import Response
 from responses_calls import CALLS, SDK, asked, replied, response_call, says, streamed, whole
 
 import tornado_gate_format_openai as plugin
-from tornado_gate.errors import InvalidField, NotFound, UpstreamError
+from tornado_gate.errors import InvalidField, NotFound, RequestError, UpstreamError
 from tornado_gate.types import (
     Finish,
     Message,
@@ -185,18 +185,20 @@ def test_a_reference_is_replaced_by_its_item() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "param", "code"),
+    ("fields", "status", "param", "code"),
     [
-        ({"previous_response_id": "resp_x"}, "previous_response_id", "response_not_found"),
-        ({"input": [{"type": "item_reference", "id": "msg_x"}]}, "input.0.id", "item_not_found"),
+        ({"previous_response_id": "resp_x"}, 400, "previous_response_id", "previous_response_not_found"),
+        ({"input": [{"type": "item_reference", "id": "msg_x"}]}, 404, "input.0.id", "item_not_found"),
     ],
 )
-def test_what_this_account_does_not_have_is_not_found(fields: dict[str, Any], param: str, code: str) -> None:
+def test_what_this_account_does_not_have_is_not_found(
+    fields: dict[str, Any], status: int, param: str, code: str
+) -> None:
     other = FakeMemory()
     whole(response_call(other), says("Hello"))
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(RequestError) as caught:
         asked(response_call(FakeMemory()), **fields)
-    assert (caught.value.status, caught.value.param, caught.value.code) == (404, param, code)
+    assert (caught.value.status, caught.value.param, caught.value.code) == (status, param, code)
 
 
 def test_a_turn_that_is_gone_breaks_its_chain() -> None:
@@ -204,7 +206,7 @@ def test_a_turn_that_is_gone_breaks_its_chain() -> None:
     first = whole(response_call(memory), says("Hello"))
     second = whole(response_call(memory), says("Hello"), previous_response_id=first["id"])
     asyncio.run(memory.delete(f"openai-responses:{first['id']}"))
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(InvalidField) as caught:
         asked(response_call(memory), previous_response_id=second["id"])
     assert first["id"] in caught.value.message
 
@@ -329,7 +331,7 @@ def test_a_deleted_response_is_gone_and_nothing_goes_on_from_it() -> None:
     for again in ("GET", "DELETE"):
         with pytest.raises(NotFound):
             stored(memory, RESPONSE, first["id"], again)
-    with pytest.raises(NotFound):
+    with pytest.raises(InvalidField):
         asked(response_call(memory), previous_response_id=first["id"])
     assert stored(memory, RESPONSE, other["id"])["id"] == other["id"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import NotFound
+from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types import Call
 from tornado_gate.wire.openai_responses import kind_of, response_of_item
 
@@ -40,15 +40,27 @@ async def forget(call: Call, response_id: str) -> None:
 
 
 async def need(call: Call, response_id: str, param: str) -> Record:
-    """The record of a response. Raises NotFound; `param` names what asked for it."""
+    """The record of a response. Raises what `unknown` makes; `param` names what asked for it."""
     record = await find(call, response_id)
     if record is None:
         raise unknown(response_id, param)
     return record
 
 
-def unknown(response_id: str, param: str) -> NotFound:
-    return NotFound(f"There is no response '{response_id[:100]}'.", param=param, code="response_not_found")
+PREVIOUS = "previous_response_id"
+
+
+def unknown(response_id: str, param: str) -> RequestError:
+    """404, but for a turn to go on from: there the vendor says 400, with a code by which clients learn to send all of it again.
+
+    Source: what clients of the vendor report of it, e.g. maximhq/bifrost issue 2441 (2026-03).
+    """
+    shown = response_id[:100]
+    if param == PREVIOUS:
+        return InvalidField(
+            param, f"Previous response with id '{shown}' not found.", code="previous_response_not_found"
+        )
+    return NotFound(f"There is no response '{shown}'.", param=param, code="response_not_found")
 
 
 async def history(call: Call, response_id: str) -> Items:
@@ -56,7 +68,7 @@ async def history(call: Call, response_id: str) -> Items:
     turns: list[Items] = []
     wanted: str | None = response_id
     while wanted is not None and len(turns) < MAX_TURNS:
-        record = await need(call, wanted, "previous_response_id")
+        record = await need(call, wanted, PREVIOUS)
         turns.append([*record["input"], *record["response"]["output"]])
         wanted = record["previous"]
     return [item for turn in reversed(turns) for item in turn]
