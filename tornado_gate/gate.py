@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tornado_gate.auth import unknown_key
 from tornado_gate.config.model import Config
+from tornado_gate.errors import GateError
 from tornado_gate.fetch import Fetcher
 from tornado_gate.health import Health
 from tornado_gate.keystore import KeyRing, KeyStore, digest
@@ -23,6 +24,9 @@ from tornado_gate.types import Caller
 from tornado_gate.upstream import Pool
 
 log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 3600.0
+"""How often files that have expired are looked for when no new one pushes them out."""
 
 
 class Gate:
@@ -44,6 +48,7 @@ class Gate:
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
         self._lag = LoopLag(metrics)
+        self._sweeping: asyncio.Future[None] | None = None
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
@@ -57,15 +62,26 @@ class Gate:
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
         self.host.watchdog.start(asyncio.get_running_loop())
+        self._sweeping = asyncio.ensure_future(self._sweep())
 
     async def close(self) -> None:
         self.host.watchdog.stop()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self._lag.stop()
         await self.keys.stop()
         await self.fetcher.close()
         for pool in self._pools.values():
             await pool.close()
         self._pools.clear()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.media.sweep()
+            except GateError as error:
+                log.warning("expired files stay for now: %s", error.message)
 
     async def authenticate(self, key: str) -> Caller:
         """Who a key belongs to. Raises AuthenticationFailed."""
