@@ -399,8 +399,13 @@ async def test_a_refused_request_is_logged_and_one_for_health_is_not(
 
 @pytest.mark.gen_test
 async def test_names_that_no_header_may_hold_do_not_break_the_answer(ask: Ask, fake: FakeProvider) -> None:
-    fake.loses = ("a\r\nSet-Cookie: x=1", "ümlaut", *(f"field{n}" for n in range(2000)))
+    fake.loses = ("a\r\nSet-Cookie: x=1", "ümlaut", *(f"field{n}" for n in range(2000)), "the last")
     response = await ask("/plain", CHAT)
     assert response.code == 200
     assert response.headers["x-gate-loss"].startswith("a??Set-Cookie: x=1,?mlaut,field0")
     assert "Set-Cookie" not in response.headers
+    assert response.headers["x-gate-loss"].endswith(",...")
+    fake.loses = tuple("x" * 100 + str(n) for n in range(100))
+    long = (await ask("/plain", CHAT)).headers["x-gate-loss"]
+    assert len(long) <= 4100
+    assert long.endswith(",...")

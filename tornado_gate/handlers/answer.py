@@ -16,6 +16,7 @@ from tornado_gate import pipeline, stream
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.handlers.keyed import KeyedHandler
 from tornado_gate.types import Call, Reply
+from tornado_gate.types.call import MORE_LOSSES
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class AnswerHandler(KeyedHandler):
             self.set_header("x-gate-provider", call.target.provider)
             self.set_header("x-gate-model", _printable(call.target.upstream_model))
         if call.losses:
-            self.set_header("x-gate-loss", _printable(",".join(call.losses)))
+            self.set_header("x-gate-loss", _listed(call.losses))
         for name, value in self.rate_headers.items():
             self.set_header(name, value)
         if call.meter.attempts > 1:
@@ -109,6 +110,14 @@ class AnswerHandler(KeyedHandler):
             self.connection.close()  # half an answer must not look whole
             return
         self.finish(wire_format.translate_error(self.call, error, streaming=True))
+
+
+def _listed(losses: list[str]) -> str:
+    """As many names as a header has room for; dots say that there are more."""
+    text = _UNPRINTABLE.sub("?", ",".join(losses))
+    if len(text) <= LONGEST_HEADER:
+        return text
+    return text[: text.rfind(",", 0, LONGEST_HEADER) + 1] + MORE_LOSSES
 
 
 def _printable(text: str) -> str:

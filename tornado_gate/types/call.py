@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
 
+MORE_LOSSES = "..."
 MOST_LOSSES = 200
 """More are counted as one: a header has room for no more, and a body may hold any number of unknown fields."""
 
@@ -153,4 +154,4 @@ class Call:
                 code="unsupported_parameter",
             )
         if name not in self.losses and len(self.losses) <= MOST_LOSSES:
-            self.losses.append(name if len(self.losses) < MOST_LOSSES else "…")
+            self.losses.append(name if len(self.losses) < MOST_LOSSES else MORE_LOSSES)
