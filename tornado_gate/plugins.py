@@ -11,7 +11,7 @@ import inspect
 import logging
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 from types import FrameType
@@ -334,8 +334,3 @@ class ProviderLane(Lane):
                 events.close()
             raise self.broken("translate_response must return an async iterator, as an async generator does")
         return events
-
-
-def hook_table(plugins: Mapping[str, Plugin]) -> list[str]:
-    """Every hook that some loaded plugin implements, sorted; for listings."""
-    return sorted({hook for plugin in plugins.values() for hooks in plugin.hooks.values() for hook in hooks})
