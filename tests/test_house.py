@@ -19,7 +19,7 @@ LAYERS = [
     {"_version", "errors"},
     {"types"},
     {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},
-    {"checks", "fetch", "inline"},
+    {"checks", "fetch", "inline", "pictures", "vectors", "batches", "forms", "bodies"},
     {"wire", "hookspecs"},
     {"config", "logs", "metrics", "deadlines", "auth", "failures", "limits", "watchdog", "sqlitefile"},
     {"keystore", "memory", "media", "health", "routing", "upstream"},

@@ -46,11 +46,18 @@ def may_use_model(caller: Caller, model: str) -> bool:
     return not caller.models or any(_covers(pattern, model) for pattern in caller.models)
 
 
-def check_operation(caller: Caller, operation: str) -> None:
-    """Raises NotAllowed when the key is narrowed to other operations. Listing models is always allowed."""
-    if caller.operations and operation != "models" and operation not in caller.operations:
-        allowed = ", ".join(caller.operations)
-        raise NotAllowed(f"This API key may not be used for '{operation}'; it is limited to: {allowed}.")
+def allowed_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a route's operations that the key may use. Listing models is always allowed.
+
+    Raises NotAllowed when the key is narrowed to others.
+    """
+    if not caller.operations:
+        return operations
+    allowed = tuple(name for name in operations if name in caller.operations or name == "models")
+    if not allowed:
+        limited_to = ", ".join(caller.operations)
+        raise NotAllowed(f"This API key may not be used for '{operations[0]}'; it is limited to: {limited_to}.")
+    return allowed
 
 
 def check_model(caller: Caller, model: str) -> None:

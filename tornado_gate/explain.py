@@ -7,10 +7,9 @@ from typing import Any
 
 import orjson
 
-from tornado_gate import continuity
+from tornado_gate import auth, continuity
 from tornado_gate.gate import Gate
-from tornado_gate.pipeline import asked_model, circuit_name
-from tornado_gate.plugins import FormatLane
+from tornado_gate.pipeline import Once, about, asked_model, circuit_name, verbatim_request
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 
@@ -23,10 +22,12 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    call = replace(call, model=asked_model(snapshot, wire))
-    targets = snapshot.targets(call)
+    call = about(snapshot, replace(call, model=asked_model(snapshot, wire)))
+    operations = auth.allowed_operations(call.caller, wire.route.operations)
+    targets = snapshot.targets(call, operations)
     open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]
     chosen = next((number for number, is_open in enumerate(open_circuits) if not is_open), 0)
+    call = replace(call, operation=snapshot.does(*targets[chosen], operations))
     return {
         "operation": call.operation,
         "format": call.format,
@@ -34,7 +35,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
         "entry": targets[0][0].model,
         "targets": [_listed(target, is_open) for (target, _), is_open in zip(targets, open_circuits, strict=True)],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _attempted(call, wire_format, wire, *targets[chosen]),
+        **await _attempted(call, Once(wire, wire_format), *targets[chosen]),
         "limits": gate.limits.left(call.caller),
     }
 
@@ -44,20 +45,18 @@ def _listed(target: Target, is_open: bool) -> dict[str, Any]:
     return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
 
 
-async def _attempted(
-    call: Call, wire_format: FormatLane, wire: WireRequest, target: Target, provider: ProviderInUse
-) -> dict[str, Any]:
+async def _attempted(call: Call, once: Once, target: Target, provider: ProviderInUse) -> dict[str, Any]:
     call = replace(call, target=target, losses=[])
-    verbatim = wire_format.forwards and wire.route.wire_format in provider.capabilities.speaks
-    if verbatim:
-        outgoing = await provider.working.translate_request(call, await wire_format.forward_request(call, wire))
+    verbatim = await verbatim_request(call, provider, once)
+    if verbatim is not None:
+        outgoing = await provider.working.translate_request(call, verbatim)
     else:
-        request = await wire_format.translate_request(call, wire)
+        request = await once.request(call)
         request = await continuity.restored(call, request, signatures=provider.capabilities.signatures)
         outgoing = await provider.working.translate_request(call, request)
     return {
         "target": {"provider": target.provider, "model": target.upstream_model},
-        "lane": "verbatim" if verbatim else "translated",
+        "lane": "translated" if verbatim is None else "verbatim",
         "upstream": _masked(outgoing, target),
         "losses": call.losses,
     }
@@ -69,10 +68,12 @@ def _masked(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
         return None
     headers = {name: value if name.lower() in _SAFE_HEADERS else MASK for name, value in outgoing.headers.items()}
     body: Any = outgoing.json
-    if body is None and outgoing.body is not None:
+    if isinstance(outgoing.body, bytes):
         try:
             body = orjson.loads(outgoing.body)
         except orjson.JSONDecodeError:
             body = f"{len(outgoing.body)} bytes"
+    elif outgoing.body is not None:
+        body = f"a form of {outgoing.body.length} bytes"
     url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
     return {"method": outgoing.method, "url": url, "headers": headers, "body": body}

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from tornado_gate.auth import unknown_key
+from tornado_gate.bodies import Bodies
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError
 from tornado_gate.fetch import Fetcher
@@ -40,6 +41,7 @@ class Gate:
         self.memory = Memory(MemoryStore(data_dir))
         self.media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
         self.fetcher = Fetcher()
+        self.bodies = Bodies(config.limits.bodies_bytes)
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0
@@ -112,6 +114,9 @@ class Gate:
         self.keys.replace({digest(entry.key): entry for entry in config.keys})
         self.metrics.known(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
+        self.fetcher.rules = config.fetch
+        self.bodies.total = config.limits.bodies_bytes
+        self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
 
     def pool(self, provider: ProviderInUse) -> Pool:
         """The connections of a provider entry: the same for every snapshot in which the entry is the same."""

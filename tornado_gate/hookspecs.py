@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pluggy
@@ -62,17 +63,28 @@ class ProviderEntry:
 class Capabilities:
     """What a provider entry can do.
 
-    `operations` are those it serves. `speaks` names the wire formats that it takes as they come (the verbatim lane).
-    `base_url`, when given, replaces the entry's in every target; `settings` arrive there as `call.target.settings`.
-    `signatures` says that its answers carry signatures of thinking, which the next turn must echo: the core then remembers
-    them for clients that drop them.
+    `operations` are those it serves; `models` narrows them for some of its models: patterns of upstream names, where ``*``
+    stands for anything, of which the first that fits counts. `inputs_at_once` is how many inputs one embeddings request
+    may have there: the core sends more in several requests and joins the answers. `speaks` names the wire formats that it
+    takes as they come (the verbatim lane). `base_url`, when given, replaces the entry's in every target; `settings` arrive
+    there as `call.target.settings`. `signatures` says that its answers carry signatures of thinking, which the next turn
+    must echo: the core then remembers them for clients that drop them.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
+    models: Mapping[str, frozenset[Operation]] = field(default_factory=dict)
+    inputs_at_once: int | None = None
     speaks: frozenset[str] = frozenset()
     base_url: str | None = None
     settings: Any = None
     signatures: bool = False
+
+    def offered(self, model: str) -> frozenset[Operation]:
+        """The operations of the upstream's model of this name."""
+        for pattern, operations in self.models.items():
+            if fnmatchcase(model, pattern):
+                return operations & self.operations
+        return self.operations
 
 
 class FormatSpec:
@@ -119,11 +131,13 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
+    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:
         """Optional: the verbatim lane. Check the body and return it as it came, patched only where conf demands.
 
-        Called instead of `translate_request` when the target's provider speaks the route's `wire_format`. Without this
-        hook the route never takes the verbatim lane. May be a coroutine function.
+        None is for a request that must be taken apart all the same, because its answer is to be another than what the
+        upstream would give: `translate_request` follows. Called instead of `translate_request` when the target's
+        provider speaks the route's `wire_format`. Without this hook the route never takes the verbatim lane. May be a
+        coroutine function.
         """
         raise AssertionError("a specification is never called")
 

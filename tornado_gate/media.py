@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import aiofiles
 
+from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
 from tornado_gate.mediatypes import extension
 
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 SECRET_FILE = "media.secret"
 SECRET_BYTES = 32
 ADDRESS = "/media/"
-MOST_BYTES = 2 * 1024 * 1024 * 1024
-SECONDS = 24 * 3600.0
 BYTES_BETWEEN_LOOKS = 16 * 1024 * 1024
 """How far a file of unknown size may grow before room is made for it again."""
 LEFT_SECONDS = 60.0
@@ -123,7 +122,9 @@ def media_secret(data_dir: Path) -> bytes:
 class MediaStore:
     """The files in `folder`, at most `max_bytes` of them, each for `seconds`. One for each process; made at first use."""
 
-    def __init__(self, folder: Path, *, secret: bytes, max_bytes: int = MOST_BYTES, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, folder: Path, *, secret: bytes, max_bytes: int = MEDIA_BYTES, seconds: float = MEDIA_SECONDS
+    ) -> None:
         self.folder = folder
         self.max_bytes = max_bytes
         self.seconds = seconds
@@ -331,6 +332,19 @@ class MediaStore:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise MediaFull("The gateway's disk is full. Try again later.") from error
             raise MediaUnavailable("The gateway cannot use its storage for files. Try again later.") from error
+
+
+class AnswerFiles:
+    """The files of one answer: kept in the store, at addresses below `public_url` (scheme and host, no slash at its end)."""
+
+    def __init__(self, store: MediaStore, public_url: str) -> None:
+        self._store = store
+        self._public_url = public_url
+
+    async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
+        """Keep a file; its signed address. Raises MediaFull (507), MediaUnavailable (503)."""
+        kept = await self._store.put(data, media_type, name)
+        return self._public_url + self._store.sign(kept.id, kept.expires)
 
 
 def _no_room() -> MediaFull:

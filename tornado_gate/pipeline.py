@@ -12,27 +12,39 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tornado_gate import continuity, stream
+from tornado_gate import auth, batches, continuity, stream
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, InvalidField, PluginError, Unavailable
 from tornado_gate.gate import Gate
+from tornado_gate.hookspecs import Capabilities
 from tornado_gate.plugins import FormatLane, Lane, ProviderLane
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import (
+    NOWHERE,
     Call,
+    EmbeddingRequest,
+    EmbeddingResult,
     Finish,
+    ImageResult,
     ModelList,
+    ModerationResult,
     Reply,
     Request,
+    SpeechEnd,
     StreamEvent,
     Target,
+    TranscriptionResult,
     UsageReport,
+    Verbatim,
     WireRequest,
 )
 from tornado_gate.watchdog import Blocked
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
+"""Events that end an answer and say what it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +60,10 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return await _answer_ourselves(snapshot, call, wire, wire_format)
-    call = replace(call, model=asked_model(snapshot, wire))
-    targets = snapshot.targets(call)
-    once = _Once(call, wire, wire_format)
+    call = about(snapshot, replace(call, model=asked_model(snapshot, wire)))
+    operations = auth.allowed_operations(call.caller, wire.route.operations)
+    targets = snapshot.targets(call, operations)
+    once = Once(wire, wire_format)
     gate.health.request_began()
     failure: GateError | None = None
     for target, provider in targets:
@@ -59,8 +72,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         if failure is not None and not gate.health.may_retry():
             break
         call.meter.attempts += 1
+        operation = snapshot.does(target, provider, operations)
         try:
-            return await _attempt(gate, replace(call, target=target, losses=[]), provider, once)
+            return await _attempt(gate, replace(call, target=target, operation=operation, losses=[]), provider, once)
         except GateError as error:
             if not error.retryable:
                 raise
@@ -74,7 +88,8 @@ def asked_model(snapshot: Snapshot, wire: WireRequest) -> str:
         return wire.path_arguments["model"]
     model = wire.json.get("model")
     if model is None:
-        model = snapshot.config.defaults.get(wire.route.operation)
+        which = wire.route.default(wire.json) if wire.route.default else wire.route.operation
+        model = snapshot.config.defaults.get(which) or snapshot.config.defaults.get(wire.route.operation)
         if model is None:
             raise InvalidField("model", "'model' is missing.", code="missing_required_parameter")
     if not isinstance(model, str) or not model:
@@ -82,24 +97,36 @@ def asked_model(snapshot: Snapshot, wire: WireRequest) -> str:
     return model
 
 
-class _Once:
-    """The common request, made when the first target needs it and kept for the next, with what was lost in making it."""
+def about(snapshot: Snapshot, call: Call) -> Call:
+    """The call with what conf says of the model that it asks for."""
+    found = snapshot.models.find(call.model)
+    return replace(call, facts=found.entry.facts) if found else call
 
-    def __init__(self, call: Call, wire: WireRequest, wire_format: FormatLane) -> None:
+
+class Once:
+    """The common request, made when the first target needs it and kept for the next, with what was lost in making it.
+
+    Of a route that can be several operations it is made once for each.
+    """
+
+    def __init__(self, wire: WireRequest, wire_format: FormatLane) -> None:
         self.wire = wire
         self.wire_format = wire_format
-        self._call = replace(call, losses=[])
-        self._request: Request | None = None
+        self._made: dict[str, tuple[Request, list[str]]] = {}
 
     async def request(self, call: Call) -> Request:
         """Also names the losses to `call`."""
-        if self._request is None:
-            self._request = await self.wire_format.translate_request(self._call, self.wire)
-        call.losses.extend(self._call.losses)
-        return self._request
+        made = self._made.get(call.operation)
+        if made is None:
+            alone = replace(call, target=NOWHERE, losses=[])
+            made = await self.wire_format.translate_request(alone, self.wire), alone.losses
+            self._made[call.operation] = made
+        request, losses = made
+        call.losses.extend(losses)
+        return request
 
 
-async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: _Once) -> Answer:
+async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: Once) -> Answer:
     """Ask one target. What it opened is closed when it fails, and belongs to the caller's `closing` when it does not."""
     name = circuit_name(call.target)
     async with AsyncExitStack() as closing:
@@ -117,26 +144,45 @@ async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: _Once)
         return Answer(replace(attempt, closing=call.closing), reply)
 
 
-async def _ask(call: Call, provider: ProviderInUse, once: _Once) -> Reply:
+async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
     """Stops 3 to 6: one of the two lanes, up to the first chunk of the reply."""
-    if await _goes_verbatim(call, provider, once):
-        return await _verbatim_lane(call, once.wire_format, provider.working, once.wire)
+    verbatim = await verbatim_request(call, provider, once)
+    if verbatim is not None:
+        return await _verbatim_lane(call, once.wire_format, provider.working, verbatim)
     request = await continuity.restored(call, await once.request(call), signatures=provider.capabilities.signatures)
     return await _common_lane(call, once.wire_format, provider, request)
 
 
-async def _goes_verbatim(call: Call, provider: ProviderInUse, once: _Once) -> bool:
-    """Both ends speak the same wire format; and no signature of another provider, which would be refused, is in the body."""
-    if not once.wire_format.forwards or once.wire.route.wire_format not in provider.capabilities.speaks:
+async def verbatim_request(call: Call, provider: ProviderInUse, once: Once) -> Verbatim | None:
+    """What goes up as it came; None for what must take the common lane, although both ends may speak the same format."""
+    wire, used = once.wire, provider.capabilities
+    if not once.wire_format.forwards or wire.route.wire_format not in used.speaks:
+        return None
+    if call.operation != wire.route.operation or await _is_for_several(call, used, once):
+        return None
+    if used.signatures and await _has_foreign_signatures(call, once):
+        return None
+    return await once.wire_format.forward_request(call, wire)
+
+
+async def _has_foreign_signatures(call: Call, once: Once) -> bool:
+    """Whether the body echoes what another provider has signed, which this one would refuse."""
+    if b"ignature" not in once.wire.raw:
         return False
-    if not provider.capabilities.signatures or b"ignature" not in once.wire.raw:
-        return True
-    return not await continuity.foreign(call, await once.request(replace(call, losses=[])))
+    return bool(await continuity.foreign(call, await once.request(replace(call, losses=[]))))
 
 
-async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, wire: WireRequest) -> Reply:
+async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
+    """Whether there are more inputs than the upstream takes in one request. Fewer commas than that are surely not."""
+    most = used.inputs_at_once
+    if most is None or call.operation != "embeddings" or once.wire.raw.count(b",") < most:
+        return False
+    request = await once.request(replace(call, losses=[]))
+    return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
+
+
+async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Verbatim) -> Reply:
     """Both ends speak the same wire format: nothing is taken apart."""
-    request = await wire_format.forward_request(call, wire)
     outgoing = await provider.translate_request(call, request)
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=request.stream)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
@@ -147,18 +193,52 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
 
 async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse, request: Request) -> Reply:
     """Through the common vocabulary."""
-    provider = used.working
-    outgoing = await provider.translate_request(call, request)
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    incoming = replace(incoming, chunks=deadlines.alive(incoming.chunks))
-    events = deadlines.between(provider.translate_response(call, request, incoming))
-    events = stream.checked(_blamed(provider, events), provider.fault)
+    most = used.capabilities.inputs_at_once
+    if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
+        events = _in_batches(call, used.working, batches.split(request, most))
+    else:
+        events = await _asked(call, used.working, request, deadlines)
     if used.capabilities.signatures:
         events = continuity.recorded(call, events)
     reply = wire_format.translate_response(call, request, _noted(call, events))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
+
+
+async def _asked(
+    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines
+) -> AsyncIterator[StreamEvent]:
+    """Stops 4 and 5: one request to the upstream; the events of its answer, in order and in time."""
+    outgoing = await provider.translate_request(call, request)
+    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
+    incoming = replace(incoming, chunks=deadlines.alive(incoming.chunks))
+    events = deadlines.between(provider.translate_response(call, request, incoming))
+    return stream.checked(_blamed(provider, events), provider.fault)
+
+
+async def _in_batches(
+    call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
+) -> AsyncIterator[StreamEvent]:
+    """Several requests, a few at a time, as one answer; the first that fails ends all."""
+    timeouts, name = call.target.timeouts, call.target.provider
+    places = asyncio.Semaphore(batches.AT_ONCE)
+
+    async def one(request: EmbeddingRequest) -> EmbeddingResult:
+        async with places:
+            events = await _asked(call, provider, request, Deadlines(timeouts, name, streaming=False))
+            return await stream.single(events, EmbeddingResult)
+
+    async def all_of_them() -> list[EmbeddingResult]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(request)) for request in requests]
+        return [task.result() for task in tasks]
+
+    try:
+        results = await Deadlines(timeouts, name, streaming=False).first(all_of_them())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    yield batches.join(requests, results)
 
 
 async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane) -> Answer:
@@ -214,6 +294,8 @@ async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterato
                 call.meter.usage = event.usage
             elif isinstance(event, Finish):
                 call.meter.finish_reason = event.reason
+            elif isinstance(event, METERED) and event.usage is not None:
+                call.meter.usage = event.usage
             yield event
     finally:
         await stream.close(events)

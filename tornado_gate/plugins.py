@@ -35,6 +35,7 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    MediaRequest,
     ModelsRequest,
     Reply,
     Request,
@@ -55,7 +56,7 @@ REQUIRED = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
-REQUESTS = (ChatRequest, CountTokensRequest, ModelsRequest)
+REQUESTS = (ChatRequest, CountTokensRequest, MediaRequest, ModelsRequest)
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
@@ -288,8 +289,9 @@ class FormatLane(Lane):
         result: ModelsRequest | Reply = await self.awaited("translate_request", kinds, call=call, wire=wire)
         return result
 
-    async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim:
-        result: Verbatim = await self.awaited("forward_request", Verbatim, call=call, wire=wire)
+    async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:
+        kinds = (Verbatim, type(None))
+        result: Verbatim | None = await self.awaited("forward_request", kinds, call=call, wire=wire)
         return result
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:

@@ -19,7 +19,7 @@ from tornado_gate.errors import ConfigError, GateError, PluginError, UnknownMode
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins import FormatLane, Plugin, PluginHost, ProviderLane
 from tornado_gate.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
-from tornado_gate.types import Call, Caller, Model, Target, Timeouts
+from tornado_gate.types import Call, Caller, Model, Operation, Target, Timeouts
 
 Faults = list[tuple[tuple[str | int, ...], str]]
 
@@ -71,15 +71,15 @@ class Snapshot:
         auth.check_model(caller, name)
         return found.entry
 
-    def targets(self, call: Call) -> list[tuple[Target, ProviderInUse]]:
-        """Who may answer, best first: the model's targets by weight, then those of its fallback models.
+    def targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
+        """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
 
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
         """
         entry = self.find_model(call.model, call.caller)
         names = [call.model, *(name for name in entry.fallback if auth.may_use_model(call.caller, name))]
         all_targets = [pair for name in names for pair in self._targets_of(name)]
-        able = [pair for pair in all_targets if self._can(pair, call.operation)]
+        able = [(target, provider) for target, provider in all_targets if self.does(target, provider, operations)]
         if not able:
             raise UnsupportedOperation(f"The model '{call.model}' cannot do '{call.operation}'.")
         working = [pair for pair in able if pair[1].lane is not None]
@@ -111,13 +111,17 @@ class Snapshot:
             timeouts=narrowed(provider.entry.timeouts, entry.timeouts),
         )
 
-    def _can(self, pair: tuple[Target, ProviderInUse], operation: str) -> bool:
-        target, provider = pair
+    def does(self, target: Target, provider: ProviderInUse, operations: tuple[Operation, ...]) -> Operation:
+        """The first of `operations` that a target can do, or ""."""
         found = self.models.find(target.model)
         narrowed_to = found.entry.operations if found else None
-        if narrowed_to is not None and operation not in narrowed_to:
-            return False
-        return provider.lane is None or operation in provider.capabilities.operations
+        offered = provider.capabilities.offered(target.upstream_model)
+        for operation in operations:
+            if narrowed_to is not None and operation not in narrowed_to:
+                continue
+            if provider.lane is None or operation in offered:
+                return operation
+        return ""
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
         """The models that a key may use, in the order of conf."""
@@ -135,7 +139,8 @@ class Snapshot:
     def _model(self, name: str, entry: ModelEntry) -> Model:
         offered: set[str] = set()
         for target in entry.targets:
-            offered |= self.providers[target.provider].capabilities.operations
+            upstream_model = target.model if target.model and "*" not in target.model else name
+            offered |= self.providers[target.provider].capabilities.offered(upstream_model)
         if entry.operations is not None:
             offered &= entry.operations
         return Model(
@@ -256,12 +261,23 @@ class _Builder:
             used = [providers[target.provider] for target in model.targets if target.provider in providers]
             if not wanted or any(provider.lane is None for provider in used):
                 continue
-            offered = frozenset[str]().union(*(provider.capabilities.operations for provider in used))
+            offered = self._offered(name, model, providers)
             for operation in sorted(wanted - offered):
                 able = ", ".join(sorted(offered)) or "nothing"
                 self.faults.append(
                     (("models", name, "operations"), f"no target of it can do '{operation}'; they can do: {able}")
                 )
+
+    def _offered(self, name: str, model: ModelEntry, providers: Mapping[str, ProviderInUse]) -> frozenset[Operation]:
+        """All that some target of a model can do. What a wildcard stands for is not known yet."""
+        offered: frozenset[Operation] = frozenset()
+        for target in model.targets:
+            provider = providers.get(target.provider)
+            if provider is not None:
+                upstream_model = target.model or name
+                known = "*" not in upstream_model
+                offered |= provider.capabilities.offered(upstream_model) if known else provider.capabilities.operations
+        return offered
 
     def _routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
         served = [Served(name, route) for name, lane in formats.items() for route in lane.routes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
@@ -22,7 +22,23 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
+from tornado_gate.types.media_results import (
+    EmbeddingResult,
+    ImageResult,
+    ModerationResult,
+    PartialImage,
+    SpeechChunk,
+    SpeechEnd,
+    SpeechStart,
+    TranscriptionResult,
+)
 from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
+
+_WHOLE = (EmbeddingResult, ModelList, ModerationResult, TokenCount, TranscriptionResult)
+"""Events that are an answer by themselves."""
+_OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart)
+_HELD = (ResponseStart, SpeechStart)
+"""Events that promise something and say nothing yet."""
 
 
 class OrderError(Exception):
@@ -39,6 +55,7 @@ class OrderChecker:
         self._indexes: set[int] = set()
         self._choices: set[int] = set()
         self._done: set[int] = set()
+        self._speaking = False
 
     def check(self, event: StreamEvent) -> None:
         """Raises OrderError, naming what was wrong."""
@@ -61,10 +78,29 @@ class OrderChecker:
                 self.started = True
             case UsageReport():
                 self._need_start(event)
-            case StreamError() | ModelList() | TokenCount():
+            case StreamError():
                 self.finished = True
             case _:
-                raise OrderError(f"{type(event).__name__}, which is no stream event")
+                self._other_than_chat(event)
+
+    def _other_than_chat(self, event: StreamEvent) -> None:
+        if not isinstance(event, _OTHER_THAN_CHAT):
+            raise OrderError(f"{type(event).__name__}, which is no stream event")
+        if self._indexes or self._done:
+            raise OrderError(f"{type(event).__name__} in a chat")
+        match event:
+            case SpeechStart():
+                if self._speaking:
+                    raise OrderError("a second SpeechStart")
+                self._speaking = True
+            case SpeechChunk() | SpeechEnd():
+                if not self._speaking:
+                    raise OrderError(f"{type(event).__name__} before SpeechStart")
+                self.finished = isinstance(event, SpeechEnd)
+            case PartialImage():
+                pass
+            case _:
+                self.finished = True
 
     def _part_starts(self, event: PartStart) -> None:
         self._need_start(event)
@@ -135,7 +171,7 @@ class Collector:
                 self._start = event
             case StreamError(error=error):
                 raise error
-            case ModelList() | TokenCount():
+            case _:
                 raise OrderError(f"{type(event).__name__} where a chat was expected")
 
     def _add_delta(self, part: _OpenPart, delta: PartDelta) -> None:
@@ -260,6 +296,21 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
             yield PartEnd(index=index)
 
 
+R = TypeVar("R")
+
+
+async def single(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
+    """The one event of a whole answer. Raises the error of a StreamError, and OrderError for anything else."""
+    async for event in events:
+        if isinstance(event, kind):
+            return event
+        if isinstance(event, StreamError):
+            raise event.error
+        if not isinstance(event, ResponseStart | UsageReport | PartialImage):
+            raise OrderError(f"{type(event).__name__} where {kind.__name__} was expected")
+    raise UpstreamError("The upstream's answer ended before it was complete.")
+
+
 async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """A plain iterator as the async one that hooks return."""
     for event in events:
@@ -271,7 +322,7 @@ async def checked(
 ) -> AsyncIterator[StreamEvent]:
     """`events` with their order checked, and every failure after the first real event turned into a StreamError.
 
-    Before the first event that says something (anything but ResponseStart) a failure is raised, so that it keeps its status
+    Before the first event that says something (anything but a start) a failure is raised, so that it keeps its status
     and another target may be tried. `blame` makes the error for events in a wrong order.
     """
     checker = OrderChecker()
@@ -284,7 +335,7 @@ async def checked(
             except OrderError as error:
                 raise blame(error, "the order of its events") from error
             if not spoken:
-                if isinstance(event, ResponseStart):
+                if isinstance(event, _HELD):
                     held.append(event)
                     continue
                 if isinstance(event, StreamError):

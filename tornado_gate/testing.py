@@ -122,7 +122,8 @@ class ProviderContract:
 
     def test_the_request_becomes_the_upstream_body(self) -> None:
         outgoing = asyncio.run(self.lane().translate_request(self.call(), self.request))
-        body = outgoing.json if outgoing.json is not None else json.loads(outgoing.body or b"null")
+        raw = outgoing.body if isinstance(outgoing.body, bytes) else b"null"
+        body = outgoing.json if outgoing.json is not None else json.loads(raw)
         assert body == self.outgoing
 
     def test_the_key_is_in_a_header_and_not_in_the_address(self) -> None:

@@ -103,9 +103,7 @@ async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse
     import aiohttp
 
     headers = dict(outgoing.headers)
-    body = outgoing.body
     if outgoing.json is not None:
-        body = orjson.dumps(outgoing.json)
         headers.setdefault("Content-Type", "application/json")
     headers.setdefault("Accept-Encoding", "identity")
     for last_try in (False, True):
@@ -114,7 +112,7 @@ async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse
             return await call.pool.session().request(  # type: ignore[no-any-return]
                 outgoing.method,
                 outgoing.url,
-                data=body,
+                data=_body(outgoing, headers),
                 headers=headers,
                 allow_redirects=False,
                 trace_request_ctx=context,
@@ -123,6 +121,16 @@ async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse
             if last_try or not context.reused:
                 raise
     raise AssertionError("the loop returns or raises")
+
+
+def _body(outgoing: UpstreamRequest, headers: dict[str, str]) -> Any:
+    """What aiohttp is given to send; for pieces it must be told how long they are, or it would send them in chunks."""
+    if outgoing.json is not None:
+        return orjson.dumps(outgoing.json)
+    if outgoing.body is None or isinstance(outgoing.body, bytes):
+        return outgoing.body
+    headers["Content-Length"] = str(outgoing.body.length)
+    return outgoing.body.chunks()
 
 
 def _check_host(call: Call, outgoing: UpstreamRequest) -> None:

@@ -272,9 +272,23 @@ def test_ten_thousand_faults_are_all_reported(conf: Conf) -> None:
     assert len(conf.report(f"{BASE}models:\n{models}")) == 10_000
 
 
+LOCAL_MODELS = [
+    "local-chat",
+    "local-embed",
+    "local-moderation",
+    "text-moderation-latest",
+    "text-moderation-stable",
+    "local-image-1",
+    "local-image-2",
+    "local-image-3",
+    "local-image-edit",
+    "local-tts",
+]
+
+
 def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
     loaded = config.load(SHIPPED, {})
-    assert list(loaded.models) == ["local-chat"]
+    assert list(loaded.models) == LOCAL_MODELS
     assert list(loaded.providers) == ["local"]
     assert loaded.keys == ()
     assert {path for path, _ in loaded.inactive} == {
@@ -285,17 +299,24 @@ def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
         ("models", "claude-*"),
         ("providers", "gemini"),
         ("models", "gemini-*"),
+        ("providers", "dashscope"),
+        ("models", "qwen-image*"),
     }
 
 
-KEYS = {"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-y", "GEMINI_API_KEY": "sk-z"}
+KEYS = {
+    "OPENAI_API_KEY": "sk-x",
+    "ANTHROPIC_API_KEY": "sk-y",
+    "GEMINI_API_KEY": "sk-z",
+    "DASHSCOPE_API_KEY": "sk-w",
+}
 
 
 def test_shipped_file_serves_openai_once_the_plugin_is_on(conf: Conf) -> None:
     text = SHIPPED.read_text(encoding="utf-8").replace("openai: false", "openai: true")
     assert conf.report(text) != []
     loaded = conf.load(text, {"OPENAI_API_KEY": "sk-x", "GATE_KEY": "k"})
-    assert list(loaded.models) == ["local-chat", "gpt-4o", "openai/*"]
+    assert list(loaded.models) == [*LOCAL_MODELS, "gpt-4o", "openai/*"]
     assert loaded.models["openai/*"].targets == (ModelTarget(provider="openai"),)
     assert loaded.keys[0].name == "dev"
 
@@ -309,7 +330,7 @@ def test_what_the_shipped_file_comments_out_is_sound_too(conf: Conf) -> None:
     assert loaded.models["claude-*"].targets == (ModelTarget(provider="anthropic", model="claude-*"),)
     assert loaded.models["smart"].fallback == ("local-chat",)
     assert loaded.server.metrics_port == 9090
-    assert loaded.defaults == {"chat": "local-chat"}
+    assert loaded.defaults["chat"] == "local-chat"
     assert loaded.keys[0].account == "team"
 
 
@@ -318,6 +339,15 @@ def test_without_a_file_the_local_model_is_served() -> None:
     assert built_in.path is None
     assert built_in.plugins == {"local": True}
     assert built_in.models["local-chat"].targets == (ModelTarget(provider="local"),)
+
+
+def test_what_is_built_in_is_what_the_shipped_file_serves_locally() -> None:
+    built_in, shipped = config.default_config(), config.load(SHIPPED, {})
+    assert list(built_in.models) == LOCAL_MODELS
+    assert built_in.defaults == shipped.defaults
+    for name in LOCAL_MODELS:
+        assert built_in.models[name].targets == shipped.models[name].targets
+        assert built_in.models[name].facts == shipped.models[name].facts
 
 
 def test_explicit_file_must_exist(tmp_path: Path) -> None:

@@ -94,7 +94,12 @@ TOP = [
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
     ("database: postgresql://h", "database", EMBEDDED),
     ("tasks: {store: database}", "tasks", EMBEDDED),
-    ("media: {store: s3://b}", "media", EMBEDDED),
+    ("media: {store: s3://b}", "media.store", EMBEDDED),
+    ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
+    ("media: {seconds: 0}", "media.seconds", "must be more than 0 and at most 86400 seconds, not 0"),
+    ("fetch: {allow_networks: [here]}", "fetch.allow_networks.0", "must be a network such as 10.1.0.0/16 or fd00::/8"),
+    ("limits: {upload_bytes: 0}", "limits.upload_bytes", "must be 1 or more, not 0"),
+    ("limits: {bodies_bytes: 0}", "limits.bodies_bytes", "must be 1 or more, not 0"),
     ("console: {signup: open}", "console", EMBEDDED),
 ]
 

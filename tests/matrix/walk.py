@@ -173,8 +173,9 @@ class Walk:
 
     async def _stops(self, call: Call, wire: WireRequest) -> tuple[Request, UpstreamRequest]:
         request: Request
-        if self.verbatim:
-            request = await self.format.forward_request(call, wire)
+        forwarded = await self.format.forward_request(call, wire) if self.verbatim else None
+        if forwarded is not None:
+            request = forwarded
         else:  # as in the pipeline, what a format would lose here is not the attempt's
             request = await self.format.translate_request(replace(call, losses=[]), wire)
             request = await continuity.restored(call, request, signatures=self.capabilities.signatures)
@@ -215,7 +216,7 @@ def _trip(call: Call, request: Request, outgoing: UpstreamRequest) -> Trip:
         whole = replace(plan.result, id=None, created=None)
         answer = (replace(whole, usage=Usage()), plan.streamed)
         return Trip(sent=answer, counted=whole.usage, losses=losses, request=request)
-    text = outgoing.body.decode() if outgoing.body is not None else json.dumps(outgoing.json)
+    text = outgoing.body.decode() if isinstance(outgoing.body, bytes) else json.dumps(outgoing.json)
     body = json.loads(text)
     return Trip(sent=(outgoing.url, body), text=text, body=body, losses=losses, request=request)
 

@@ -91,11 +91,35 @@ def find_conf(explicit: str | None) -> Path | None:
     return path
 
 
+_EMBEDDED_MODELS: dict[str, tuple[str | None, dict[str, str]]] = {
+    "local-chat": (None, {}),
+    "local-embed": (None, {}),
+    "local-moderation": (None, {}),
+    "text-moderation-latest": ("local-moderation", {}),
+    "text-moderation-stable": ("local-moderation", {}),
+    "local-image-1": (None, {"image_family": "one"}),
+    "local-image-2": (None, {"image_family": "two"}),
+    "local-image-3": (None, {"image_family": "three"}),
+    "local-image-edit": (None, {}),
+    "local-tts": (None, {}),
+}
+_EMBEDDED_DEFAULTS = {
+    "moderation": "local-moderation",
+    "images": "local-image-1",
+    "images_three": "local-image-3",
+    "image_edits": "local-image-edit",
+}
+
+
 def default_config() -> Config:
     """What is served when there is no file: the local demonstration model."""
     return Config(
         path=None,
         plugins={"local": True},
         providers={"local": Provider(name="local", plugin="local")},
-        models={"local-chat": ModelEntry(name="local-chat", targets=(ModelTarget(provider="local"),))},
+        models={
+            name: ModelEntry(name=name, targets=(ModelTarget(provider="local", model=upstream),), facts=facts)
+            for name, (upstream, facts) in _EMBEDDED_MODELS.items()
+        },
+        defaults=_EMBEDDED_DEFAULTS,
     )

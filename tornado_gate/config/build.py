@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tornado_gate.config.model import (
     Config,
     KeyEntry,
     Limits,
+    Media,
     ModelEntry,
     ModelTarget,
     Provider,
@@ -20,6 +22,7 @@ from tornado_gate.config.model import (
     Server,
 )
 from tornado_gate.config.schema import FACTS
+from tornado_gate.fetch import FetchRules
 from tornado_gate.types import Timeouts
 
 _PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts"})
@@ -45,6 +48,8 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         keys=tuple(key(entry) for entry in data.get("keys", []) if entry["key"]),
         limits=Limits(**data.get("limits", {})),
         circuits=Circuits(**data.get("circuits", {})),
+        media=Media(**data.get("media", {})),
+        fetch=fetch(data.get("fetch", {})),
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
         dialect=data.get("dialect", "auto"),
         lines=lines,
@@ -59,6 +64,13 @@ def server(data: Data) -> Server:
     if "public_url" in given:
         given["public_url"] = given["public_url"].rstrip("/")
     return Server(**given)
+
+
+def fetch(data: Data) -> FetchRules:
+    given = dict(data)
+    if "allow_networks" in given:
+        given["allow_networks"] = tuple(ip_network(network) for network in given["allow_networks"])
+    return FetchRules(**given)
 
 
 def provider(name: str, entry: Data) -> Provider:

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.fetch import FetchRules
 from tornado_gate.types import Timeouts
+
+MEDIA_BYTES = 2 * 1024 * 1024 * 1024
+MEDIA_SECONDS = 24 * 3600.0
 
 FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
 """Plugins that are on unless conf says off, when they are installed."""
@@ -96,11 +100,25 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """For keys that say nothing of their own; None means no limit. `body_bytes` is for JSON bodies."""
+    """For keys that say nothing of their own; None means no limit.
+
+    `body_bytes` is the largest JSON body, `upload_bytes` the largest form; `bodies_bytes` is what large JSON bodies may take
+    together: whoever comes when that is full waits.
+    """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     body_bytes: int = 32 * 1024 * 1024
+    upload_bytes: int = 512 * 1024 * 1024
+    bodies_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """Files that the gateway serves: all of them together, and for how long each."""
+
+    max_bytes: int = MEDIA_BYTES
+    seconds: float = MEDIA_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +144,8 @@ class Config:
     keys: tuple[KeyEntry, ...] = ()
     limits: Limits = Limits()
     circuits: Circuits = Circuits()
+    media: Media = Media()
+    fetch: FetchRules = FetchRules()
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)

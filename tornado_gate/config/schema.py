@@ -100,6 +100,13 @@ def check_header_value(value: str) -> None:
         raise ValidationError("must be printable ASCII without line breaks")
 
 
+def check_network(network: str) -> None:
+    try:
+        ipaddress.ip_network(network)
+    except ValueError:
+        raise ValidationError("must be a network such as 10.1.0.0/16 or fd00::/8") from None
+
+
 class ServerSchema(Schema):
     host = String(validate=check_host)
     port = Integer(least=0, most=65535)
@@ -190,6 +197,20 @@ class LimitsSchema(Schema):
     requests_per_minute = Integer(least=1, allow_none=True)
     tokens_per_minute = Integer(least=1, allow_none=True)
     body_bytes = Integer(least=1)
+    upload_bytes = Integer(least=1)
+    bodies_bytes = Integer(least=1)
+
+
+class MediaSchema(Schema):
+    max_bytes = Integer(least=1)
+    seconds = Seconds()
+
+
+class FetchSchema(Schema):
+    allow_private = Boolean()
+    allow_networks = List(String(validate=check_network))
+    max_bytes = Integer(least=1)
+    seconds = Seconds()
 
 
 class CircuitsSchema(Schema):
@@ -205,6 +226,8 @@ class FileSchema(Schema):
     keys = List(Section(KeySchema, example='{name: dev, key: "${GATE_KEY:-}"}'))
     limits = Section(LimitsSchema)
     circuits = Section(CircuitsSchema)
+    media = Section(MediaSchema)
+    fetch = Section(FetchSchema)
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))
 
@@ -213,7 +236,8 @@ _EMBEDDED = "is not supported by this version, which keeps everything below serv
 _NOT_YET: dict[KeyPath, str] = {
     ("database",): _EMBEDDED,
     ("tasks",): _EMBEDDED,
-    ("media",): _EMBEDDED,
+    ("media", "store"): _EMBEDDED,
+    ("media", "endpoint"): _EMBEDDED,
     ("console",): _EMBEDDED,
     ("limits", "store"): _EMBEDDED,
 }

@@ -33,7 +33,7 @@ class AnswerHandler(KeyedHandler):
             async with AsyncExitStack() as closing:
                 call = self.call = replace(self.known_call, closing=closing)
                 try:
-                    answer = await pipeline.answer(self.gate, self.snapshot, call, self.wire())
+                    answer = await pipeline.answer(self.gate, self.snapshot, call, await self.wire())
                 except GateError as error:
                     self.fail(error)
                     return

@@ -30,8 +30,8 @@ class ExplainHandler(KeyedHandler):
             matched = self._asked_route()
             self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
             call = replace(self.known_call, operation=self.route.operation, format=self.format)
-            auth.check_operation(call.caller, call.operation)
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.wire())
+            auth.allowed_operations(call.caller, self.route.operations)
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, await self.wire())
         except GateError as error:
             self.fail(error)
             return

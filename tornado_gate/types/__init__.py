@@ -1,6 +1,6 @@
 """The vocabulary that formats and providers share. Frozen dataclasses; dispatch with `match` on the class."""
 
-from tornado_gate.types.call import NOWHERE, Call, Caller, Memory, Meter, Target, Timeouts
+from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Memory, Meter, Target, Timeouts
 from tornado_gate.types.content import (
     Audio,
     Data,
@@ -33,6 +33,28 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
+from tornado_gate.types.media_requests import (
+    EmbeddingRequest,
+    FileSource,
+    ImageRequest,
+    MediaRequest,
+    ModerationRequest,
+    SpeechRequest,
+    TranscriptionRequest,
+)
+from tornado_gate.types.media_results import (
+    EmbeddingResult,
+    ImageResult,
+    MadeImage,
+    ModerationResult,
+    PartialImage,
+    SpeechChunk,
+    SpeechEnd,
+    SpeechStart,
+    TranscriptionResult,
+    Vector,
+    Verdict,
+)
 from tornado_gate.types.requests import (
     ChatRequest,
     CountTokensRequest,
@@ -46,7 +68,16 @@ from tornado_gate.types.requests import (
     Verbatim,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
-from tornado_gate.types.wire import Operation, Reply, Route, UpstreamRequest, UpstreamResponse, WireRequest
+from tornado_gate.types.wire import (
+    Operation,
+    Reply,
+    Route,
+    Streamed,
+    Upload,
+    UpstreamRequest,
+    UpstreamResponse,
+    WireRequest,
+)
 
 __all__ = [
     "NOWHERE",
@@ -58,19 +89,29 @@ __all__ = [
     "Choice",
     "CountTokensRequest",
     "Data",
+    "EmbeddingRequest",
+    "EmbeddingResult",
     "Extra",
     "File",
     "FileReference",
+    "FileSource",
+    "Files",
     "Finish",
     "FinishReason",
     "Image",
+    "ImageRequest",
+    "ImageResult",
     "Link",
+    "MadeImage",
+    "MediaRequest",
     "Memory",
     "Message",
     "Meter",
     "Model",
     "ModelList",
     "ModelsRequest",
+    "ModerationRequest",
+    "ModerationResult",
     "Opaque",
     "Operation",
     "Part",
@@ -78,6 +119,7 @@ __all__ = [
     "PartEnd",
     "PartKind",
     "PartStart",
+    "PartialImage",
     "Reasoning",
     "Refusal",
     "Reply",
@@ -88,8 +130,13 @@ __all__ = [
     "Role",
     "Route",
     "Source",
+    "SpeechChunk",
+    "SpeechEnd",
+    "SpeechRequest",
+    "SpeechStart",
     "StreamError",
     "StreamEvent",
+    "Streamed",
     "Target",
     "Text",
     "Thinking",
@@ -99,12 +146,17 @@ __all__ = [
     "ToolCall",
     "ToolChoice",
     "ToolResult",
+    "TranscriptionRequest",
+    "TranscriptionResult",
+    "Upload",
     "UpstreamRequest",
     "UpstreamResponse",
     "Usage",
     "UsageReport",
+    "Vector",
     "VendorPart",
     "VendorTool",
     "Verbatim",
+    "Verdict",
     "WireRequest",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -97,6 +97,16 @@ class Fetches(Protocol):
         """What is there, as `media_type` and `data`. Raises InvalidField for the caller's field `param`."""
 
 
+class Files(Protocol):
+    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.media`."""
+
+    async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
+        """Keep a file for a while; its signed address, which needs no key.
+
+        Raises MediaFull (507) and MediaUnavailable (503).
+        """
+
+
 class NoMemory:
     """A memory that forgets: what a call has that nobody gave one."""
 
@@ -121,9 +131,11 @@ class Call:
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
     `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
-    "auto" leaves it to the format. `memory` outlives the request. `fetcher` is the one way to an address that a client
-    gave; see `tornado_gate.inline`. `closing` is entered by the handler: what is pushed on it is closed when the answer is
-    complete, when it fails and when the caller leaves.
+    "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
+    the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
+    `fetcher` is the one way to an address that a client gave; see `tornado_gate.inline` and `tornado_gate.pictures`.
+    `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when
+    the caller leaves.
     """
 
     id: str
@@ -141,6 +153,8 @@ class Call:
     pool: Any = field(default=None, repr=False)
     memory: Memory = field(default_factory=NoMemory, repr=False)
     fetcher: Fetches | None = field(default=None, repr=False)
+    files: Files | None = field(default=None, repr=False)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

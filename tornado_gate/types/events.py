@@ -2,7 +2,8 @@
 
 Order: ResponseStart, then (PartStart, PartDelta*, PartEnd)* where parts may interleave and `index` says which, then
 UsageReport at any time, then one Finish for each choice; or StreamError at any point, which ends the stream. The core checks
-the order. Operations that have no stream answer with one result object as their only event.
+the order. Operations that are no chat answer with one result object as their only event; before an ImageResult may come
+PartialImages, and a SpeechEnd ends what SpeechStart and SpeechChunks have brought.
 """
 
 from __future__ import annotations
@@ -13,6 +14,16 @@ from typing import Any, Literal
 
 from tornado_gate.errors import GateError
 from tornado_gate.types.content import Extra, Opaque, Part
+from tornado_gate.types.media_results import (
+    EmbeddingResult,
+    ImageResult,
+    ModerationResult,
+    PartialImage,
+    SpeechChunk,
+    SpeechEnd,
+    SpeechStart,
+    TranscriptionResult,
+)
 from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
 
 PartKind = Literal["text", "refusal", "thinking", "tool_call", "audio", "image", "vendor"]
@@ -96,5 +107,19 @@ class StreamError:
     error: GateError
 
 
-Result = ModelList | TokenCount
-StreamEvent = ResponseStart | PartStart | PartDelta | PartEnd | UsageReport | Finish | StreamError | Result
+Result = EmbeddingResult | ImageResult | ModelList | ModerationResult | SpeechEnd | TokenCount | TranscriptionResult
+"""What ends an answer that is no chat."""
+
+StreamEvent = (
+    ResponseStart
+    | PartStart
+    | PartDelta
+    | PartEnd
+    | UsageReport
+    | Finish
+    | StreamError
+    | PartialImage
+    | SpeechStart
+    | SpeechChunk
+    | Result
+)

@@ -7,6 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tornado_gate.types.content import Extra, Message
+from tornado_gate.types.media_requests import (
+    EmbeddingRequest,
+    ImageRequest,
+    ModerationRequest,
+    SpeechRequest,
+    TranscriptionRequest,
+)
+from tornado_gate.types.wire import Upload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +146,9 @@ class ModelsRequest:
 class Verbatim:
     """A checked body in `wire_format` that goes to a provider which speaks that format, as it came.
 
-    `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte.
-    `operation` and `path` (the caller's) tell a provider where to send it. `state` is the format's own, for its
-    `forward_response`.
+    `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte. Of a form
+    `body` has the text fields and `files` the files: `tornado_gate.forms.FormBody` is a form to send. `operation` and `path` (the
+    caller's) tell a provider where to send it. `state` is the format's own, for its `forward_response`.
     """
 
     wire_format: str
@@ -150,6 +158,18 @@ class Verbatim:
     body: Mapping[str, Any]
     stream: bool = False
     state: Any = None
+    files: tuple[Upload, ...] = ()
+    form: bool = False
 
 
-Request = ChatRequest | CountTokensRequest | ModelsRequest | Verbatim
+Request = (
+    ChatRequest
+    | CountTokensRequest
+    | EmbeddingRequest
+    | ImageRequest
+    | ModelsRequest
+    | ModerationRequest
+    | SpeechRequest
+    | TranscriptionRequest
+    | Verbatim
+)

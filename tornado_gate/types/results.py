@@ -15,13 +15,14 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"
 class Usage:
     """Tokens. None is "not reported", 0 is "reported as zero".
 
-    `input_tokens` counts all of the prompt, cached or not; `cache_read_tokens` and `cache_write_tokens` are shares of it.
-    `output_tokens` counts everything generated; `reasoning_tokens` is a share of it. `extra` keeps the upstream's further
-    counters under its own names.
+    `input_tokens` counts all of the prompt, cached or not; `cache_read_tokens`, `cache_write_tokens` and `image_tokens`, what
+    pictures in it took, are shares of it. `output_tokens` counts everything generated; `reasoning_tokens` is a share of it.
+    `extra` keeps the upstream's further counters under its own names.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    image_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None

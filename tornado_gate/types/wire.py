@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -20,6 +20,10 @@ class Route:
     segment ``{model}``, or nowhere. `wire_format` names the format of the body when providers may speak it too (the
     verbatim lane). Two formats may share a method and path: the one whose `claims` is true of the request's
     headers and query gets it, else the one without `claims`.
+
+    `also` are operations that the route can answer with for models that cannot do `operation`; which one it is for a target
+    stands in ``call.operation``. `multipart` says whether a form is taken: not at all, beside JSON, or as the only kind of
+    body. `default` says, for a body that names no model, which of conf's ``defaults`` holds; without it that of the operation.
     """
 
     method: str
@@ -28,13 +32,54 @@ class Route:
     wire_format: str = ""
     model: Literal["body", "path", "none"] = "body"
     claims: Callable[[Mapping[str, str], Mapping[str, str]], bool] | None = None
+    also: tuple[Operation, ...] = ()
+    multipart: Literal["no", "too", "only"] = "no"
+    default: Callable[[Mapping[str, Any]], str] | None = None
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """All that the route can be, the usual one first."""
+        return (self.operation, *self.also)
+
+
+class Upload(Protocol):
+    """A file of a form, kept on the disk while its request lives. `field` is its name in the form.
+
+    `media_type` and `filename` are what the caller declared, which need not be so; `size` is in bytes.
+    """
+
+    @property
+    def field(self) -> str: ...
+    @property
+    def filename(self) -> str: ...
+    @property
+    def media_type(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+
+    async def read(self, size: int = -1) -> bytes:
+        """The first `size` bytes, or all."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The whole file, in pieces; may be called again."""
+
+
+class Streamed(Protocol):
+    """A body that is sent in pieces, of a length that is known; may be begun again."""
+
+    @property
+    def length(self) -> int: ...
+
+    def chunks(self) -> AsyncIterator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
     """What a caller sent. `headers` are lower-case; `query` holds the last value of each name; keys are in neither.
 
-    `json` is the parsed body ({} where a route has none) and `raw` the bytes it came in.
+    `json` is the parsed body ({} where a route has none) and `raw` the bytes it came in. Of a form `json` holds the text
+    fields, as strings and, where a name came several times or ends in ``[]``, as arrays of them; `files` are its files, and
+    `form` says that it was one.
     """
 
     route: Route
@@ -44,6 +89,8 @@ class WireRequest:
     headers: Mapping[str, str]
     raw: bytes
     json: Mapping[str, Any]
+    files: tuple[Upload, ...] = ()
+    form: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +109,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamRequest:
-    """What the default `call_upstream` sends: `json` is encoded by the core, `body` goes as it is.
+    """What the default `call_upstream` sends: `json` is encoded by the core, `body` goes as it is, whole or in pieces.
 
     `context` is for a plugin with a `call_upstream` of its own, which may need no address.
     """
@@ -71,7 +118,7 @@ class UpstreamRequest:
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict)
     json: Any = None
-    body: bytes | None = None
+    body: bytes | Streamed | None = None
     context: Any = None
 
     def __repr__(self) -> str:

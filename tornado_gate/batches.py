@@ -1,0 +1,55 @@
+"""Many inputs in as many requests as an upstream needs, and one answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage, Vector
+
+AT_ONCE = 4
+"""Requests of one caller's request that run at the same time."""
+
+_COUNTERS = tuple(counter.name for counter in fields(Usage) if counter.name != "extra")
+
+
+def split(request: EmbeddingRequest, most: int) -> list[EmbeddingRequest]:
+    """The request in pieces of at most `most` inputs, in order; at least one piece."""
+    inputs = request.inputs
+    return [replace(request, inputs=inputs[start : start + most]) for start in range(0, len(inputs) or 1, most)]
+
+
+def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult]) -> EmbeddingResult:
+    """The results in the order of their requests, usage summed. Raises UpstreamError when one has lost an input."""
+    vectors: list[Vector] = []
+    for request, result in zip(requests, results, strict=True):
+        if len(result.vectors) != len(request.inputs):
+            raise UpstreamError(
+                f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
+            )
+        vectors += result.vectors
+    return replace(results[0], vectors=tuple(vectors), usage=summed([result.usage for result in results]))
+
+
+def summed(reports: Sequence[Usage | None]) -> Usage | None:
+    """The sum of what was reported, counter by counter; None when nothing was. Of `extra` what is no number is the first's."""
+    known = [usage for usage in reports if usage is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    sums: dict[str, Any] = {}
+    for counter in _COUNTERS:
+        counted = [getattr(usage, counter) for usage in known if getattr(usage, counter) is not None]
+        sums[counter] = sum(counted) if counted else None
+    extra: dict[str, Any] = {}
+    for usage in known:
+        for name, value in usage.extra.items():
+            extra[name] = (
+                extra[name] + value if _is_number(value) and _is_number(extra.get(name)) else extra.get(name, value)
+            )
+    return replace(known[0], extra=extra, **sums)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,400 @@
+"""Forms (multipart/form-data): read as they arrive, their files onto the disk; and written to an upstream the same way.
+
+The files of a form lie one after another in one file that has no name: it is unlinked as soon as it is made, so that nothing
+is left of it however the process ends. Memory per form is bounded by WRITE_BYTES and the text fields.
+
+`FormBody` is public, for plugins. Source of the format: RFC 7578, and RFC 2046 5.1.1 for what may stand around the parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import re
+import secrets
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from tornado_gate.errors import InvalidField, RequestError, TooLarge, Unavailable
+from tornado_gate.types import Upload
+
+MOST_PARTS = 200
+MOST_FIELD_BYTES = 1024 * 1024
+"""Of all text fields together."""
+MOST_HEADER_BYTES = 8 * 1024
+"""Of one part."""
+MOST_PREAMBLE_BYTES = 64 * 1024
+"""Before the first boundary: a body that has none there is no form, and its sender is told before it is all sent."""
+WRITE_BYTES = 1024 * 1024
+"""What is gathered before the disk is asked to take it."""
+READ_BYTES = 256 * 1024
+SLICE_BYTES = 8 * 1024
+"""What is parsed at a stretch: content made to look like boundaries takes up to 4 ms for so much, other content 4 µs."""
+TURN_SECONDS = 0.002
+"""After so long the event loop gets its turn."""
+CLOSED_AT_ONCE_BYTES = 64 * 1024 * 1024
+"""A larger file is closed in a thread: the disk takes 5 ms or more to forget it."""
+
+_BOUNDARY = re.compile(rb"[ -~]{1,70}")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
+_QUOTED = re.compile(rb'"(?:\\.|[^"\\])*(?:"|\\?\Z)', re.DOTALL)
+_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*([\w-]*)'[^']*'([^;\s]*)", re.IGNORECASE)
+_PLAIN_ENCODINGS = (b"", b"binary", b"8bit", b"7bit")
+_SILENT = logging.Logger("forms", logging.CRITICAL)
+"""For the parser, which would log a warning for each body that is no form."""
+
+
+class _Spool:
+    """The unnamed file of one form. Its methods are called in threads, but for `close`.
+
+    `close` may come while a thread still reads or writes for a caller who has left. Then the last thread closes the file: a
+    descriptor closed under its feet could be another caller's file by the time it is used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: Any = None
+        self._size = 0
+        self._lock = threading.Lock()
+        self._users = 0
+        self._closed = False
+
+    def append(self, data: bytes | bytearray) -> None:
+        """Raises Unavailable when the disk does not take it."""
+        try:
+            with self._used(make=True) as descriptor:
+                view = memoryview(data)
+                while view:
+                    written = os.pwrite(descriptor, view, self._size)
+                    self._size += written
+                    view = view[written:]
+        except OSError as error:
+            message = "The gateway's disk does not take the file. Try again later."
+            raise Unavailable(message, code="storage_unavailable") from error
+
+    def read(self, position: int, size: int) -> bytes:
+        """Exactly `size` bytes from `position`. Raises Unavailable when they are not there."""
+        pieces = []
+        try:
+            with self._used(make=False) as descriptor:
+                while size:
+                    piece = os.pread(descriptor, size, position)
+                    if not piece:
+                        raise OSError("the file is shorter than what was written")
+                    pieces.append(piece)
+                    position += len(piece)
+                    size -= len(piece)
+        except OSError as error:
+            message = "A file of the request is gone from the gateway's disk; send it again."
+            raise Unavailable(message, code="storage_unavailable") from error
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._close_unused()
+
+    @contextmanager
+    def _used(self, *, make: bool) -> Iterator[int]:
+        with self._lock:
+            if self._closed or (self._file is None and not make):
+                raise OSError("the form is closed")
+            if self._file is None:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115  # as long as its request
+            self._users += 1
+            descriptor = self._file.fileno()
+        try:
+            yield descriptor
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._closed:
+                    self._close_unused()
+
+    def _close_unused(self) -> None:
+        if self._file is not None and not self._users:
+            if self._size <= CLOSED_AT_ONCE_BYTES:
+                self._file.close()
+            else:
+                threading.Thread(target=self._file.close).start()
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class DiskFile:
+    """An `Upload`: `size` bytes of its form's spool, from `start` on. Gone when its form is closed.
+
+    Reads go past any position, so that several readers do not disturb each other.
+    """
+
+    field: str
+    filename: str
+    media_type: str
+    file: _Spool = dataclasses.field(repr=False)
+    size: int = 0
+    start: int = 0
+
+    async def read(self, size: int = -1) -> bytes:
+        """The first `size` bytes, or all. Raises Unavailable when the form is closed."""
+        wanted = self.size if size < 0 else min(size, self.size)
+        return await asyncio.to_thread(self.file.read, self.start, wanted) if wanted else b""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The whole file, in pieces; may be called again. Raises Unavailable when the form is closed."""
+        for position in range(0, self.size, READ_BYTES):
+            wanted = min(READ_BYTES, self.size - position)
+            yield await asyncio.to_thread(self.file.read, self.start + position, wanted)
+
+
+class FormReader:
+    """Takes the bytes of a form as they come. `feed` waits for the disk, which holds back the sender.
+
+    Of no further use when `feed` has raised, but for `close`.
+    """
+
+    def __init__(self, content_type: str, folder: Path) -> None:
+        """Raises RequestError for a content type without a usable boundary."""
+        _, options = parse_options_header(content_type.encode("utf-8", "replace"))
+        boundary = options.get(b"boundary", b"")
+        if not _BOUNDARY.fullmatch(boundary):
+            raise _no_form("A form needs a boundary of 1 to 70 characters in its Content-Type.")
+        self.fields: list[tuple[str, str]] = []
+        self.files: list[DiskFile] = []
+        self._delimiter = b"\r\n--" + boundary
+        self._opening: bytearray | None = bytearray(b"\r\n")
+        self._skipped = 0
+        self._part = _Part()
+        self._parts = self._field_bytes = self._file_bytes = 0
+        self._spool = _Spool(folder)
+        self._gathered = bytearray()
+        self._ended = False
+        callbacks: Any = {
+            "on_part_begin": self._part_begins,
+            "on_header_field": lambda data, start, end: self._part.add_header(data[start:end], name=True),
+            "on_header_value": lambda data, start, end: self._part.add_header(data[start:end], name=False),
+            "on_header_end": self._header_ends,
+            "on_headers_finished": self._headers_end,
+            "on_part_data": self._data,
+            "on_part_end": self._part_ends,
+            "on_end": self._end,
+        }
+        self._parser = MultipartParser(
+            boundary,
+            callbacks,
+            max_header_count=MOST_HEADER_BYTES,
+            max_header_size=sys.maxsize,  # _Part counts them, and says what is wrong
+        )
+        self._parser.logger = _SILENT
+
+    async def feed(self, data: bytes) -> None:
+        """Take the next bytes. Raises RequestError for what is no form, TooLarge for too many parts or fields."""
+        data = self._without_preamble(data)
+        turn = time.monotonic()
+        for start in range(0, len(data), SLICE_BYTES):
+            try:
+                self._parser.write(data[start : start + SLICE_BYTES])
+            except FormParserError as error:
+                raise _no_form("The body is no valid form: its parts cannot be told apart.") from error
+            if len(self._gathered) >= WRITE_BYTES:
+                await self._write()
+            elif time.monotonic() - turn > TURN_SECONDS:
+                await asyncio.sleep(0)
+            else:
+                continue
+            turn = time.monotonic()
+
+    async def finish(self) -> None:
+        """The body has ended. Raises RequestError when the form has not."""
+        if not self._ended:
+            raise _no_form("The form ends before its last boundary; send it whole.")
+        if self._gathered:
+            await self._write()
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._gathered = bytearray()
+        self._spool.close()
+
+    async def _write(self) -> None:
+        gathered, self._gathered = self._gathered, bytearray()
+        await asyncio.to_thread(self._spool.append, gathered)
+
+    def _without_preamble(self, data: bytes) -> bytes:
+        """From the first boundary on. The parser would take some preambles, depending on where their chunks end."""
+        if self._opening is None:
+            return data
+        self._opening += data
+        at = self._opening.find(self._delimiter)
+        gone = at if at >= 0 else max(0, len(self._opening) - len(self._delimiter) + 1)
+        self._skipped += gone
+        if self._skipped > MOST_PREAMBLE_BYTES:
+            raise _no_form("The body does not begin with the boundary that its Content-Type names.")
+        if at < 0:
+            del self._opening[:gone]
+            return b""
+        data = bytes(self._opening[at + 2 :])
+        self._opening = None
+        return data
+
+    # What the parser calls
+
+    def _part_begins(self) -> None:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise TooLarge(f"A form may have {MOST_PARTS} parts.")
+        self._part = _Part()
+
+    def _header_ends(self) -> None:
+        self._part.header_ends()
+
+    def _headers_end(self) -> None:
+        part = self._part
+        part.name, filename, media_type = part.described()
+        if filename is not None:
+            part.file = DiskFile(part.name, filename, media_type, self._spool, start=self._file_bytes)
+            self.files.append(part.file)
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        part = self._part
+        if part.file is not None:
+            part.file.size += end - start
+            self._file_bytes += end - start
+            self._gathered += memoryview(data)[start:end]
+            return
+        self._field_bytes += end - start
+        if self._field_bytes > MOST_FIELD_BYTES:
+            raise TooLarge(f"The text fields of a form may have {MOST_FIELD_BYTES} bytes together.")
+        part.text += data[start:end]
+
+    def _part_ends(self) -> None:
+        part = self._part
+        if part.file is None:
+            try:
+                self.fields.append((part.name, part.text.decode("utf-8")))
+            except UnicodeDecodeError:
+                message = f"'{part.name}' is not UTF-8 text. If it is a file, send its part with a filename."
+                raise InvalidField(part.name, message) from None
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+class _Part:
+    """What is known of the part that is being read."""
+
+    def __init__(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.name = ""
+        self.file: DiskFile | None = None
+        self.text = bytearray()
+        self._header: tuple[bytearray, bytearray] = (bytearray(), bytearray())
+        self._bytes = 0
+
+    def add_header(self, piece: bytes, *, name: bool) -> None:
+        self._bytes += len(piece)
+        if self._bytes > MOST_HEADER_BYTES:
+            raise TooLarge(f"The headers of a form's part may have {MOST_HEADER_BYTES} bytes.")
+        self._header[0 if name else 1].extend(piece)
+
+    def header_ends(self) -> None:
+        name, value = self._header
+        self.headers[bytes(name).lower()] = bytes(value).strip(b" \t")
+        self._header = (bytearray(), bytearray())
+
+    def described(self) -> tuple[str, str | None, str]:
+        """Name of the field; name of the file, None for a field of text; media type."""
+        raw = self.headers.get(b"content-disposition", b"")
+        disposition, options = parse_options_header(raw)
+        name = options.get(b"name")
+        if disposition != b"form-data" or not name:
+            raise _no_form("Every part of a form needs 'Content-Disposition: form-data; name=\"…\"'.")
+        if self.headers.get(b"content-transfer-encoding", b"").lower() not in _PLAIN_ENCODINGS:
+            raise _no_form("The parts of a form are taken as they are; send them without a Content-Transfer-Encoding.")
+        declared = self.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        shown = options[b"filename"].decode("utf-8", "replace") if b"filename" in options else _extended_name(raw)
+        return name.decode("utf-8", "replace")[:255], None if shown is None else shown[:255], declared
+
+
+def _extended_name(disposition: bytes) -> str | None:
+    """A file's name that is given as ``filename*=UTF-8''…`` alone, as urllib3 did until 1.25. RFC 5987 3.2."""
+    found = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
+    if found is None:
+        return None
+    return unquote_to_bytes(found[2]).decode("latin-1" if found[1].lower() == b"iso-8859-1" else "utf-8", "replace")
+
+
+def _no_form(message: str) -> RequestError:
+    return RequestError(message, code="invalid_form")
+
+
+def as_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The text fields of a form as a body: a name that came several times, or ends in ``[]``, is an array."""
+    arrays: dict[str, list[str]] = {}
+    marked: set[str] = set()
+    for name, value in fields:
+        plain = name.removesuffix("[]") or name
+        if plain != name:
+            marked.add(plain)
+        arrays.setdefault(plain, []).append(value)
+    return {name: values if name in marked or len(values) > 1 else values[0] for name, values in arrays.items()}
+
+
+class FormBody:
+    """A form to send: a `Streamed` body; `content_type` is its header.
+
+    `fields` may hold strings, numbers, booleans and arrays of them; one that is None is left out, and an object goes as JSON.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], files: Sequence[Upload]) -> None:
+        boundary = secrets.token_hex(16)
+        self.content_type = f"multipart/form-data; boundary={boundary}"
+        self._pieces: list[bytes | Upload] = []
+        for name, value in fields.items():
+            array = isinstance(value, list | tuple)
+            label = f"{name}[]" if array else name
+            for one in value if array else [value]:
+                if one is not None:
+                    self._pieces.append(f"--{boundary}\r\n{_named(label)}\r\n\r\n{_written(one)}\r\n".encode())
+        for file in files:
+            head = f'{_named(file.field)}; filename="{_quoted(file.filename)}"\r\n'
+            media_type = file.media_type or "application/octet-stream"
+            self._pieces.append(f"--{boundary}\r\n{head}Content-Type: {_UNSAFE.sub('', media_type)}\r\n\r\n".encode())
+            self._pieces += [file, b"\r\n"]
+        self._pieces.append(f"--{boundary}--\r\n".encode())
+
+    @property
+    def length(self) -> int:
+        return sum(len(piece) if isinstance(piece, bytes) else piece.size for piece in self._pieces)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                yield piece
+            else:
+                async for chunk in piece.chunks():
+                    yield chunk
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _named(name: str) -> str:
+    return f'Content-Disposition: form-data; name="{_quoted(name)}"'
+
+
+def _quoted(text: str) -> str:
+    return _UNSAFE.sub("_", text)
