@@ -41,6 +41,7 @@ from tornado_gate.types import (
     Request,
     Route,
     StreamEvent,
+    TaskRequest,
     UpstreamRequest,
     UpstreamResponse,
     Verbatim,
@@ -56,7 +57,7 @@ REQUIRED = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
-REQUESTS = (ChatRequest, CountTokensRequest, MediaRequest, ModelsRequest)
+REQUESTS = (ChatRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
@@ -283,10 +284,10 @@ class FormatLane(Lane):
         result: Request = await self.awaited("translate_request", REQUESTS, call=call, wire=wire)
         return result
 
-    async def answer_itself(self, call: Call, wire: WireRequest) -> ModelsRequest | Reply:
+    async def answer_itself(self, call: Call, wire: WireRequest) -> ModelsRequest | TaskRequest | Reply:
         """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
-        kinds = (ModelsRequest, Reply)
-        result: ModelsRequest | Reply = await self.awaited("translate_request", kinds, call=call, wire=wire)
+        kinds = (ModelsRequest, TaskRequest, Reply)
+        result: ModelsRequest | TaskRequest | Reply = await self.awaited("translate_request", kinds, call=call, wire=wire)
         return result
 
     async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:

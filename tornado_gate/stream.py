@@ -33,10 +33,11 @@ from tornado_gate.types.media_results import (
     TranscriptionResult,
 )
 from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
+from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
-_WHOLE = (EmbeddingResult, ModelList, ModerationResult, TokenCount, TranscriptionResult)
+_WHOLE = (EmbeddingResult, ModelList, ModerationResult, TaskList, TokenCount, TranscriptionResult, VideoOperation)
 """Events that are an answer by themselves."""
-_OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart)
+_OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
 _HELD = (ResponseStart, SpeechStart)
 """Events that promise something and say nothing yet."""
 
@@ -99,6 +100,8 @@ class OrderChecker:
                 self.finished = isinstance(event, SpeechEnd)
             case PartialImage():
                 pass
+            case TaskResult(last=last):
+                self.finished = last
             case _:
                 self.finished = True
 

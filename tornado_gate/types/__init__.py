@@ -68,6 +68,19 @@ from tornado_gate.types.requests import (
     Verbatim,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
+from tornado_gate.types.videos import (
+    TaskList,
+    TaskRequest,
+    TaskResult,
+    TaskStatus,
+    VideoCancel,
+    VideoDownload,
+    VideoFile,
+    VideoOperation,
+    VideoPoll,
+    VideoRequest,
+    VideoTask,
+)
 from tornado_gate.types.wire import (
     Operation,
     Reply,
@@ -138,6 +151,10 @@ __all__ = [
     "StreamEvent",
     "Streamed",
     "Target",
+    "TaskList",
+    "TaskRequest",
+    "TaskResult",
+    "TaskStatus",
     "Text",
     "Thinking",
     "Timeouts",
@@ -158,5 +175,12 @@ __all__ = [
     "VendorTool",
     "Verbatim",
     "Verdict",
+    "VideoCancel",
+    "VideoDownload",
+    "VideoFile",
+    "VideoOperation",
+    "VideoPoll",
+    "VideoRequest",
+    "VideoTask",
     "WireRequest",
 ]

@@ -25,6 +25,7 @@ from tornado_gate.types.media_results import (
     TranscriptionResult,
 )
 from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
+from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
 PartKind = Literal["text", "refusal", "thinking", "tool_call", "audio", "image", "vendor"]
 
@@ -107,7 +108,18 @@ class StreamError:
     error: GateError
 
 
-Result = EmbeddingResult | ImageResult | ModelList | ModerationResult | SpeechEnd | TokenCount | TranscriptionResult
+Result = (
+    EmbeddingResult
+    | ImageResult
+    | ModelList
+    | ModerationResult
+    | SpeechEnd
+    | TaskList
+    | TaskResult
+    | TokenCount
+    | TranscriptionResult
+    | VideoOperation
+)
 """What ends an answer that is no chat."""
 
 StreamEvent = (

@@ -14,6 +14,7 @@ from tornado_gate.types.media_requests import (
     SpeechRequest,
     TranscriptionRequest,
 )
+from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
 
 
@@ -170,6 +171,11 @@ Request = (
     | ModelsRequest
     | ModerationRequest
     | SpeechRequest
+    | TaskRequest
     | TranscriptionRequest
     | Verbatim
+    | VideoCancel
+    | VideoDownload
+    | VideoPoll
+    | VideoRequest
 )
