@@ -1,0 +1,101 @@
+"""Calls to the provider, and what its upstream says."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import tornado_gate_dashscope as plugin
+from tests.support.upstream import Answer, answer
+from tornado_gate import ProviderEntry, stream
+from tornado_gate.fetch import Fetcher, FetchRules
+from tornado_gate.stream import OrderChecker
+from tornado_gate.testing import KEY
+from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest
+from tornado_gate.upstream import Pool
+from tornado_gate_dashscope import tasks
+
+BASE = "https://upstream.test"
+TASK = "86ecf553-d340-4e21"
+CREATED = {"output": {"task_status": "PENDING", "task_id": TASK}, "request_id": "r"}
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def call_for(
+    model: str = "qwen-image-plus", *, base_url: str = BASE, headers: Any = None, strict: bool = False, **settings: Any
+) -> Call:
+    entry = ProviderEntry(name="tongyi", base_url=base_url, api_key=KEY, settings=settings)
+    capabilities = plugin.configure(entry)
+    assert capabilities.base_url is not None
+    target = Target(
+        provider="tongyi",
+        plugin="dashscope",
+        model="asked",
+        upstream_model=model,
+        base_url=capabilities.base_url,
+        api_key=KEY,
+        headers=headers or {},
+        settings=capabilities.settings,
+    )
+    caller = Caller(id="c", account="a")
+    return Call(id="1", operation="images", format="f", model="asked", caller=caller, target=target, strict=strict)
+
+
+def asked(**fields: Any) -> ImageRequest:
+    return ImageRequest(**{"model": "asked", "prompt": "A cat", "wire_format": "openai-images", **fields})
+
+
+def sent(request: Any, call: Call | None = None) -> UpstreamRequest:
+    return asyncio.run(plugin.translate_request(call or call_for(), request))
+
+
+def says(body: Any, status: int = 200, path: str = "") -> Answer:
+    return answer(json.dumps(body), status=status, path=path)
+
+
+def stands(status: str, **output: Any) -> Answer:
+    """What is said of a task."""
+    return says({"output": {"task_id": TASK, "task_status": status, **output}, "usage": {"image_count": 1}})
+
+
+def picture(path: str) -> Answer:
+    return answer(PNG, headers={"content-type": "image/png"}, path=path)
+
+
+@asynccontextmanager
+async def reaching(url: str, model: str = "wan2.2-t2i-flash", **rest: Any) -> AsyncIterator[Call]:
+    """A call that reaches a real upstream, and may fetch from this machine. Ends when every cancellation has."""
+    pool = Pool(Timeouts(connect=2))
+    fetcher = Fetcher(FetchRules(allow_private=True))
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(fetcher.close)
+        closing.push_async_callback(pool.close)
+        closing.push_async_callback(_farewells)
+        call = call_for(model, base_url=url, **{"poll_seconds": 0.01, **rest})
+        yield replace(call, pool=pool, fetcher=fetcher, closing=closing)
+
+
+async def _farewells() -> None:
+    await asyncio.gather(*tasks._farewells, return_exceptions=True)
+
+
+async def made(call: Call, request: ImageRequest) -> ImageResult:
+    """All stops of a request, the order of events checked."""
+    outgoing = await plugin.translate_request(call, request)
+    incoming = await plugin.call_upstream(call, outgoing)
+    checker = OrderChecker()
+
+    async def checked() -> Any:
+        async for event in plugin.translate_response(call, request, incoming):
+            checker.check(event)
+            yield event
+        assert checker.complete()
+
+    return await stream.single(checked(), ImageResult)

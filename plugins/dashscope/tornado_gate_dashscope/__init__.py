@@ -1,0 +1,142 @@
+"""Pictures at Alibaba's Model Studio (DashScope): Qwen-Image, Wan, Z-Image.
+
+The wire format itself is in `tornado_gate.wire.dashscope_images`; here is where requests go, what differs from model to model,
+and the tasks of models that do not answer at once. Pictures come back as addresses that hold for a day: they are fetched here.
+
+Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and its neighbours, which each module names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from tornado_gate import Capabilities, ProviderEntry, provider_impl
+from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
+from tornado_gate.pictures import picture_of
+from tornado_gate.types import (
+    Call,
+    Data,
+    FileSource,
+    ImageRequest,
+    ImageResult,
+    Link,
+    MadeImage,
+    Request,
+    StreamEvent,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+from tornado_gate.wire.dashscope_images import (
+    Found,
+    failure,
+    parse_response,
+    render_request,
+    render_task,
+)
+from tornado_gate_dashscope import tasks
+from tornado_gate_dashscope.address import AT_ONCE, TASK_OF_MESSAGES
+from tornado_gate_dashscope.facts import Facts, read
+from tornado_gate_dashscope.models import BOTH, OPERATIONS, fitted, path_of_task
+
+_BY_TASK: Final = "task"
+
+
+@provider_impl
+def configure(entry: ProviderEntry) -> Capabilities:
+    base_url, facts = read(entry)
+    return Capabilities(operations=BOTH, models=OPERATIONS, base_url=base_url, settings=facts)
+
+
+@provider_impl
+async def translate_request(call: Call, request: Request) -> UpstreamRequest:
+    if not isinstance(request, ImageRequest):
+        raise UnsupportedOperation(f"The model '{call.model}' makes and edits pictures, and nothing else.")
+    _check(call, request)
+    facts: Facts = call.target.settings
+    whole = fitted(call, replace(request, images=await _read(call, request)))
+    model = call.target.upstream_model
+    if not facts.works_by_task(model):
+        return _outgoing(call, AT_ONCE, render_request(call, whole), {})
+    path = path_of_task(model, pictures=bool(whole.images))
+    render = render_request if path == TASK_OF_MESSAGES else render_task
+    return _outgoing(call, path, render(call, whole), {tasks.MAKE_TASK: "enable"}, context=_BY_TASK)
+
+
+def _check(call: Call, request: ImageRequest) -> None:
+    """Pictures for a model that takes none would be paid for and ignored; without any, one that edits can do nothing."""
+    operations = Capabilities(operations=BOTH, models=OPERATIONS).offered(call.target.upstream_model)
+    field = request.field_name("images")
+    if request.images and "image_edits" not in operations:
+        raise UnsupportedOperation(f"The model '{call.model}' takes no pictures; it only makes them.", param=field)
+    if not request.images and "images" not in operations:
+        message = f"'{field}' is missing: the model '{call.model}' edits pictures."
+        raise InvalidField(field, message, code="missing_required_parameter")
+
+
+async def _read(call: Call, request: ImageRequest) -> tuple[FileSource, ...]:
+    """The pictures, those of a form read. The vendor opens public addresses itself."""
+    field = request.field_name("images")
+    return tuple([await _sendable(call, source, field) for source in request.images])
+
+
+async def _sendable(call: Call, source: FileSource, field: str) -> FileSource:
+    if isinstance(source, Data | Link):
+        return source
+    picture = await picture_of(call, source, field)
+    text = await asyncio.to_thread(base64.b64encode, picture.data)
+    return Data(media_type=picture.media_type, base64=text.decode("ascii"))
+
+
+def _outgoing(
+    call: Call, path: str, body: Mapping[str, Any], headers: Mapping[str, str], context: str | None = None
+) -> UpstreamRequest:
+    """Names of headers in lower case, so that the entry's own replace ours however conf spells them."""
+    target = call.target
+    key = {"authorization": f"Bearer {target.api_key}"} if target.api_key else {}
+    own = {name.lower(): str(value) for name, value in target.headers.items()}
+    return UpstreamRequest(
+        url=f"{target.base_url}/{path}",
+        headers={"content-type": "application/json", **key, **own, **headers},
+        json=body,
+        context=context,
+    )
+
+
+@provider_impl
+async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    if outgoing.context == _BY_TASK:
+        return await tasks.run(call, outgoing)
+    return await tasks.send(call, outgoing)
+
+
+@provider_impl
+async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    provider = call.target.provider
+    try:
+        answer = parse_response(await incoming.json())
+    except ValueError as error:
+        raise UpstreamError(f"The provider '{provider}' sent an answer that is not JSON.") from error
+    if not answer.pictures:
+        if answer.faults:
+            raise failure(call, answer.faults[0])
+        raise UpstreamError(f"The provider '{provider}' answered without a picture.")
+    if answer.faults and not call.strict and isinstance(request, ImageRequest):
+        call.lose(request.field_name("n"))  # fewer than asked for; a 400 would throw away those that were paid for
+    images = await asyncio.gather(*(_fetched(call, found) for found in answer.pictures))
+    yield ImageResult(images=tuple(images), usage=answer.usage, size=answer.size, text=answer.text)
+
+
+async def _fetched(call: Call, found: Found) -> MadeImage:
+    """The picture itself, from the vendor's store, which wants no key. That it cannot be had is not the caller's fault."""
+    provider = call.target.provider
+    if call.fetcher is None:
+        raise UpstreamError(f"The provider '{provider}' gave an address, and there is nothing to fetch it with.")
+    try:
+        fetched = await call.fetcher.fetch(found.url, kinds=("image/",), param="")
+    except InvalidField as error:
+        raise UpstreamError(f"A picture of the provider '{provider}' could not be fetched ({error.code}).") from error
+    return MadeImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=found.revised_prompt)

@@ -1,0 +1,60 @@
+"""What a conf entry says: where the upstream is, which models work by task, how often a task is asked about.
+
+Source of the pace: the vendor's own SDK (dashscope 2.0.2, client/base_api.py) asks every second at first and every five in
+the end; its pages advise 5 to 10 seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from marshmallow import Schema
+
+from tornado_gate import ProviderEntry
+from tornado_gate.config import load_settings
+from tornado_gate.errors import ConfigError
+from tornado_gate.fields import Array, Number, String
+from tornado_gate_dashscope.address import normalised
+from tornado_gate_dashscope.models import BY_TASK, matches
+
+_SLOWEST: Final = 5.0
+_SLOWER: Final = 1.5
+
+
+class Settings(Schema):
+    """The keys of a provider entry that are this plugin's."""
+
+    asynchronous = Array(String())
+    poll_seconds = Number(least=0.01, most=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """`asynchronous` are patterns of the models that work by task; `poll_seconds` is the first pause before asking."""
+
+    asynchronous: tuple[str, ...] = BY_TASK
+    poll_seconds: float = 2.0
+
+    def works_by_task(self, model: str) -> bool:
+        """Whether the upstream's model of this name is asked by task."""
+        return matches(model, self.asynchronous)
+
+    def pauses(self) -> Iterator[float]:
+        """Seconds to wait before each question: half as long again every time, up to five seconds or what conf says."""
+        pause = self.poll_seconds
+        while True:
+            yield pause
+            pause = min(pause * _SLOWER, max(_SLOWEST, self.poll_seconds))
+
+
+def read(entry: ProviderEntry) -> tuple[str, Facts]:
+    """The base address and the facts of a conf entry. Raises ConfigError."""
+    settings = load_settings(Settings, entry.settings)
+    if "asynchronous" in settings:
+        settings["asynchronous"] = tuple(settings["asynchronous"])
+    try:
+        return normalised(entry.base_url), Facts(**settings)
+    except ValueError as error:
+        raise ConfigError([(("base_url",), str(error))]) from None
