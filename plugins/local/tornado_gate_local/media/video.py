@@ -1,0 +1,138 @@
+"""Videos: a generated or a given picture with the prompt's words in it, and things that move over it.
+
+No model imagines anything, as for pictures: what one sees follows from the prompt's hash, the colours that it names and
+the seed, and the same order gives the same file. The file is an MP4 of H.264 that plays everywhere: 4:2:0, its index in
+front of the frames. H.264 cannot store 4:2:0 of an odd width or height; such a video is 4:4:4, of exactly the size
+asked for, which some players cannot show. Pillow and PyAV are imported by what `make_video` calls, so only in the
+process where it runs: `POOL.run_reporting(progress, make_video, order, path)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from tornado_gate.mediatypes import image_size
+from tornado_gate_local.media.errors import MediaError, need
+from tornado_gate_local.media.worker import report
+
+LEAST_PIXELS_A_SIDE: Final = 64
+MOST_PIXELS_A_SIDE: Final = 4_096
+SHORTEST_SECONDS: Final = 1.0
+LONGEST_SECONDS: Final = 60.0
+SLOWEST_FPS: Final = 1
+FASTEST_FPS: Final = 60
+MOST_PIXELS_IN_ALL: Final = 4_000_000_000  # of all frames: a minute of 1920x1080 at 30 fps has 3,732,480,000
+MOST_PIXELS_OF_IMAGE: Final = 50_000_000  # as `files.MOST_PIXELS`, which cannot be imported without Pillow
+MEDIA_TYPE: Final = "video/mp4"
+UNFINISHED: Final = ".part"  # what the path ends with until the file is whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoOrder:
+    """`width` and `height` in pixels; `fps` frames a second; orders that differ in `seed` look different.
+
+    `image` is a picture's file: it is the first frame, scaled and cropped to cover it, and what all others show behind
+    the words. `sound` adds a track with the prompt spoken, cut where the video ends. `watermark` says in every frame
+    where the video comes from.
+    """
+
+    prompt: str
+    width: int = 1_280
+    height: int = 720
+    seconds: float = 4.0
+    fps: int = 24
+    seed: int = 0
+    image: bytes | None = None
+    sound: bool = False
+    watermark: bool = False
+
+    @property
+    def frames(self) -> int:
+        return round(self.seconds * self.fps)
+
+    @property
+    def odd(self) -> bool:
+        """Whether a side is, which takes whole planes of colour and so about twice the work for each pixel."""
+        return bool(self.width % 2 or self.height % 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Video:
+    """A file that was made. `seconds` is how long it plays: the number of frames divided by `fps`."""
+
+    path: str
+    width: int
+    height: int
+    seconds: float
+    fps: int
+    frames: int
+    media_type: str = MEDIA_TYPE
+
+
+def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] = report) -> Video:
+    """Write the video to `path`, which appears, or is replaced, when the file is whole.
+
+    Until then it is `path` + ".part": that is what is left when the process is killed, and removed when this fails.
+    `progress` gets what share of the frames is encoded, ever larger, and 1 when the file is in place. Memory does not
+    grow with the number of frames. Raises MediaError for "prompt", "width", "height", "seconds", "fps" and "image".
+    """
+    need("PIL", "prompt", "Making a video")
+    need("av", "prompt", "Making a video")
+    check(order)
+    from tornado_gate_local.media import video_file, video_scene
+
+    scene = video_scene.Scene(order)
+    unfinished = path + UNFINISHED
+    try:
+        video_file.write(order, scene, unfinished, progress)
+        os.replace(unfinished, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        raise
+    progress(1.0)
+    return Video(
+        path=path,
+        width=order.width,
+        height=order.height,
+        seconds=order.frames / order.fps,
+        fps=order.fps,
+        frames=order.frames,
+    )
+
+
+def check(order: VideoOrder) -> None:
+    """Whether it can be made, as far as that shows without decoding the picture. Quick, and needs no library.
+
+    Raises MediaError for what `make_video` says.
+    """
+    if not order.prompt.strip():
+        raise MediaError("prompt", "A video needs a prompt.")
+    for param, pixels in (("width", order.width), ("height", order.height)):
+        if not LEAST_PIXELS_A_SIDE <= pixels <= MOST_PIXELS_A_SIDE:
+            raise MediaError(param, f"A side has {LEAST_PIXELS_A_SIDE} to {MOST_PIXELS_A_SIDE} pixels, not {pixels}.")
+    if not SHORTEST_SECONDS <= order.seconds <= LONGEST_SECONDS:
+        raise MediaError("seconds", f"A video has {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g} seconds.")
+    if not SLOWEST_FPS <= order.fps <= FASTEST_FPS:
+        raise MediaError("fps", f"A video has {SLOWEST_FPS} to {FASTEST_FPS} frames a second, not {order.fps}.")
+    most = MOST_PIXELS_IN_ALL // (order.width * order.height * (2 if order.odd else 1))
+    if order.frames > most:
+        raise MediaError(
+            "seconds",
+            f"At {order.width}x{order.height} and {order.fps} frames a second a video can last "
+            f"{most * 10 // order.fps / 10:g} seconds. Ask for a shorter or a smaller one.",
+        )
+    if order.image is not None:
+        _check_image(order.image)
+
+
+def _check_image(data: bytes) -> None:
+    size = image_size(data)
+    if size is not None and size[0] * size[1] > MOST_PIXELS_OF_IMAGE:
+        raise MediaError(
+            "image", f"A picture may have {MOST_PIXELS_OF_IMAGE:,} pixels in all; this has {size[0]}x{size[1]}."
+        )

@@ -1,0 +1,99 @@
+"""Frames to an MP4 file, through PyAV. Only for worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Final, Protocol, cast
+
+import av
+from av.audio.stream import AudioStream
+from av.container import OutputContainer
+from av.video.reformatter import ColorPrimaries, ColorRange, ColorTrc
+from av.video.stream import VideoStream
+
+from tornado_gate_local.media import encode, speech
+from tornado_gate_local.media.video import VideoOrder
+
+KEY_FRAME_SECONDS: Final = 2  # how far apart at most, so that players can jump
+STEPS: Final = 100  # how often progress is told at most
+LETTERS_A_SECOND: Final = 30  # nobody speaks faster, so what is beyond would be cut off anyway
+
+# One thread: as many workers as processors run at a time, and the file does not depend on the machine. No latency: a
+# frame that was given is encoded when progress is told. The rate factor is the codec's default, letters stay sharp.
+_H264_OPTIONS = {"preset": "ultrafast", "tune": "zerolatency", "crf": "23", "threads": "1"}
+_MPEG4_OPTIONS = {"threads": "1"}
+_MPEG4_BITS_A_PIXEL = 0.15
+_MATRIX_OF_BT601 = 6  # ISO/IEC 23091-2 8.3; PyAV has only FFmpeg's numbers for conversion by a name, which differ
+
+
+class Frames(Protocol):
+    """What can be encoded."""
+
+    pixel_format: str
+
+    def frame(self, number: int) -> av.VideoFrame:
+        """The frame of that number, counted from 0."""
+
+
+def codec() -> str:
+    """H.264 where FFmpeg was built with it, else MPEG-4 part 2."""
+    return "libx264" if "libx264" in av.codecs_available else "mpeg4"
+
+
+def write(order: VideoOrder, frames: Frames, path: str, progress: Callable[[float], None]) -> None:
+    """The whole file; `progress` gets shares below 1. The index goes in front, so that playing can begin at once."""
+    with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
+        video = _video_stream(container, order, frames.pixel_format)
+        sound = _sound(container, order) if order.sound else iter(())
+        told = 0
+        for number in range(order.frames):
+            if number % order.fps == 0:
+                next(sound, None)  # a second of it, so that both lie side by side in the file
+            frame = frames.frame(number)
+            frame.pts, frame.time_base, frame.duration = number, Fraction(1, order.fps), 1
+            container.mux(video.encode(frame))
+            done = number + 1
+            if done < order.frames and done * STEPS // order.frames > told:
+                told = done * STEPS // order.frames
+                progress(done / order.frames)
+        container.mux(video.encode(None))
+        for _ in sound:
+            pass
+
+
+def _video_stream(container: OutputContainer, order: VideoOrder, pixel_format: str) -> VideoStream:
+    name = codec()
+    options = _H264_OPTIONS if name == "libx264" else _MPEG4_OPTIONS
+    stream = cast(VideoStream, container.add_stream(name, rate=order.fps, options=options))
+    stream.width, stream.height = order.width, order.height
+    stream.pix_fmt = pixel_format if name == "libx264" else "yuv420p"  # which MPEG-4 has for odd sizes, too
+    stream.gop_size = KEY_FRAME_SECONDS * order.fps
+    stream.codec_context.time_base = Fraction(1, order.fps)
+    stream.colorspace = _MATRIX_OF_BT601
+    stream.color_range = ColorRange.MPEG
+    stream.color_primaries = ColorPrimaries.SMPTE170M
+    stream.color_trc = ColorTrc.SMPTE170M
+    if name != "libx264":
+        stream.bit_rate = round(order.width * order.height * order.fps * _MPEG4_BITS_A_PIXEL)
+    return stream
+
+
+def _sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
+    """The prompt spoken, then silence, exactly as long as the frames. Each step writes one second."""
+    stream = container.add_stream("aac", rate=speech.RATE, layout="mono")
+    stream.bit_rate = encode.BITS_PER_SECOND
+    return _seconds_of_sound(container, stream, order)
+
+
+def _seconds_of_sound(container: OutputContainer, stream: AudioStream, order: VideoOrder) -> Iterator[None]:
+    seconds = order.frames / order.fps
+    pcm = speech.speak(order.prompt.strip()[: round(LETTERS_A_SECOND * seconds)])
+    length = 2 * round(seconds * speech.RATE)
+    pcm = pcm[:length].ljust(length, b"\0")
+    for start in range(0, length, 2 * speech.RATE):
+        frame = encode.frame_of(pcm[start : start + 2 * speech.RATE], speech.RATE)
+        frame.pts, frame.time_base = start // 2, Fraction(1, speech.RATE)
+        container.mux(stream.encode(frame))
+        yield
+    container.mux(stream.encode(None))

@@ -1,0 +1,237 @@
+"""What the frames of a video show: a ground that is painted once, and little things that move over it. Only for workers.
+
+Frames are made as planes of luma and chroma, as the codec takes them: turning each picture from RGB would cost more than all
+that is drawn in it. The colours are those of BT.601, which players that heed no tag take for granted.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import av
+from av.video.reformatter import ColorRange, Colorspace
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+
+from tornado_gate_local.media import files
+from tornado_gate_local.media.images import Finish, ImageOrder
+from tornado_gate_local.media.lettering import MOST_CHARACTERS, SMALLEST, write
+from tornado_gate_local.media.scene import Colour, paint, palette, stamp
+from tornado_gate_local.media.video import VideoOrder
+
+BLACK, WHITE, GREY = 16, 235, 128  # luma of black and of white, chroma of both
+CROSSING_SECONDS: Final = 2.5  # how long, about, the ball and the band of light take from one side to the other
+HOP_SECONDS: Final = 0.8
+FADE_SECONDS: Final = 0.5
+BRIGHTER: Final = 90  # of 255: how opaque the middle of the band of light is
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """A picture as luma and two planes of chroma, of the same size, or of half of it where `halved`."""
+
+    luma: Image.Image
+    blue: Image.Image
+    red: Image.Image
+    halved: bool
+
+    def copy(self) -> Planes:
+        return Planes(self.luma.copy(), self.blue.copy(), self.red.copy(), self.halved)
+
+    def faded(self, other: Planes, share: float) -> Planes:
+        """This one with `share` of the other in it."""
+        return Planes(
+            Image.blend(self.luma, other.luma, share),
+            Image.blend(self.blue, other.blue, share),
+            Image.blend(self.red, other.red, share),
+            self.halved,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """A disc of one colour. `mask` is as large as the disc, `small` the same for planes of chroma."""
+
+    mask: Image.Image
+    small: Image.Image
+    colour: tuple[int, int, int]  # luma and chroma
+
+    def draw(self, planes: Planes, x: int, y: int) -> None:
+        """With its upper left corner at an even place, else chroma would lag behind luma."""
+        x, y = x - x % 2, y - y % 2
+        luma, blue, red = self.colour
+        planes.luma.paste(luma, _box(self.mask, x, y), self.mask)
+        if planes.halved:
+            x, y = x // 2, y // 2
+        planes.blue.paste(blue, _box(self.small, x, y), self.small)
+        planes.red.paste(red, _box(self.small, x, y), self.small)
+
+
+class Scene:
+    """The frames of an order, made one by one; the first of an order with an image is that image and nothing else."""
+
+    def __init__(self, order: VideoOrder) -> None:
+        """Raises MediaError for "image"."""
+        self.width, self.height = order.width, order.height
+        self.frames, self.fps = order.frames, order.fps
+        self.pixel_format = "yuv444p" if order.odd else "yuv420p"
+        self._bare: Planes | None = None
+        if order.image is None:
+            self._ground = self._planes(_painted(order))
+        else:
+            picture = _covering(order.image, (order.width, order.height))
+            self._bare = self._planes(_marked(picture.copy(), order))
+            write(picture, _shown(order.prompt), _caption_box(order.width, order.height))
+            self._ground = self._planes(_marked(picture, order))
+        # Half a crossing more than whole ones, so that the last frame never looks like the first.
+        self._crossings = max(1, round(order.seconds / CROSSING_SECONDS)) + 0.5
+        self._ball = self._new_ball(palette(order.prompt, _chance(order))[3])
+        self._band = _new_band(max(8, self.width // 6), self.height)
+        self._font = ImageFont.load_default(max(SMALLEST, self.height // 36))
+
+    def frame(self, number: int) -> av.VideoFrame:
+        """The frame of that number, counted from 0."""
+        if number == 0 and self._bare is not None:
+            return self._stored(self._bare)
+        planes = self._behind(number)
+        crossed = self._crossings * number / self.frames
+        self._shine(planes, crossed)
+        self._hop(planes, crossed, number / self.fps)
+        self._count(planes, number)
+        return self._stored(planes)
+
+    def _behind(self, number: int) -> Planes:
+        """What moves nothing: a copy. The words over a given picture appear little by little."""
+        fading = max(1, min(round(FADE_SECONDS * self.fps), self.frames // 4))
+        if self._bare is not None and number < fading:
+            return self._bare.faded(self._ground, number / fading)
+        return self._ground.copy()
+
+    def _shine(self, planes: Planes, crossed: float) -> None:
+        """The band comes in from the left, leaves on the right, and comes again."""
+        x = round(crossed % 1 * (self.width + self._band.width)) - self._band.width
+        planes.luma.paste(WHITE, _box(self._band, x, 0), self._band)
+
+    def _hop(self, planes: Planes, crossed: float, seconds: float) -> None:
+        """The ball goes to and fro along the top, where no words are, and hops."""
+        room = self.width - self._ball.mask.width
+        high = max(0, round(self.height * 0.19) - self._ball.mask.height)
+        x = (1 - abs(1 - crossed % 2)) * room
+        y = high * (1 - abs(math.sin(math.pi * seconds / HOP_SECONDS)))
+        self._ball.draw(planes, round(x), round(y))
+
+    def _count(self, planes: Planes, number: int) -> None:
+        """The frame's number at the lower left, where it fits, above a bar that grows to the full width."""
+        thick = 2 * max(1, self.height // 180)
+        done = self.width * (number + 1) // self.frames
+        done -= done % 2
+        _fill(planes, (0, self.height - thick, self.width, self.height), BLACK)
+        _fill(planes, (0, self.height - thick, done, self.height), WHITE)
+        text = f"{number + 1}/{self.frames}"
+        _, _, wide, high = (math.ceil(side) for side in self._font.getbbox(text))
+        if wide + 8 <= self.width // 2:
+            left, bottom = 4, self.height - thick - 2
+            top = bottom - high - 4
+            _fill(planes, (left - 2, top, left + wide + 4, bottom), BLACK)
+            ImageDraw.Draw(planes.luma).text((left, top), text, fill=WHITE, font=self._font)
+
+    def _new_ball(self, colour: Colour) -> Ball:
+        across = max(6, min(self.width, self.height) // 9)
+        across += across % 2
+        large = Image.new("L", (across * 4, across * 4), 0)
+        ImageDraw.Draw(large).ellipse((0, 0, across * 4 - 1, across * 4 - 1), fill=255)
+        mask = large.reduce(4)
+        small = large.reduce(8) if self.pixel_format == "yuv420p" else mask
+        return Ball(mask, small, _luma_and_chroma(colour))
+
+    def _planes(self, picture: Image.Image) -> Planes:
+        """Of an RGB picture."""
+        coloured = av.VideoFrame.from_bytes(picture.convert("RGBA").tobytes(), *picture.size, format="rgba")
+        frame = coloured.reformat(
+            format=self.pixel_format, dst_colorspace=Colorspace.ITU601, dst_color_range=ColorRange.MPEG
+        )
+        luma, blue, red = (
+            Image.frombytes("L", (plane.line_size, plane.height), bytes(plane)).crop((0, 0, plane.width, plane.height))
+            for plane in frame.planes
+        )
+        return Planes(luma, blue, red, self.pixel_format == "yuv420p")
+
+    def _stored(self, planes: Planes) -> av.VideoFrame:
+        frame = av.VideoFrame(self.width, self.height, self.pixel_format)
+        for plane, image in zip(frame.planes, (planes.luma, planes.blue, planes.red), strict=True):
+            wide = image if plane.line_size == plane.width else image.crop((0, 0, plane.line_size, plane.height))
+            plane.update(wide.tobytes())
+        return frame
+
+
+def _chance(order: VideoOrder) -> random.Random:
+    return random.Random(sha256(f"{order.seed}:{order.prompt}".encode("utf-8", "surrogatepass")).digest())
+
+
+def _painted(order: VideoOrder) -> Image.Image:
+    """As a picture is; its variant comes from all of the prompt, of which only the beginning is drawn."""
+    picture = ImageOrder(
+        prompt=_shown(order.prompt),
+        width=order.width,
+        height=order.height,
+        variant=_chance(order).getrandbits(64),
+        finish=Finish(watermark=order.watermark),
+    )
+    return paint(picture)
+
+
+def _marked(picture: Image.Image, order: VideoOrder) -> Image.Image:
+    if order.watermark:
+        stamp(picture)
+    return picture
+
+
+def _shown(prompt: str) -> str:
+    """What is drawn of a prompt."""
+    text = prompt.strip()
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+
+
+def _covering(data: bytes, size: tuple[int, int]) -> Image.Image:
+    """The picture in RGB, its middle where the shape is another; white where it is transparent."""
+    picture = ImageOps.fit(files.read(data, "image"), size, Image.Resampling.BICUBIC)
+    return Image.alpha_composite(Image.new("RGBA", size, "white"), picture).convert("RGB")
+
+
+def _caption_box(width: int, height: int) -> tuple[int, int, int, int]:
+    return round(width * 0.08), round(height * 0.62), round(width * 0.92), round(height * 0.9)
+
+
+def _new_band(width: int, height: int) -> Image.Image:
+    """How opaque a slanting band of light is: most in its middle."""
+    slant = width // 2
+    line = Image.new("L", (width + slant, 1), 0)
+    for x in range(width):
+        line.putpixel((x, 0), round(BRIGHTER * math.sin(math.pi * (x + 0.5) / width) ** 2))
+    return line.resize((width + slant, height)).transform(
+        (width + slant, height), Image.Transform.AFFINE, (1, slant / height, -slant, 0, 1, 0)
+    )
+
+
+def _luma_and_chroma(colour: Colour) -> tuple[int, int, int]:
+    """BT.601, limited range."""
+    red, green, blue = (value / 255 for value in colour)
+    luma = 0.299 * red + 0.587 * green + 0.114 * blue
+    return round(16 + 219 * luma), round(128 + 224 * (blue - luma) / 1.772), round(128 + 224 * (red - luma) / 1.402)
+
+
+def _fill(planes: Planes, box: tuple[int, int, int, int], luma: int) -> None:
+    """Without colour."""
+    planes.luma.paste(luma, box)
+    if planes.halved:
+        left, top, right, bottom = box
+        box = (left // 2, top // 2, (right + 1) // 2, (bottom + 1) // 2)
+    planes.blue.paste(GREY, box)
+    planes.red.paste(GREY, box)
+
+
+def _box(mask: Image.Image, x: int, y: int) -> tuple[int, int, int, int]:
+    return x, y, x + mask.width, y + mask.height
