@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import tornado_gate_local as local
+from tornado_gate.errors import InvalidField
 from tornado_gate.stream import OrderChecker, collect
-from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, StreamEvent, Target, Text
+from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, Request, StreamEvent, Target, Text
 
 
 @pytest.fixture
@@ -60,6 +61,34 @@ def stream_events(call: Call) -> Callable[[ChatRequest], Awaitable[list[StreamEv
             found.append(event)
         assert checker.complete()
         return found
+
+    return run
+
+
+@pytest.fixture
+def work(call: Call) -> Callable[..., Awaitable[list[StreamEvent]]]:
+    """All events of an answer that is no chat, their order checked."""
+
+    async def run(request: Request, call: Call = call) -> list[StreamEvent]:
+        incoming = await local.call_upstream(call, await local.translate_request(call, request))
+        checker, found = OrderChecker(), []
+        async for event in local.translate_response(call, request, incoming):
+            checker.check(event)
+            found.append(event)
+        assert checker.complete()
+        return found
+
+    return run
+
+
+@pytest.fixture
+def refusal(call: Call) -> Callable[[Request], Awaitable[InvalidField]]:
+    """The error for a request that is refused before anything is made."""
+
+    async def run(request: Request) -> InvalidField:
+        with pytest.raises(InvalidField) as caught:
+            await local.translate_request(call, request)
+        return caught.value
 
     return run
 

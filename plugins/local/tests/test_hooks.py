@@ -55,9 +55,12 @@ def test_the_plugin_meets_the_specification_of_providers():
     assert implemented == {"configure", "translate_request", "call_upstream", "translate_response"}
 
 
-def test_an_entry_without_settings_serves_chat_without_pauses():
+def test_an_entry_without_settings_serves_everything_without_pauses():
     capabilities = local.configure(ProviderEntry(name="local"))
-    assert capabilities.operations == {"chat", "count_tokens"}
+    assert capabilities.operations == {
+        "chat", "count_tokens", "embeddings", "moderation", "images", "image_edits", "speech"
+    }  # fmt: skip
+    assert capabilities.inputs_at_once == 2_048
     assert capabilities.speaks == frozenset()
     assert capabilities.settings == local.Settings(pace_seconds=0)
 
@@ -83,7 +86,7 @@ def test_a_wrong_setting_is_a_fault_in_conf(settings):
         Verbatim(wire_format="openai_chat", operation="chat", path="/v1/chat/completions", raw=b"{}", body={}),
     ],
 )
-def test_anything_but_chat_is_refused(call, request_):
+def test_a_list_of_models_and_a_foreign_body_are_refused(call, request_):
     with pytest.raises(UnsupportedOperation) as caught:
         asyncio.run(local.translate_request(call, request_))
     assert caught.value.param == "model"

@@ -1,7 +1,8 @@
 """local: the embedded provider. A demonstration and a test bed that answers with no network, account or model weights.
 
 It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same
-for the same request. See the README for what it does with which field.
+for the same request. Vectors, verdicts, pictures and sounds are real files and numbers, made by the rules in `media`. See the
+README for what it does with which field.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from tornado_gate_local import pieces
+from tornado_gate_local import operations, pieces
 from tornado_gate_local.answer import answer, size, usage
+from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, operations_here
 from tornado_gate_local.losses import report_losses
+from tornado_gate_local.operations.work import Work
 
 __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
@@ -53,12 +56,15 @@ def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for a setting that is unknown or out of bounds."""
     loaded = load_settings(SettingsSchema, entry.settings)
     settings = Settings(pace_seconds=loaded["pace_seconds"])
-    return Capabilities(operations=frozenset({"chat", "count_tokens"}), settings=settings)
+    return Capabilities(operations=operations_here(), models=MODELS, inputs_at_once=INPUTS_AT_ONCE, settings=settings)
 
 
 @provider_impl
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
-    """Make the whole answer: there is nobody to ask. Raises UnsupportedOperation for what is neither chat nor a count."""
+    """Make the whole answer of a chat: there is nobody to ask. Of everything else prepare the work, which is done later.
+
+    Raises UnsupportedOperation for what is not served, and InvalidField.
+    """
     match request:
         case CountTokensRequest(chat=chat):
             counted = await asyncio.to_thread(usage, chat, ())
@@ -70,7 +76,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             result = await asyncio.to_thread(_result, call, request) if heavy else _result(call, request)
             settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
             return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
-    raise UnsupportedOperation(f"The model '{call.model}' answers chat and nothing else.")
+    work = operations.prepare(call, request)
+    if work is None:
+        raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
+    return UpstreamRequest(context=work)
 
 
 def _result(call: Call, request: ChatRequest) -> ChatResult:
@@ -101,6 +110,10 @@ async def nothing() -> AsyncIterator[bytes]:
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """The events of the answer. Raises PluginError when the plan got lost on the way, through a wrapper."""
+    if isinstance(incoming.context, Work):
+        async for event in incoming.context.events():
+            yield event
+        return
     if isinstance(incoming.context, TokenCount):
         yield incoming.context
         return

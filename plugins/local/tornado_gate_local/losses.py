@@ -87,7 +87,7 @@ def _of_fields(request: ChatRequest) -> Iterator[str]:
 
 def _of_format(request: ChatRequest) -> Iterator[str]:
     if request.response_format is not None:
-        for name in _unmet(request.response_format.extra):
+        for name in unmet(request.response_format.extra):
             yield f"{request.field_name('response_format')}.{name}"
 
 
@@ -98,13 +98,13 @@ def _of_tools(request: ChatRequest) -> Iterator[str]:
         if isinstance(tool, VendorTool):
             yield place
         else:
-            yield from (f"{place}.{name}" for name in _unmet(tool.extra))
+            yield from (f"{place}.{name}" for name in unmet(tool.extra))
 
 
 def _of_messages(request: ChatRequest) -> Iterator[str]:
     """Paths of parts that cannot be read, and of unknown members of messages and of parts."""
     for number, message in enumerate(request.messages):
-        for name in _unmet(message.extra):
+        for name in unmet(message.extra):
             yield f"{request.path(number)}.{name}"
         for place, part in enumerate(message.parts):
             for lost in _of_part(part):
@@ -116,7 +116,7 @@ def _of_part(part: Part) -> Iterator[str]:
     if isinstance(part, VendorPart) or _is_stored_elsewhere(part):
         yield ""
         return
-    for name in _unmet(part.extra):
+    for name in unmet(part.extra):
         yield f".{name}"
     if isinstance(part, ToolResult):
         for number, inside in enumerate(part.parts):
@@ -131,6 +131,6 @@ def _is_stored_elsewhere(part: Part) -> bool:
     return False
 
 
-def _unmet(extra: Mapping[str, Any]) -> Iterable[str]:
+def unmet(extra: Mapping[str, Any]) -> Iterable[str]:
     """Unknown members that ask for something; null and an empty array, as SDKs dump them, do not."""
     return [name for name, value in extra.items() if name not in HARMLESS_MEMBERS and value not in (None, [])]

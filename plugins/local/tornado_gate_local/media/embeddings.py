@@ -69,13 +69,18 @@ async def embed_aside(texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS
 
 def embed(texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS) -> Vectors:
     """One vector for each text. Raises MediaError for "dimensions" (1 to 4,096) and "input" (1 to 2,048 texts)."""
-    if not 1 <= dimensions <= MOST_DIMENSIONS:
-        raise MediaError("dimensions", f"A vector has 1 to {MOST_DIMENSIONS:,} dimensions, not {dimensions}.")
-    if not 1 <= len(texts) <= MOST_TEXTS:
-        raise MediaError("input", f"1 to {MOST_TEXTS:,} texts can be embedded at once, not {len(texts):,}.")
+    check(len(texts), dimensions)
     form = struct.Struct(f"<{dimensions}f")
     data = b"".join(form.pack(*vector(text, dimensions)) for text in texts)
     return Vectors(data=data, dimensions=dimensions, tokens=count_tokens(texts))
+
+
+def check(count: int, dimensions: int) -> None:
+    """Raises MediaError for "dimensions" and for "input", when `count` texts are none or too many."""
+    if not 1 <= dimensions <= MOST_DIMENSIONS:
+        raise MediaError("dimensions", f"A vector has 1 to {MOST_DIMENSIONS:,} dimensions, not {dimensions}.")
+    if not 1 <= count <= MOST_TEXTS:
+        raise MediaError("input", f"1 to {MOST_TEXTS:,} texts can be embedded at once, not {count:,}.")
 
 
 def vector(text: str, dimensions: int) -> list[float]:

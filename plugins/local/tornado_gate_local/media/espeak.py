@@ -90,7 +90,7 @@ def usable() -> bool:
     return True
 
 
-def speak(text: str, voice: Voice, speed: float) -> array[int]:
+def speak(text: str, voice: Voice, speed: float, language: str | None = None) -> array[int]:
     """24 kHz samples; the same words differ by a few milliseconds from one time to the next.
 
     Beyond the rates that the library has, the sound is stretched or squeezed, as a tape is.
@@ -99,7 +99,7 @@ def speak(text: str, voice: Voice, speed: float) -> array[int]:
     wanted = WORDS_PER_MINUTE * voice.pace * speed
     words = round(min(max(wanted, LEAST_WORDS), MOST_WORDS))
     library = _library()
-    name = f"{language_of(text)}+{voice.variant}".encode()
+    name = f"{language or language_of(text)}+{voice.variant}".encode()
     samples = library.speak(text.encode("utf-8", "replace"), name, words, _pitch(voice))
     rate = library.rate * max(0.5, min(2.0, wanted / words))
     return resample(samples, round(rate / 50) * 50)

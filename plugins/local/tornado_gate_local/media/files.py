@@ -36,7 +36,11 @@ def store(image: Image.Image, finish: Finish) -> Picture:
     buffer = BytesIO()
     image.save(buffer, finish.format.upper(), **_options(finish))
     return Picture(
-        data=buffer.getvalue(), media_type=MEDIA_TYPES[finish.format], width=image.width, height=image.height
+        data=buffer.getvalue(),
+        media_type=MEDIA_TYPES[finish.format],
+        width=image.width,
+        height=image.height,
+        transparent=image.mode == "RGBA",
     )
 
 

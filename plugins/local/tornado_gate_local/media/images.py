@@ -72,19 +72,20 @@ class EditOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A file that was made."""
+    """A file that was made. `transparent` says whether it has an alpha channel."""
 
     data: bytes
     media_type: str
     width: int
     height: int
+    transparent: bool = False
 
 
 def make_image(order: ImageOrder) -> Picture:
     """A new picture. Raises MediaError for "width", "height", "format", "background" or "compression"."""
     need("PIL", "image", "Making a picture")
-    _check_size(order.width, order.height)
-    _check_finish(order.finish)
+    check_size(order.width, order.height)
+    check_finish(order.finish)
     from tornado_gate_local.media import files, scene
 
     return files.store(scene.paint(order), order.finish)
@@ -99,20 +100,22 @@ def edit_image(order: EditOrder) -> Picture:
     if not 1 <= len(order.images) <= MOST_INPUTS:
         raise MediaError("images", f"An edit takes 1 to {MOST_INPUTS} images.")
     if order.size is not None:
-        _check_size(*order.size)
-    _check_finish(order.finish)
+        check_size(*order.size)
+    check_finish(order.finish)
     from tornado_gate_local.media import files, retouch
 
     return files.store(retouch.edit(order), order.finish)
 
 
-def _check_size(width: int, height: int) -> None:
+def check_size(width: int, height: int) -> None:
+    """Raises MediaError for "width" or "height"."""
     for param, pixels in (("width", width), ("height", height)):
         if not LEAST_PIXELS_A_SIDE <= pixels <= MOST_PIXELS_A_SIDE:
             raise MediaError(param, f"A side has {LEAST_PIXELS_A_SIDE} to {MOST_PIXELS_A_SIDE} pixels, not {pixels}.")
 
 
-def _check_finish(finish: Finish) -> None:
+def check_finish(finish: Finish) -> None:
+    """Raises MediaError for "format", "background" or "compression"."""
     if finish.format not in MEDIA_TYPES:
         raise MediaError("format", f"A picture can be stored as {', '.join(MEDIA_TYPES)}.")
     if finish.background not in BACKGROUNDS:
@@ -130,7 +133,7 @@ def parse_size(text: str) -> tuple[int, int]:
         raise MediaError("size", "A size is written as width and height in pixels, such as 1024x1536.")
     width, height = int(found[1]), int(found[2])
     try:
-        _check_size(width, height)
+        check_size(width, height)
     except MediaError as error:
         raise MediaError("size", error.message) from error
     return width, height

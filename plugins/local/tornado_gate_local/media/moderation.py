@@ -18,6 +18,7 @@ from tornado_gate_local.media.workers import POOL, WorkerPool
 
 FLAGGED_FROM = 0.5
 AT_ONCE = 4_000  # characters; more are read in a worker process
+EACH = 100  # characters whose reading takes as long as beginning with another text
 ONCE_MORE = 3  # how often one phrase counts
 
 CATEGORIES = (
@@ -169,8 +170,8 @@ _SPACE = re.compile(r"\s+")
 
 
 async def moderate_aside(texts: Sequence[str], pool: WorkerPool = POOL) -> tuple[Verdict, ...]:
-    """`moderate` for an event loop: long texts are read in a worker process. Raises as `WorkerPool.run` does."""
-    if sum(map(len, texts)) <= AT_ONCE:
+    """`moderate` for an event loop: long and many texts are read in a worker process. Raises as `WorkerPool.run` does."""
+    if sum(map(len, texts)) + len(texts) * EACH <= AT_ONCE:
         return moderate(texts)
     return await pool.run(moderate, tuple(texts))
 

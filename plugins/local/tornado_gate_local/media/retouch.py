@@ -24,7 +24,8 @@ ALIKE = 40  # of 255: how near a colour is to that of the corners to belong to t
 
 def edit(order: EditOrder) -> Image.Image:
     """RGBA when the result has transparency, else RGB. Raises MediaError for "images" and "mask"."""
-    original, *others = (files.read(data, f"images.{number}") for number, data in enumerate(order.images))
+    original = files.read(order.images[0], "images.0")
+    others = [_small(data, number) for number, data in enumerate(order.images[1:], 1)]
     region = None if order.mask is None else _region(files.read(order.mask, "mask"), original.size)
     result = _applied(original, order, region.getbbox() if region else None)
     _inset(result, others)
@@ -37,6 +38,13 @@ def edit(order: EditOrder) -> Image.Image:
         stamp(result)
     transparent = result.getchannel("A").getextrema()[0] != 255
     return result if transparent else result.convert("RGB")
+
+
+def _small(data: bytes, number: int) -> Image.Image:
+    """One of the other pictures, which are shown small: sixteen large ones would not fit into memory side by side."""
+    picture = files.read(data, f"images.{number}")
+    picture.thumbnail((MOST_PIXELS_A_SIDE // 4, MOST_PIXELS_A_SIDE // 4))
+    return picture
 
 
 def _region(mask: Image.Image, size: tuple[int, int]) -> Image.Image:

@@ -8,9 +8,11 @@ voice is a pitch, a pace and a size of throat; its name is a vendor's, its sound
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import wave
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
@@ -31,6 +33,26 @@ MEDIA_TYPES: Final = {
 }
 OWN_FORMATS: Final = frozenset({"pcm", "wav"})  # need no library
 
+PORTION: Final = 300  # characters that are spoken at a time when the sound is wanted while it is made
+# fmt: off
+LANGUAGES: Final = frozenset((
+    "af", "ar", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "es", "et", "fa", "fi", "fr", "gu", "he", "hi",
+    "hr", "hu", "id", "is", "it", "ja", "ka", "kn", "ko", "lt", "lv", "mk", "ml", "mr", "ms", "nb", "ne", "nl",
+    "pa", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr", "sv", "sw", "ta", "te", "tr", "uk", "ur", "vi",
+))
+# fmt: on
+OTHER_NAMES: Final = {"en": "en-us", "zh": "cmn", "no": "nb"}
+REGIONS: Final = {
+    "en-gb": "en",
+    "en-us": "en-us",
+    "es-419": "es-419",
+    "fr-be": "fr-be",
+    "fr-ch": "fr-ch",
+    "pt-br": "pt-br",
+}
+"""Of the more than 100 languages of eSpeak NG 1.52 those that most people speak: primary subtags, and varieties."""
+
+_ENDS = (" ", "\n", "\t", "。", "！", "？")
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,300}(?:[.!?。！？\n]+\s*)?|[.!?。！？\n]+\s*")
 
 
@@ -75,12 +97,16 @@ VOICES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechOrder:
-    """`voice` is one of `VOICES` in any case; `speed` multiplies the pace, 0.25 to 4; `format` is one of `MEDIA_TYPES`."""
+    """`voice` is one of `VOICES` in any case; `speed` multiplies the pace, 0.25 to 4; `format` is one of `MEDIA_TYPES`.
+
+    `language` is a name that `language_voice` gave; without it the text's script says which.
+    """
 
     text: str
     voice: str = "alloy"
     speed: float = 1.0
     format: str = "wav"
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,23 +133,28 @@ def backend() -> str:
     return "espeak-ng" if espeak.usable() else "formant"
 
 
-def make_speech(order: SpeechOrder) -> Sound:
-    """Speak and store. Raises MediaError for "text", "voice", "speed" and "format"."""
+def language_voice(tag: str) -> str | None:
+    """What eSpeak NG calls a language ("de-AT" is "de"); None for one that nobody here speaks."""
+    if not installed("espeakng_loader"):
+        return None
+    tag = tag.lower().replace("_", "-")
+    if tag in REGIONS:
+        return REGIONS[tag]
+    primary = tag.partition("-")[0]
+    primary = OTHER_NAMES.get(primary, primary)
+    return primary if primary in LANGUAGES or primary in OTHER_NAMES.values() else None
+
+
+def check_order(order: SpeechOrder) -> None:
+    """Raises MediaError for "text", "voice", "speed" and "format", as making it would."""
     if order.format not in MEDIA_TYPES:
         raise MediaError("format", f"Speech can be stored as {', '.join(MEDIA_TYPES)}.")
     if order.format not in OWN_FORMATS:
         need("av", "format", f"Speech as {order.format}")
-    pcm = speak(order.text, order.voice, order.speed)
-    return Sound(
-        data=_stored(pcm, order.format),
-        media_type=MEDIA_TYPES[order.format],
-        seconds=len(pcm) / 2 / RATE,
-        backend=backend(),
-    )
+    _check_words(order.text, order.voice, order.speed)
 
 
-def speak(text: str, voice: str = "alloy", speed: float = 1.0) -> bytes:
-    """The words as PCM. Raises MediaError for "text", "voice" and "speed"."""
+def _check_words(text: str, voice: str, speed: float) -> Voice:
     chosen = VOICES.get(voice.lower())
     if chosen is None:
         raise MediaError("voice", f"The voice '{voice[:40]}' is unknown; these are: {', '.join(sorted(VOICES))}.")
@@ -133,18 +164,36 @@ def speak(text: str, voice: str = "alloy", speed: float = 1.0) -> bytes:
         raise MediaError("text", "There is nothing to say.")
     if len(text) > MOST_CHARACTERS:
         raise MediaError("text", f"At most {MOST_CHARACTERS:,} characters can be spoken, not {len(text):,}.")
-    samples = _samples(text.replace("\0", " "), chosen, speed)
+    return chosen
+
+
+def make_speech(order: SpeechOrder) -> Sound:
+    """Speak and store. Raises MediaError for "text", "voice", "speed" and "format"."""
+    check_order(order)
+    pcm = speak(order.text, order.voice, order.speed, order.language)
+    return Sound(
+        data=_stored(pcm, order.format),
+        media_type=MEDIA_TYPES[order.format],
+        seconds=len(pcm) / 2 / RATE,
+        backend=backend(),
+    )
+
+
+def speak(text: str, voice: str = "alloy", speed: float = 1.0, language: str | None = None) -> bytes:
+    """The words as PCM. Raises MediaError for "text", "voice" and "speed"."""
+    chosen = _check_words(text, voice, speed)
+    samples = _samples(text.replace("\0", " "), chosen, speed, language)
     samples.extend([0] * (round(SHORTEST_SECONDS * RATE) - len(samples)))
     if sys.byteorder == "big":
         samples.byteswap()
     return samples.tobytes()
 
 
-def _samples(text: str, voice: Voice, speed: float) -> array[int]:
+def _samples(text: str, voice: Voice, speed: float, language: str | None) -> array[int]:
     if backend() == "espeak-ng":
         from tornado_gate_local.media import espeak
 
-        return espeak.speak(text, voice, speed)
+        return espeak.speak(text, voice, speed, language)
     from tornado_gate_local.media import formant
 
     return formant.speak(text, voice, speed)
@@ -153,6 +202,33 @@ def _samples(text: str, voice: Voice, speed: float) -> array[int]:
 def sentences(text: str) -> list[str]:
     """The text in pieces of a sentence, at most 300 characters, which joined give it back: to speak one by one."""
     return _SENTENCE.findall(text)
+
+
+def portions(text: str) -> Iterator[str]:
+    """The text in pieces, to speak while the first is heard: its first sentence, then about `PORTION` characters each.
+
+    Joined they give the text back, blanks at its end excepted. A full stop inside a word or a number ends no sentence, a
+    sentence without end is cut between words, and nothing blank comes alone.
+    """
+    portion, most = "", 0
+    for sentence in sentences(text):
+        length = len(portion) + len(sentence)
+        if portion.strip() and portion.endswith(_ENDS) and length > most:
+            yield portion
+            portion, most = "", PORTION
+        elif length > 2 * PORTION and portion[: (cut := portion.rfind(" ") + 1 or len(portion))].strip():
+            yield portion[:cut]
+            portion, most = portion[cut:], PORTION
+        portion += sentence
+    if portion.strip():
+        yield portion
+
+
+def endless_wav_header() -> bytes:
+    """The beginning of a WAV file whose length is not known yet; players read it to its end."""
+    endless = 0xFFFFFFFF
+    fields = (b"RIFF", endless, b"WAVEfmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16, b"data", endless)
+    return struct.pack("<4sI8sIHHIIHH4sI", *fields)
 
 
 def _stored(pcm: bytes, file_format: str) -> bytes:

@@ -1,0 +1,35 @@
+"""Which of this provider's models does what, by the beginning of its upstream name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tornado_gate_local.media.embeddings import MOST_TEXTS
+from tornado_gate_local.media.errors import installed
+
+INPUTS_AT_ONCE: Final = MOST_TEXTS
+
+CHAT: Final = frozenset({"chat", "count_tokens"})
+MODERATION: Final = frozenset({"moderation"})
+PICTURES: Final = frozenset({"images", "image_edits"})
+
+MODELS: Final[Mapping[str, frozenset[str]]] = {
+    "local-chat*": CHAT,
+    "local-embed*": frozenset({"embeddings"}),
+    "local-moderation*": MODERATION,
+    "text-moderation-*": MODERATION,
+    "omni-moderation-*": MODERATION,
+    "local-image*": PICTURES,
+    "local-tts*": frozenset({"speech"}),
+    "local-video*": frozenset(),
+    "local-realtime*": frozenset(),
+    "*": CHAT,
+}
+"""The first pattern that fits counts. Any other name is one of the chat model's."""
+
+
+def operations_here() -> frozenset[str]:
+    """What can be done with the libraries that are installed: without Pillow there are no pictures."""
+    pictures = PICTURES if installed("PIL") else frozenset()
+    return CHAT | MODERATION | {"embeddings", "speech"} | pictures

@@ -1,0 +1,92 @@
+"""Speech. See `media.speech` for what it sounds like.
+
+A caller who wants the sound while it is made gets pcm and wav sentence by sentence; the other formats are made whole, as
+their codecs want it, and sent in pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tornado_gate.types import Call, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamEvent, Usage
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.speech import (
+    MEDIA_TYPES,
+    OWN_FORMATS,
+    RATE,
+    SpeechOrder,
+    check_order,
+    endless_wav_header,
+    formats,
+    language_voice,
+    make_speech,
+    portions,
+)
+from tornado_gate_local.media.workers import POOL
+from tornado_gate_local.operations.work import Work, lose_unknown, refused
+from tornado_gate_local.words import count_tokens
+
+USUAL_VOICE: Final = "alloy"
+PIECE_BYTES: Final = 64 * 1024
+TOKENS_PER_SECOND: Final = 25
+FIELDS: Final[dict[str, str]] = {}  # the maker's names are the vocabulary's
+
+
+@dataclass(frozen=True, slots=True)
+class Speaking(Work):
+    request: SpeechRequest
+    order: SpeechOrder
+
+    async def events(self) -> AsyncIterator[StreamEvent]:
+        """Raises InvalidField."""
+        by_sentence = self.request.stream and self.order.format in OWN_FORMATS
+        seconds = 0.0
+        async for data, length in self._by_sentence() if by_sentence else self._whole():
+            if not seconds:
+                yield SpeechStart(media_type=MEDIA_TYPES[self.order.format])
+            seconds += length
+            for start in range(0, len(data), PIECE_BYTES):
+                yield SpeechChunk(data=data[start : start + PIECE_BYTES])
+        tokens = count_tokens([self.request.text])
+        yield SpeechEnd(usage=Usage(input_tokens=tokens, output_tokens=math.ceil(seconds * TOKENS_PER_SECOND)))
+
+    async def _whole(self) -> AsyncIterator[tuple[bytes, float]]:
+        """The file, and how many seconds it plays."""
+        try:
+            sound = await POOL.run(make_speech, self.order)
+        except MediaError as error:
+            raise refused(self.request, error, FIELDS) from None
+        yield sound.data, sound.seconds
+
+    async def _by_sentence(self) -> AsyncIterator[tuple[bytes, float]]:
+        """The sound of one portion of the text after another, and how many seconds each plays."""
+        head = endless_wav_header() if self.order.format == "wav" else b""
+        for portion in portions(self.order.text):
+            sound = await POOL.run(make_speech, replace(self.order, text=portion, format="pcm"))
+            yield head + sound.data, len(sound.data) / 2 / RATE
+            head = b""
+
+
+def prepare(call: Call, request: SpeechRequest) -> Speaking:
+    """Raises InvalidField for a text, voice, speed or format that nobody here can speak."""
+    language = None if request.language is None else language_voice(request.language)
+    order = SpeechOrder(
+        text=request.text,
+        voice=request.voice or USUAL_VOICE,
+        speed=1.0 if request.speed is None else request.speed,
+        format=request.format or ("mp3" if "mp3" in formats() else "wav"),
+        language=language,
+    )
+    try:
+        check_order(order)
+    except MediaError as error:
+        raise refused(request, error, FIELDS) from None
+    if request.instructions:
+        call.lose(request.field_name("instructions"))
+    if request.language is not None and language is None:
+        call.lose(request.field_name("language"))
+    lose_unknown(call, request)
+    return Speaking(request, order)
