@@ -242,7 +242,8 @@ LISTED = ModelList(
     models=(
         model("openai/gpt-4o", "chat", "count_tokens", display_name="GPT", input_token_limit=5, version="2"),
         model("vectors", "embeddings"),
-        model("pictures", "images"),
+        model("pictures", "images", "image_edits"),
+        model("transcripts", "transcription"),
         model("tunedModels/mine", "chat", base_model_id="gemini-3-flash"),
     )
 )
@@ -258,6 +259,7 @@ def test_a_model_list_is_the_vendors() -> None:
     assert [entry["name"] for entry in value["models"]] == [
         "models/openai/gpt-4o",
         "models/vectors",
+        "models/pictures",
         "tunedModels/mine",
     ]
     assert value["models"][0] == {
@@ -271,8 +273,26 @@ def test_a_model_list_is_the_vendors() -> None:
     }
     assert value["models"][1]["version"] == "001"
     assert value["models"][1]["inputTokenLimit"] == 1048576
-    assert value["models"][2]["baseModelId"] == "gemini-3-flash"
+    assert value["models"][3]["baseModelId"] == "gemini-3-flash"
     assert "nextPageToken" not in value
+
+
+@pytest.mark.parametrize(
+    ("operations", "methods"),
+    [
+        (("images",), ["generateContent", "streamGenerateContent"]),
+        (("image_edits",), ["generateContent", "streamGenerateContent"]),
+        (("speech",), ["generateContent", "streamGenerateContent"]),
+        (("chat", "images", "speech"), ["generateContent", "streamGenerateContent"]),
+        (("embeddings",), ["embedContent", "batchEmbedContents"]),
+        (("speech", "count_tokens"), ["generateContent", "streamGenerateContent", "countTokens"]),
+    ],
+)
+def test_a_model_is_reached_by_the_methods_that_it_answers(operations: tuple[str, ...], methods: list[str]) -> None:
+    one = ModelList(models=(model("m", *operations),), single=True)
+    request = plugin.translate_request(call_for(""), wire_to("/v1beta/models/m"))
+    value = orjson.loads(text_of(plugin.translate_response(call_for(), request, aiter_of([one]))))
+    assert value["supportedGenerationMethods"] == methods
 
 
 def test_a_model_list_comes_in_pages() -> None:

@@ -1,13 +1,13 @@
-"""Gemini's wire format for callers: generateContent, countTokens and the model list.
+"""Gemini's wire format for callers: generateContent, countTokens, embeddings and the model list.
 
-The hooks only; the wire format is `tornado_gate.wire.gemini_generate`, the checks are in `schemas`.
+The hooks only; the wire format is in `tornado_gate.wire.gemini_generate` and `gemini_embeddings`, the checks are in `schemas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate import format_impl
 from tornado_gate.errors import GateError, UnsupportedOperation
@@ -15,17 +15,29 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    EmbeddingRequest,
+    ImageRequest,
     ModelsRequest,
     Reply,
     Request,
     Route,
+    SpeechRequest,
     StreamEvent,
     UpstreamResponse,
     Verbatim,
     WireRequest,
 )
+from tornado_gate.wire import gemini_embeddings
 from tornado_gate.wire.gemini_generate import WIRE_FORMAT, parse_request
+from tornado_gate_format_gemini.embeddings import (
+    BATCH,
+    embedding_reply,
+    forward_embedding,
+    forward_embeddings,
+    parse_embedding,
+)
 from tornado_gate_format_gemini.envelope import SDK_HEADER, error_body, error_frame
+from tornado_gate_format_gemini.media import picture_reply, picture_request, spoken_reply, spoken_request
 from tornado_gate_format_gemini.models import parse_page
 from tornado_gate_format_gemini.replies import answer_reply, count_reply, models_reply
 from tornado_gate_format_gemini.schemas import check_count, check_generate
@@ -41,7 +53,21 @@ __all__ = [
 ]
 
 _STREAM: Final = "streamGenerateContent"
-_METHODS: Final[Mapping[str, str]] = {"generateContent": "chat", _STREAM: "chat", "countTokens": "count_tokens"}
+_MADE: Final = ("images", "image_edits", "speech")
+"""What a generate request can be for a model that cannot chat."""
+
+
+def _method(operation: str, wire_format: str = WIRE_FORMAT, also: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"operation": operation, "wire_format": wire_format, "also": also}
+
+
+_METHODS: Final[Mapping[str, dict[str, Any]]] = {
+    "generateContent": _method("chat", also=_MADE),
+    _STREAM: _method("chat", also=_MADE),
+    "countTokens": _method("count_tokens"),
+    "embedContent": _method("embeddings", gemini_embeddings.WIRE_FORMAT),
+    BATCH: _method("embeddings", gemini_embeddings.WIRE_FORMAT),
+}
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
 """What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
 
@@ -62,10 +88,10 @@ def _claims(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
 def routes() -> list[Route]:
     """The more precise paths come first."""
     posts = [
-        Route("POST", f"/{version}/{prefix}{{model}}:{method}", operation, wire_format=WIRE_FORMAT, model="path")
+        Route("POST", f"/{version}/{prefix}{{model}}:{method}", model="path", **members)
         for version in ("v1beta", "v1")
         for prefix in _PREFIXES
-        for method, operation in _METHODS.items()
+        for method, members in _METHODS.items()
     ]
     return [
         *posts,
@@ -77,7 +103,7 @@ def routes() -> list[Route]:
 
 
 @format_impl
-def translate_request(call: Call, wire: WireRequest) -> Request:
+def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
     if wire.route.operation == "models":
         model = wire.path_arguments.get("model")
         return parse_page(wire.query) if model is None else ModelsRequest(model=model.removeprefix("models/"))
@@ -85,7 +111,13 @@ def translate_request(call: Call, wire: WireRequest) -> Request:
         counted = check_count(wire.json)
         model = wire.path_arguments["model"]
         return CountTokensRequest(model=model, chat=parse_request(counted, model=model))
+    if wire.route.operation == "embeddings":
+        return parse_embedding(call, wire)
     check_generate(wire.json)
+    if call.operation in ("images", "image_edits"):
+        return picture_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+    if call.operation == "speech":
+        return spoken_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
     request = parse_request(wire.json, model=wire.path_arguments["model"], stream=_streams(wire))
     members = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
     return GenerateRequest(**members, sse_wanted=_wants_sse(wire))
@@ -106,6 +138,12 @@ def translate_response(call: Call, request: Request, events: AsyncIterator[Strea
             return answer_reply(call, request, events, sse_wanted=getattr(request, "sse_wanted", False))
         case CountTokensRequest():
             return count_reply(events)
+        case EmbeddingRequest():
+            return embedding_reply(request, events)
+        case ImageRequest():
+            return picture_reply(call, request, events)
+        case SpeechRequest():
+            return spoken_reply(call, request, events)
         case ModelsRequest():
             return models_reply(request, events)
     raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
@@ -118,6 +156,8 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 @format_impl
 def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+    if wire.route.operation == "embeddings":
+        return forward_embedding(wire)
     if wire.route.operation == "count_tokens":
         check_count(wire.json)
     else:
@@ -127,4 +167,6 @@ def forward_request(call: Call, wire: WireRequest) -> Verbatim:
 
 @format_impl
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    if request.operation == "embeddings":
+        return forward_embeddings(call, incoming)
     return forward_answer(call, request, incoming)

@@ -20,8 +20,12 @@ VERSION: Final = "001"
 INPUT_TOKENS: Final = 1_048_576
 OUTPUT_TOKENS: Final = 65_536
 
+_GENERATE: Final = ("generateContent", "streamGenerateContent")
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
-    "chat": ("generateContent", "streamGenerateContent"),
+    "chat": _GENERATE,
+    "images": _GENERATE,
+    "image_edits": _GENERATE,
+    "speech": _GENERATE,
     "count_tokens": ("countTokens",),
     "embeddings": ("embedContent", "batchEmbedContents"),
 }
@@ -73,7 +77,9 @@ def render_models(models: ModelList, page: ModelsRequest) -> dict[str, Any]:
 
 
 def _methods(model: Model) -> list[str]:
-    return [method for operation, methods in _METHODS.items() if operation in model.operations for method in methods]
+    """What reaches the model, whatever it makes; each method once."""
+    reaching = (methods for operation, methods in _METHODS.items() if operation in model.operations)
+    return list(dict.fromkeys(method for methods in reaching for method in methods))
 
 
 def _render_model(model: Model) -> dict[str, Any]:

@@ -33,10 +33,7 @@ def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamE
     }
     if not request.stream:
         return Reply(content_type=JSON, chunks=_whole(events, envelope))
-    chunks = render_stream(events, **envelope)
-    if sse_wanted:
-        return Reply(content_type=EVENTS, chunks=_frames(call, chunks), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_array(call, chunks))
+    return chunks_reply(call, render_stream(events, **envelope), sse_wanted=sse_wanted)
 
 
 async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -77,6 +74,13 @@ async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIter
     finally:
         await stream.close(chunks)
     yield b"]"
+
+
+def chunks_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
+    """A stream of chunks, in the form that the caller asked for."""
+    if sse_wanted:
+        return Reply(content_type=EVENTS, chunks=_frames(call, chunks), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_array(call, chunks))
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:

@@ -8,6 +8,7 @@ Source of bounds: google-genai 3.4, types.GenerateContentConfig.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from tornado_gate.wire.gemini_generate import camelised, spelled
 from tornado_gate_format_gemini.conversation import check_contents, check_system
 from tornado_gate_format_gemini.tools import ToolConfig, check_tools
 
+_RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
 _MOST_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost
 
 
@@ -28,6 +30,7 @@ class _PrebuiltVoice(Body):
 class _Voice(Body):
     prebuiltVoiceConfig = Object(_PrebuiltVoice, allow_none=True)
     replicatedVoiceConfig = Object(allow_none=True)
+    voice = String(allow_none=True)
 
 
 class _Speaker(Body):
@@ -117,14 +120,14 @@ _GENERATE: Final = GenerateBody()
 
 def check_generate(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first member of a generate body that is wrong, or that another one forbids."""
-    _in_callers_words(body, body, _check_generate)
+    in_callers_words(body, body, _check_generate)
 
 
 def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The generate body in a body of ``:countTokens``, as it came. Raises InvalidField as `check_generate`."""
     names = [name for name in ("generateContentRequest", "generate_content_request") if body.get(name) is not None]
     if not names:
-        _in_callers_words(body, body, _check_generate)
+        in_callers_words(body, body, _check_generate)
         return body
     name = names[0]
     if body.get("contents") is not None:
@@ -137,7 +140,8 @@ def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner
 
 
-def _in_callers_words(body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]) -> None:
+def in_callers_words(body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]) -> None:
+    """Check `inner` in camelCase; a fault is told with its path as it is spelled in `body`."""
     wire = camelised(dict(inner))
     try:
         checker(wire)
@@ -156,9 +160,20 @@ def _moved(error: InvalidField, path: str) -> InvalidField:
 def _check_generate(body: Mapping[str, Any]) -> None:
     check(_GENERATE, body)
     config = body.get("generationConfig") or {}
+    _check_image(config.get("imageConfig") or {})
     if config.get("logprobs") is not None and config.get("responseLogprobs") is not True:
         path = "generationConfig.logprobs"
         raise InvalidField(path, f"'{path}' needs 'generationConfig.responseLogprobs' to be true.")
     if config.get("responseSchema") is not None and config.get("responseJsonSchema") is not None:
         path = "generationConfig.responseJsonSchema"
         raise InvalidField(path, f"'{path}' cannot stand beside 'responseSchema'.")
+
+
+def _check_image(config: Mapping[str, Any]) -> None:
+    ratio, size = config.get("aspectRatio"), config.get("imageSize")
+    if ratio is not None and _RATIO.fullmatch(ratio) is None:
+        wrong(
+            "generationConfig.imageConfig.aspectRatio", f"must be width to height, such as '16:9', not '{ratio[:50]}'"
+        )
+    if size == "":
+        wrong("generationConfig.imageConfig.imageSize", "must not be empty")

@@ -65,7 +65,16 @@ def frames(raw: bytes) -> list[Any]:
 
 
 def test_the_routes_are_the_vendors() -> None:
-    assert {(route.method, route.path, route.operation, route.wire_format) for route in ROUTES.values()} == {
+    assert {(route.method, route.path, route.operation, route.wire_format) for route in plugin.routes()} == {
+        ("POST", "/v1/audio/speech", "speech", "openai-speech"),
+        ("POST", "/v1/audio/transcriptions", "transcription", "openai-transcriptions"),
+        ("POST", "/v1/audio/translations", "transcription", "openai-transcriptions"),
+        ("POST", "/v1/embeddings", "embeddings", "openai-embeddings"),
+        ("POST", "/v1/engines/{model}/embeddings", "embeddings", "openai-embeddings"),
+        ("POST", "/v1/images/edits", "image_edits", "openai-image-edits"),
+        ("POST", "/v1/images/generations", "images", "openai-images"),
+        ("POST", "/v1/images/variations", "image_edits", "openai-image-edits"),
+        ("POST", "/v1/moderations", "moderation", "openai-moderations"),
         ("POST", "/v1/chat/completions", "chat", "openai-chat"),
         ("POST", "/v1/completions", "chat", "openai-completions"),
         ("POST", "/v1/responses", "chat", "openai-responses"),

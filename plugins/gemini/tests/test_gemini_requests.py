@@ -59,9 +59,26 @@ def test_a_setting_that_is_none_is_refused(settings: dict[str, Any]) -> None:
 
 def test_what_the_plugin_can_do() -> None:
     capabilities = plugin.configure(ProviderEntry(name="g"))
-    assert capabilities.operations == {"chat", "count_tokens"}
-    assert capabilities.speaks == {"gemini-generate"}
+    assert capabilities.operations == {"chat", "count_tokens", "embeddings", "images", "image_edits", "speech"}
+    assert capabilities.speaks == {"gemini-generate", "gemini_embeddings"}
+    assert capabilities.inputs_at_once == 100
     assert capabilities.signatures
+
+
+@pytest.mark.parametrize(
+    ("model", "operations"),
+    [
+        ("gemini-embedding-001", {"embeddings"}),
+        ("imagen-4.0-generate-001", {"images"}),
+        ("models/imagen-4.0-ultra-generate-001", {"images"}),
+        ("gemini-2.5-flash-preview-tts", {"chat", "speech"}),
+        ("gemini-3-pro-image-preview", {"chat", "count_tokens", "images", "image_edits"}),
+        ("gemini-3-flash", {"chat", "count_tokens"}),
+        ("tunedModels/mine", {"chat", "count_tokens"}),
+    ],
+)
+def test_a_models_name_says_what_it_does(model: str, operations: set[str]) -> None:
+    assert plugin.configure(ProviderEntry(name="g")).offered(model) == operations
 
 
 # Up

@@ -1,7 +1,7 @@
-"""Chat and counts of tokens at the Gemini API.
+"""Chat, counts of tokens, vectors, pictures and speech at the Gemini API.
 
-The wire format itself is in `tornado_gate.wire.gemini_generate`; here is where requests go and what differs from model to
-model.
+The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings` and `gemini_images`; here is where
+requests go and what differs from model to model.
 
 Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models.py.
 """
@@ -20,27 +20,35 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    EmbeddingRequest,
+    ImageRequest,
     Link,
     Request,
+    SpeechRequest,
     StreamEvent,
     TokenCount,
     UpstreamRequest,
     UpstreamResponse,
     Verbatim,
 )
+from tornado_gate.wire import gemini_embeddings
 from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
     camelised,
     error_of,
     guessed_media_type,
     json_elements,
+    parse_image_response,
     parse_response,
     parse_stream,
     render_count,
     render_request,
+    speech_events,
 )
+from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate_gemini.address import resource, url_of
-from tornado_gate_gemini.facts import Facts, read
+from tornado_gate_gemini.facts import OPERATIONS, Facts, is_imagen, read
+from tornado_gate_gemini.media import EMBED, EMBED_BATCH, body_of, one
 
 _WHOLE: Final = "generateContent"
 _STREAM: Final = "streamGenerateContent"
@@ -52,8 +60,10 @@ _COUNT: Final = "countTokens"
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read(entry)
     return Capabilities(
-        operations=frozenset({"chat", "count_tokens"}),
-        speaks=frozenset({WIRE_FORMAT}),
+        operations=frozenset().union(*OPERATIONS.values()),
+        models=OPERATIONS,
+        inputs_at_once=gemini_embeddings.MOST_AT_ONCE,
+        speaks=frozenset({WIRE_FORMAT, gemini_embeddings.WIRE_FORMAT}),
         base_url=base_url,
         settings=facts,
         signatures=True,
@@ -68,6 +78,8 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     match request:
         case Verbatim(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
             return _forwarded(call, request)
+        case Verbatim(operation="embeddings") if request.wire_format == gemini_embeddings.WIRE_FORMAT:
+            return _forwarded_embedding(call, request)
         case ChatRequest():
             method = f"{_STREAM}?{_EVENTS}" if request.stream else _WHOLE
             whole = await inlined(call, request, _tells_no_type)
@@ -75,7 +87,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
         case CountTokensRequest(chat=chat):
             whole = await inlined(call, chat, _tells_no_type)
             return _outgoing(call, _COUNT, json=render_count(call, whole, model=resource(model), dialect=dialect))
-    raise UnsupportedOperation(f"The model '{call.model}' can chat and count tokens, and nothing else.")
+        case EmbeddingRequest() | ImageRequest() | SpeechRequest():
+            method, body = await body_of(call, request)
+            return _outgoing(call, method, json=body)
+    raise UnsupportedOperation(f"The model '{call.model}' cannot do this; it does what GET /v1beta/models says.")
 
 
 def _tells_no_type(link: Link) -> bool:
@@ -111,6 +126,21 @@ def _forwarded(call: Call, request: Verbatim) -> UpstreamRequest:
     return _outgoing(call, method, json={**camel, **changed})
 
 
+def _forwarded_embedding(call: Call, request: Verbatim) -> UpstreamRequest:
+    """The body as it came, with the upstream's name of the model, which the vendor demands in each request of a batch."""
+    name = resource(call.target.upstream_model)
+    body = dict(request.body)
+    camel = camelised(body)
+    changed: dict[str, Any] = {"model": name} if camel.get("model") not in (None, name) else {}
+    batch = request.path.endswith(f":{EMBED_BATCH}")
+    if batch and any(inner.get("model") != name for inner in camel["requests"]):
+        changed["requests"] = [{**inner, "model": name} for inner in camel["requests"]]
+    method = EMBED_BATCH if batch else EMBED
+    if camel is body:
+        return _outgoing(call, method, body=patch_json(request.raw, changed) if changed else request.raw)
+    return _outgoing(call, method, json={**camel, **changed})
+
+
 def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The members of a body that name the model, with the upstream's name in them."""
     changed: dict[str, Any] = {}
@@ -124,16 +154,41 @@ def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    if isinstance(request, CountTokensRequest):
-        yield await _count(call, incoming)
-        return
-    async for event in _events(call, request, incoming):
+    match request:
+        case CountTokensRequest():
+            yield await _count(call, incoming)
+        case EmbeddingRequest(inputs=inputs):
+            yield await gemini_embeddings.parse_embeddings(await incoming.read(), len(inputs))
+        case ImageRequest():
+            parse = parse_predictions if is_imagen(call.target.upstream_model) else parse_image_response
+            yield await parse(await _body(call, incoming))
+        case SpeechRequest():
+            async for event in _speech(call, request, incoming):
+                yield event
+        case _:
+            async for event in _events(call, request, incoming):
+                yield event
+
+
+async def _speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    """Sound in chunks as they come, or from a whole answer."""
+    kind = _kind(incoming)
+    whole = not request.stream or kind == "application/json"
+    if kind == "text/event-stream" or not whole:
+        whole, bodies = False, sse.json_frames(incoming.chunks)
+    else:
+        bodies = one(await _body(call, incoming))
+    async for event in speech_events(bodies, wav=request.format != "pcm", whole=whole):
         yield event
+
+
+def _kind(incoming: UpstreamResponse) -> str:
+    return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """What the upstream says it sends counts for more than what it was asked for."""
-    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _kind(incoming)
     streams = isinstance(request, ChatRequest) and request.stream
     if kind == "text/event-stream" or (streams and kind != "application/json"):
         events = parse_stream(sse.json_frames(incoming.chunks))

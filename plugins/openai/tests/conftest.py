@@ -24,10 +24,16 @@ def entry() -> Callable[..., ProviderEntry]:
 
 @pytest.fixture
 def call(entry: Callable[..., ProviderEntry]) -> Callable[..., Call]:
-    """A call to an entry with these settings; `strict`, `headers` and `api_key` are not settings."""
+    """A call to an entry with these settings; what is named in the signature is no setting."""
 
     def make(
-        *, strict: bool = False, headers: dict[str, str] | None = None, api_key: str = "upstream-key", **settings: Any
+        *,
+        strict: bool = False,
+        headers: dict[str, str] | None = None,
+        api_key: str = "upstream-key",
+        upstream_model: str = "gpt-4o",
+        fetcher: Any = None,
+        **settings: Any,
     ) -> Call:
         configured = entry(api_key=api_key, **settings)
         capabilities = plugin.configure(configured)
@@ -36,14 +42,23 @@ def call(entry: Callable[..., ProviderEntry]) -> Callable[..., Call]:
             provider=configured.name,
             plugin="openai",
             model="gpt",
-            upstream_model="gpt-4o",
+            upstream_model=upstream_model,
             base_url=capabilities.base_url,
             api_key=configured.api_key,
             headers=headers or {},
             settings=capabilities.settings,
         )
         caller = Caller(id="key_1", account="a")
-        return Call(id="r1", operation="chat", format="any", model="gpt", caller=caller, target=target, strict=strict)
+        return Call(
+            id="r1",
+            operation="any",
+            format="any",
+            model="gpt",
+            caller=caller,
+            target=target,
+            strict=strict,
+            fetcher=fetcher,
+        )
 
     return make
 

@@ -48,7 +48,7 @@ CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-resp
     ],
 )
 def test_an_entry_speaks_what_its_facts_say(entry: MakeEntry, settings: dict[str, Any], spoken: set[str]) -> None:
-    assert plugin.configure(entry(**settings)).speaks == spoken
+    assert plugin.configure(entry(**settings, serves=["chat"])).speaks == spoken
 
 
 @pytest.mark.parametrize("settings", [{"api": "assistants"}, {"responses": "yes"}, {"completions": 1}])

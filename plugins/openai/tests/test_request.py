@@ -119,6 +119,14 @@ def test_roles_are_changed_only_where_a_message_has_one(call: MakeCall) -> None:
     assert used.losses == []
 
 
+def test_roles_are_left_alone_in_messages_that_nobody_checked(call: MakeCall) -> None:
+    used = call(roles={"developer": "system"})
+    facts = {"wire_format": "openai_embeddings", "operation": "embeddings"}
+    for messages in ("Hi", {"a": 1}, [1, None, {"role": []}]):
+        raw = orjson.dumps({"model": "gpt-4o", "input": "Hi", "messages": messages})
+        assert plugin.translate_request(used, verbatim(raw, **facts)).body == raw
+
+
 def test_stream_options_are_taken_out_where_they_are_refused(call: MakeCall) -> None:
     raw = b'{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":[]}'
     outgoing = plugin.translate_request(call(usage_in_stream=False), verbatim(raw, stream=True))
@@ -219,7 +227,7 @@ def test_a_preset_without_a_version_in_its_path_is_asked_at_its_own_path(call: M
     [ModelsRequest(), verbatim(RAW, wire_format="other"), verbatim(RAW, operation="embeddings")],
     ids=["models", "another format", "another operation"],
 )
-def test_anything_but_chat_is_refused(call: MakeCall, request_: Any) -> None:
+def test_what_nobody_serves_is_refused(call: MakeCall, request_: Any) -> None:
     with pytest.raises(UnsupportedOperation) as caught:
         plugin.translate_request(call(), request_)
     assert caught.value.param == "model"

@@ -1,22 +1,24 @@
-"""Chat at OpenAI and at every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
+"""OpenAI and every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
 
-The wire formats themselves are in `tornado_gate.wire.openai_chat` and `openai_responses`; here is only what differs from
-upstream to upstream, which `facts.py` reads from conf and `presets.yaml`.
+Chats are here, all else is in `media.py`. The wire formats themselves are in `tornado_gate.wire.openai_*`; here is only what
+differs from upstream to upstream, which `facts.py` reads from conf and `presets.yaml`.
 
-Source: OpenAI's API reference, "Chat Completions", "Responses" and "Completions", as in openai-python 3.52 (2026-11).
+Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
-from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
+from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.forms import FormBody
 from tornado_gate.types import (
     Call,
     ChatRequest,
     ChatResult,
+    MediaRequest,
     Request,
     StreamError,
     StreamEvent,
@@ -26,9 +28,10 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_openai import siblings
-from tornado_gate_openai.address import CHAT, COMPLETIONS, RESPONSES
+from tornado_gate_openai import media, siblings
+from tornado_gate_openai.answers import is_stream, json_object
 from tornado_gate_openai.body import applied, changes
+from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
 from tornado_gate_openai.facts import Facts, read
 
 _FIELDS: Final = {
@@ -40,44 +43,78 @@ _FIELDS: Final = {
 }
 """The vocabulary's names of wire fields, where they differ."""
 
-_PATHS: Final = {
-    openai_chat.WIRE_FORMAT: CHAT,
-    openai_completions.WIRE_FORMAT: COMPLETIONS,
-    openai_responses.WIRE_FORMAT: RESPONSES,
-}
 _SOUNDS: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read(entry)
-    return Capabilities(operations=frozenset({"chat"}), speaks=_speaks(facts), base_url=base_url, settings=facts)
+    return Capabilities(
+        operations=facts.serves,
+        models=facts.models,
+        inputs_at_once=facts.inputs_at_once,
+        speaks=_speaks(facts),
+        base_url=base_url,
+        settings=facts,
+    )
 
 
 def _speaks(facts: Facts) -> frozenset[str]:
     """The formats that go up as they came. Chat does not where conf wants every chat asked as a response."""
-    spoken = {
-        openai_chat.WIRE_FORMAT: facts.api == "chat",
-        openai_completions.WIRE_FORMAT: facts.completions,
-        openai_responses.WIRE_FORMAT: facts.responses,
+    missing = {
+        openai_chat.WIRE_FORMAT: facts.api != "chat",
+        openai_completions.WIRE_FORMAT: not facts.completions,
+        openai_responses.WIRE_FORMAT: not facts.responses,
     }
-    return frozenset(wire_format for wire_format, speaks in spoken.items() if speaks)
+    return frozenset(
+        wire_format
+        for wire_format, endpoint in ENDPOINTS.items()
+        if endpoint.operation in facts.serves and not missing.get(wire_format, False)
+    )
 
 
 @provider_impl
-def translate_request(call: Call, request: Request) -> UpstreamRequest:
+def translate_request(call: Call, request: Request) -> UpstreamRequest | Coroutine[Any, Any, UpstreamRequest]:
     facts: Facts = call.target.settings
-    headers = _headers(call, facts)
     match request:
-        case Verbatim(operation="chat", wire_format=wire_format) if wire_format in _PATHS:
-            url = call.target.base_url + _PATHS[wire_format]
-            return UpstreamRequest(url=url, headers=headers, body=_patched(call, facts, request))
+        case Verbatim():
+            endpoint = ENDPOINTS.get(request.wire_format)
+            if endpoint is not None and endpoint.operation == request.operation:
+                return _forwarded(call, facts, request, endpoint)
         case ChatRequest():
             body = _translated(call, facts, request)
             changed = changes(facts, body, lambda name: call.lose(request.field_name(_FIELDS.get(name, name))))
-            path = RESPONSES if facts.api == "responses" else CHAT
-            return UpstreamRequest(url=call.target.base_url + path, headers=headers, json=applied(changed, body))
-    raise UnsupportedOperation(f"The model '{call.model}' can only chat.")
+            return _outgoing(call, facts, RESPONSES if facts.api == "responses" else CHAT, applied(changed, body))
+        case MediaRequest():
+            return _asked(call, facts, request)
+    raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
+
+
+async def _asked(call: Call, facts: Facts, request: MediaRequest) -> UpstreamRequest:
+    path, body = await media.asked(call, facts, request)
+    return _outgoing(call, facts, path, body)
+
+
+def _forwarded(call: Call, facts: Facts, request: Verbatim, endpoint: Endpoint) -> UpstreamRequest:
+    path = endpoint.path(request.path)
+    if not request.form:
+        return _outgoing(call, facts, path, _patched(call, facts, request))
+    changed = changes(facts, request.body, call.lose)
+    files = [file for file in request.files if file.field.removesuffix("[]") not in facts.drop]
+    for file in request.files:
+        if file not in files:
+            call.lose(file.field.removesuffix("[]"))
+    fields = applied({**changed, "model": call.target.upstream_model}, request.body)
+    return _outgoing(call, facts, path, FormBody(fields, files))
+
+
+def _outgoing(call: Call, facts: Facts, path: str, body: bytes | dict[str, Any] | FormBody) -> UpstreamRequest:
+    url, headers = call.target.base_url + path, _headers(call, facts)
+    if isinstance(body, dict):
+        return UpstreamRequest(url=url, headers=headers, json=body)
+    if isinstance(body, FormBody):  # of whose boundary nobody else knows
+        headers = {**headers, "content-type": body.content_type}
+    return UpstreamRequest(url=url, headers=headers, body=body)
 
 
 def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any]:
@@ -122,14 +159,23 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
 
 
 async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if isinstance(request, MediaRequest):
+        events = media.events(call, request, incoming)
+    else:
+        events = await _chat_events(call, request, incoming)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        await stream.close(events)
+
+
+async def _chat_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     responses = call.target.settings.api == "responses"
     sound = _sound(request)
-    if _is_stream(request, incoming):
-        events = _streamed(sse.json_frames(incoming.chunks), responses, sound)
-    else:
-        events = stream.aiter_events(stream.replay(_result(await _object(call, incoming), responses, sound)))
-    async for event in events:
-        yield event
+    if is_stream(incoming, asked=isinstance(request, ChatRequest) and request.stream):
+        return _streamed(sse.json_frames(incoming.chunks), responses, sound)
+    return stream.aiter_events(stream.replay(_result(await json_object(call, incoming), responses, sound)))
 
 
 def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
@@ -142,24 +188,6 @@ def _result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
     if responses:
         return openai_responses.parse_response(body)
     return openai_chat.parse_response(body, audio_media_type=sound)
-
-
-def _is_stream(request: Request, incoming: UpstreamResponse) -> bool:
-    """What the upstream says counts for more than what it was asked for: some answer a stream with a whole body."""
-    content_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type in ("text/event-stream", "application/json"):
-        return content_type == "text/event-stream"
-    return isinstance(request, ChatRequest) and request.stream
-
-
-async def _object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
-    try:
-        body = await incoming.json()
-    except ValueError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
-    if not isinstance(body, dict):
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is no JSON object.")
-    return body
 
 
 def _sound(request: Request) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit, urlunsplit
 
-CHAT = "/chat/completions"
-COMPLETIONS = "/completions"
-RESPONSES = "/responses"
+from tornado_gate_openai.endpoints import ENDS
+
 _VERSION = re.compile(r"v[0-9]+(\.[0-9]+)?((alpha|beta)[0-9]*)?", re.IGNORECASE)
 
 
@@ -25,9 +24,8 @@ def normalised(base_url: str, version_path: str) -> str:
     if address.username is not None or address.password is not None:
         raise ValueError("must hold no user and no password; the key belongs in api_key")
     path = address.path.rstrip("/")
-    for endpoint in (CHAT, COMPLETIONS, RESPONSES):
-        path = path.removesuffix(endpoint)
-    path = path.rstrip("/")
+    end = next((end for end in ENDS if path.endswith(end)), "")
+    path = path.removesuffix(end).rstrip("/")
     segments = path.split("/")
     if not any(_VERSION.fullmatch(segment) for segment in segments):
         path = "/".join([*segments, *_missing(segments, version_path)])

@@ -38,7 +38,15 @@ def applied(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, An
 
 
 def _with_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
-    """The messages with other roles, or None when none of them needs one."""
-    if not messages or not any(message.get("role") in roles for message in messages):
+    """The messages with other roles, or None when none of them needs one.
+
+    Only a chat's messages have been checked: an embeddings body may hold anything under that name.
+    """
+    if not isinstance(messages, list) or not any(_role(message) in roles for message in messages):
         return None
-    return [{**message, "role": roles.get(message.get("role"), message.get("role"))} for message in messages]
+    return [{**message, "role": roles[_role(message)]} if _role(message) in roles else message for message in messages]
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, dict) else None
+    return role if isinstance(role, str) else ""

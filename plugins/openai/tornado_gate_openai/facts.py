@@ -10,20 +10,24 @@ from importlib import resources
 from typing import Any
 
 import yaml
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validate
 
 from tornado_gate import ProviderEntry
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import Boolean, String
+from tornado_gate.fields import Boolean, Integer, String
 from tornado_gate_openai.address import normalised
+from tornado_gate_openai.endpoints import OPERATIONS
+from tornado_gate_openai.voices import GEMINI
 
-NEEDED = frozenset(("model", "messages", "input", "prompt", "stream"))
+NEEDED = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
 """The fields without which there is no request: the plugin writes or reads them itself."""
 
 DEFAULT_VERSION_PATH = "v1"
 APIS = ("chat", "responses")
 ROLES = ("system", "developer", "user", "assistant", "tool")
+IMAGE_BYTES = ("gpt-image-*", "chatgpt-image-*")
+"""Models whose pictures always come inside the answer (openai-python 3.52, types/image_generate_params.py)."""
 
 
 def _no_needed_field(names: Any) -> None:
@@ -32,13 +36,33 @@ def _no_needed_field(names: Any) -> None:
             raise ValidationError(f"'{name}' cannot be taken out or renamed")
 
 
+def _no_empty_name(names: Any) -> None:
+    if any(not name for name in names):
+        raise ValidationError("must hold no empty name")
+
+
 def _header_value(value: str) -> None:
     if not value.isascii() or not value.isprintable():
         raise ValidationError("must be plain ASCII text, as it becomes a header")
 
 
-def _names() -> fields.Dict:
-    return fields.Dict(keys=String(), values=String(), validate=_no_needed_field)
+class _Table(fields.Dict):
+    """A mapping whose faults stand at their keys: marshmallow's own stand one step deeper, below "key" or "value"."""
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **rest: Any
+    ) -> Any:
+        try:
+            return super().deserialize(value, attr, data, **rest)
+        except ValidationError as error:
+            if not isinstance(error.messages, dict):
+                raise
+            faults = {name: next(iter(fault.values())) for name, fault in error.messages.items()}
+            raise ValidationError(faults) from None
+
+
+def _names() -> _Table:
+    return _Table(keys=String(), values=String(), validate=_no_needed_field)
 
 
 class Settings(Schema):
@@ -48,11 +72,16 @@ class Settings(Schema):
     version_path = String()
     rename = _names()
     drop = fields.List(String(), validate=_no_needed_field)
-    roles = fields.Dict(keys=String(choices=ROLES), values=String(choices=ROLES))
+    roles = _Table(keys=String(choices=ROLES), values=String(choices=ROLES))
     usage_in_stream = Boolean()
     api = String(choices=APIS)
     responses = Boolean()
     completions = Boolean()
+    serves = fields.List(String(choices=OPERATIONS), validate=validate.Length(min=1, error="must name one or more"))
+    models = _Table(keys=String(), values=fields.List(String(choices=OPERATIONS)), validate=_no_empty_name)
+    inputs_at_once = Integer(least=1)
+    image_bytes = fields.List(String(), validate=_no_empty_name)
+    voices = _Table(keys=String(), values=String(), validate=_no_empty_name)
     organization = String(validate=_header_value)
     project = String(validate=_header_value)
 
@@ -61,8 +90,10 @@ class Settings(Schema):
 class Facts:
     """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names.
 
-    `api` is what requests are translated to that do not go up as they came; `responses` and `completions` say that those
-    routes exist there.
+    `api` is what chats are translated to that do not go up as they came; `responses` and `completions` say that those
+    routes exist there. `serves` are the operations on offer, `models` narrows them by patterns of names, of which the first
+    that fits counts. `image_bytes` are patterns of models that answer pictures as bytes without being asked; `voices` are
+    this upstream's for those that callers of other formats name.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +103,11 @@ class Facts:
     api: str = "chat"
     responses: bool = False
     completions: bool = False
+    serves: frozenset[str] = frozenset(OPERATIONS)
+    models: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    inputs_at_once: int | None = None
+    image_bytes: tuple[str, ...] = IMAGE_BYTES
+    voices: Mapping[str, str] = field(default_factory=lambda: GEMINI)
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -100,10 +136,21 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
         api=known.get("api", "chat"),
         responses=known.get("responses", known.get("api") == "responses"),
         completions=known.get("completions", False),
+        serves=frozenset(known.get("serves", OPERATIONS)),
+        models=_models(own.get("models", {}), preset.get("models", {})),
+        inputs_at_once=known.get("inputs_at_once"),
+        image_bytes=tuple(known.get("image_bytes", IMAGE_BYTES)),
+        voices={**GEMINI, **preset.get("voices", {}), **own.get("voices", {})},
         headers={header: value for header, value in account.items() if value},
     )
     base_url = entry.base_url or preset.get("base_url", "")
     return _address(base_url, name, known.get("version_path", DEFAULT_VERSION_PATH)), facts
+
+
+def _models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The entry's own patterns first, as the first that fits counts."""
+    patterns = {**own, **{pattern: names for pattern, names in presets.items() if pattern not in own}}
+    return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 
 
 def _preset(name: str) -> Mapping[str, Any]:

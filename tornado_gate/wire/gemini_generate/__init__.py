@@ -3,19 +3,37 @@
 The server half (`parse_request`, `render_response`, `render_stream`) is for the format plugin, the client half
 (`render_request`, `render_count`, `parse_response`, `parse_stream`) for providers that speak this format. `ChunkMeter`,
 `ArraySplitter` and `note_body` read what passes verbatim. `camelised` and `spelled` know both spellings of names.
+
+Models that make pictures or speech answer the same method: `parse_images`, `parse_speech`, `render_images` and `render_speech`
+(with their streams) are the server half, the modules `image_client` and `speech_client` the client half.
 """
 
 from tornado_gate.wire.gemini_generate.arrays import ArraySplitter, json_elements
+from tornado_gate.wire.gemini_generate.blobs import decoded_in_slices, encoded
 from tornado_gate.wire.gemini_generate.chunk_rendering import render_stream
 from tornado_gate.wire.gemini_generate.chunks import parse_stream
 from tornado_gate.wire.gemini_generate.contents import SIGNATURE_DUMMY
 from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
 from tornado_gate.wire.gemini_generate.errors import error_of, parse_error, status_name
+from tornado_gate.wire.gemini_generate.image_client import (
+    lose_unsayable,
+    parse_image_response,
+    render_image_request,
+    shape_of,
+)
+from tornado_gate.wire.gemini_generate.media_answers import (
+    render_images,
+    render_speech,
+    stream_images,
+    stream_speech,
+)
+from tornado_gate.wire.gemini_generate.media_requests import parse_images, parse_speech
 from tornado_gate.wire.gemini_generate.meter import ChunkMeter, note_body
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
 from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guessed_media_type
 from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
 from tornado_gate.wire.gemini_generate.response import parse_response, render_response
+from tornado_gate.wire.gemini_generate.speech_client import render_speech_request, speech_events
 from tornado_gate.wire.gemini_generate.usage import (
     parse_finish_reason,
     parse_usage,
@@ -32,22 +50,36 @@ __all__ = [
     "ChunkMeter",
     "Dialect",
     "camelised",
+    "decoded_in_slices",
+    "encoded",
     "error_of",
     "guessed_media_type",
     "json_elements",
+    "lose_unsayable",
     "note_body",
     "parse_error",
     "parse_finish_reason",
+    "parse_image_response",
+    "parse_images",
     "parse_request",
     "parse_response",
+    "parse_speech",
     "parse_stream",
     "parse_usage",
     "render_count",
     "render_finish_reason",
+    "render_image_request",
+    "render_images",
     "render_request",
     "render_response",
+    "render_speech",
+    "render_speech_request",
     "render_stream",
     "render_usage",
+    "shape_of",
+    "speech_events",
     "spelled",
     "status_name",
+    "stream_images",
+    "stream_speech",
 ]

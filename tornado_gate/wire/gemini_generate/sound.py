@@ -1,7 +1,8 @@
-"""Raw samples as the vendor sends them, made a file that plays. Pure.
+"""Raw samples as the vendor sends them, and files that play. Pure.
 
 Source: https://ai.google.dev/gemini-api/docs/speech-generation: one channel of signed 16-bit samples, little-endian; the
-rate stands in the media type, ``audio/L16;codec=pcm;rate=24000``.
+rate stands in the media type, ``audio/L16;codec=pcm;rate=24000``. From Gemini 3.8 on a whole answer is a WAV file (the vendor's
+migration guide for Gemini 3.8 TTS); a stream is raw samples as before.
 """
 
 from __future__ import annotations
@@ -15,9 +16,15 @@ from typing import Final
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Data
 
+DEFAULT_RATE: Final = 24_000
+SAMPLE_BYTES: Final = 2
+UNKNOWN_SIZE: Final = 0xFFFFFFFF
+"""In the header of a WAV file that is still being made: readers take all there is."""
+
 _RATE: Final = re.compile(r"rate=([0-9]{4,6})")
-_DEFAULT_RATE: Final = 24_000
-_SAMPLE_BYTES: Final = 2
+_WAV: Final = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave")
+_HEADER_BYTES: Final = 36
+"""Of a WAV file after its first eight, up to its samples."""
 
 
 def decoded(text: str) -> bytes:
@@ -28,14 +35,54 @@ def decoded(text: str) -> bytes:
         raise UpstreamError("The upstream sent data that is not base64.") from error
 
 
+def is_raw(media_type: str) -> bool:
+    """Whether sound of this type is samples without a header."""
+    return media_type.lower().startswith(("audio/l16", "audio/pcm"))
+
+
+def rate_of(media_type: str) -> int:
+    """Samples a second."""
+    found = _RATE.search(media_type)
+    return int(found[1]) if found else DEFAULT_RATE
+
+
+def wav_header(rate: int, size: int | None) -> bytes:
+    """What stands before `size` bytes of samples in a WAV file, or before samples of an unknown number."""
+    layout = struct.pack("<HHIIHH", 1, 1, rate, rate * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
+    whole, samples = (UNKNOWN_SIZE, UNKNOWN_SIZE) if size is None else (_HEADER_BYTES + size, size)
+    head = b"RIFF" + struct.pack("<I", whole) + b"WAVEfmt " + struct.pack("<I", len(layout)) + layout
+    return head + b"data" + struct.pack("<I", samples)
+
+
 def as_wav(source: Data) -> Data:
     """Raw samples with a WAV header before them; anything else as it is."""
-    if not source.media_type.lower().startswith(("audio/l16", "audio/pcm")):
+    if not is_raw(source.media_type):
         return source
     samples = decoded(source.base64)
-    found = _RATE.search(source.media_type)
-    rate = int(found[1]) if found else _DEFAULT_RATE
-    layout = struct.pack("<HHIIHH", 1, 1, rate, rate * _SAMPLE_BYTES, _SAMPLE_BYTES, 8 * _SAMPLE_BYTES)
-    header = b"RIFF" + struct.pack("<I", 36 + len(samples)) + b"WAVEfmt " + struct.pack("<I", len(layout)) + layout
-    wave = header + b"data" + struct.pack("<I", len(samples)) + samples
+    wave = wav_header(rate_of(source.media_type), len(samples)) + samples
     return Data(media_type="audio/wav", base64=base64.b64encode(wave).decode())
+
+
+def samples_of(media_type: str, data: bytes) -> tuple[int, bytes]:
+    """(samples a second, raw samples) of sound in either form. Raises UpstreamError for any other."""
+    if is_raw(media_type):
+        return rate_of(media_type), data
+    if media_type.partition(";")[0].strip().lower() in _WAV:
+        return _samples_of_wav(data)
+    raise UpstreamError("The upstream sent sound of a kind that it was not asked for.")
+
+
+def _samples_of_wav(data: bytes) -> tuple[int, bytes]:
+    rate = DEFAULT_RATE
+    at = 12
+    while data[:4] == b"RIFF" and data[8:12] == b"WAVE" and at + 8 <= len(data):
+        name, (size,) = data[at : at + 4], struct.unpack_from("<I", data, at + 4)
+        body = data[at + 8 : at + 8 + size]
+        if name == b"fmt " and len(body) >= 16:
+            kind, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", body)
+            if (kind, channels, bits) != (1, 1, 8 * SAMPLE_BYTES):
+                break
+        elif name == b"data":
+            return rate, body
+        at += 8 + size + size % 2
+    raise UpstreamError("The upstream sent a WAV file that is none of one channel with 16 bits.")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate.wire.gemini_generate.values import count, mapping, rest
+from tornado_gate.wire.gemini_generate.values import count, items, mapping, rest
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "STOP": "stop",
@@ -83,9 +83,16 @@ def parse_usage(value: Any) -> Usage | None:
         input_tokens=prompt,
         output_tokens=output,
         cache_read_tokens=cached,
+        image_tokens=_image_tokens(value.get("promptTokensDetails")),
         reasoning_tokens=thoughts,
         extra=extra,
     )
+
+
+def _image_tokens(details: Any) -> int | None:
+    """What pictures took of the prompt; None when there were none."""
+    counts = [count(entry.get("tokenCount")) or 0 for entry in items(details) if entry.get("modality") == "IMAGE"]
+    return sum(counts) if counts else None
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
@@ -101,6 +108,9 @@ def render_usage(usage: Usage) -> dict[str, Any]:
         value["thoughtsTokenCount"] = thoughts
     if usage.cache_read_tokens is not None:
         value["cachedContentTokenCount"] = usage.cache_read_tokens
+    if usage.image_tokens:
+        shares = (("TEXT", prompt - usage.image_tokens), ("IMAGE", usage.image_tokens))
+        value["promptTokensDetails"] = [{"modality": name, "tokenCount": max(0, share)} for name, share in shares]
     return value | {name: usage.extra[name] for name in _EXTRA if name in usage.extra}
 
 

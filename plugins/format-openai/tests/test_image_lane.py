@@ -1,0 +1,240 @@
+"""The verbatim lane of pictures: who takes it, what goes up, what comes down."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from format_openai_calls import aiter_of, text_of
+from image_calls import (
+    B64,
+    EDITS,
+    IMAGE,
+    PNG,
+    TEXT,
+    VARIATIONS,
+    Shelf,
+    call_of,
+    fault_of,
+    file,
+    form_of,
+    frames_in,
+    items,
+    wire_of,
+)
+
+from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, WireRequest
+from tornado_gate_format_openai import images
+
+SDK = {"x-stainless-lang": "python"}
+USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+ANSWER = {"created": 1, "data": [{"b64_json": B64}], "usage": USAGE}
+JSON = {"content-type": "application/json"}
+EVENTS = {"content-type": "text/event-stream"}
+
+
+def forward(call: Call, wire: WireRequest) -> Verbatim | None:
+    return asyncio.run(images.forward(call, wire))
+
+
+def forwarded(call: Call, wire: WireRequest) -> Verbatim:
+    request = forward(call, wire)
+    assert request is not None
+    return request
+
+
+def replied(call: Call, wire: WireRequest, *pieces: Any, headers: dict[str, str] = JSON) -> Reply:
+    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    return images.forwarded(call, forwarded(call, wire), incoming)
+
+
+def generation(**fields: Any) -> WireRequest:
+    return wire_of({"prompt": "a cat", **fields})
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "rest", "passes"),
+    [
+        ("three", {}, {"headers": SDK}, True),
+        ("three", {"response_format": "b64_json"}, {}, True),
+        ("three", {"output_format": "webp"}, {}, True),
+        ("three", {"stream": True}, {}, True),
+        ("three", {}, {}, False),
+        ("three", {"response_format": "url"}, {"headers": SDK}, False),
+        ("one", {"response_format": "b64_json"}, {}, True),
+        ("two", {"response_format": "b64_json"}, {}, True),
+        ("two", {}, {"headers": SDK}, False),
+        ("two", {"response_format": "b64_json", "stream": True}, {}, False),
+        ("none", {"response_format": "b64_json"}, {}, True),
+        ("none", {"output_format": "png"}, {}, False),
+        ("none", {"stream": True}, {}, False),
+    ],
+)
+def test_only_what_comes_back_as_wanted_goes_up_as_it_came(family: str, fields: Any, rest: Any, passes: bool) -> None:
+    call = call_of(family, **rest)
+    assert (forward(call, generation(**fields)) is not None) is passes
+    form = {name: "true" if value is True else value for name, value in fields.items()}
+    assert (forward(call, form_of(**form)) is not None) is passes
+
+
+def test_the_other_shape_is_always_taken_apart() -> None:
+    call = call_of("three", dialect="vendor")
+    assert forward(call, wire_of(items(TEXT))) is None
+    assert forward(call, wire_of(items(IMAGE, TEXT), EDITS)) is None
+
+
+def test_a_body_goes_up_byte_for_byte() -> None:
+    raw = b'{ "prompt": "\\u0061 cat",\n "x": 1e2, "response_format": "b64_json" }'
+    request = forwarded(call_of("one"), wire_of(raw))
+    assert request.raw == raw
+    assert (request.wire_format, request.operation, request.path) == (
+        "openai_images",
+        "images",
+        "/v1/images/generations",
+    )
+
+
+@pytest.mark.parametrize("family", ["three", "none"])
+def test_models_that_answer_with_bytes_are_not_asked_for_them(family: str) -> None:
+    call = call_of(family)
+    call = replace(call, target=replace(call.target, upstream_model="gpt-image-2"))
+    request = forwarded(call, generation(response_format="b64_json", stream="true"))
+    assert orjson.loads(request.raw) == request.body == {"prompt": "a cat", "stream": True}
+    assert request.stream is True
+
+
+@pytest.mark.parametrize(
+    ("wire", "param"), [(generation(n="1"), "n"), (generation(style="x"), "style"), (form_of(n="x"), "n")]
+)
+def test_a_wrong_body_goes_nowhere_on_either_lane(wire: WireRequest, param: str) -> None:
+    call = call_of("three", dialect="vendor")
+    with pytest.raises(InvalidField) as caught:
+        forward(call, wire)
+    assert caught.value.param == fault_of(call, wire).param == param
+
+
+def test_a_form_goes_up_with_its_files() -> None:
+    wire = form_of(file(media_type="", name="blob"), file("markup"), response_format="b64_json", n="2", stream="true")
+    request = forwarded(call_of("three"), wire)
+    assert (request.form, request.raw, request.stream) == (True, b"", True)
+    assert request.body == {"prompt": "a cat", "n": "2", "stream": "true"}
+    assert [(item.field, item.filename, item.media_type) for item in request.files] == [
+        ("image", "picture.png", "image/png"),
+        ("markup", "a.png", "image/png"),
+    ]
+    assert asyncio.run(request.files[0].read()) == PNG
+    assert request.path == EDITS
+
+
+def test_edits_in_json_go_up_only_for_files_that_the_upstream_has() -> None:
+    call = call_of("three", dialect="vendor")
+    body = {"prompt": "a cat", "images": [{"image_url": IMAGE["image"]}]}
+    assert forward(call, wire_of(body, EDITS)) is None
+    body["images"] = [{"file_id": "file-1"}]
+    assert forwarded(call, wire_of(body, EDITS)).body == body
+
+
+# What comes down
+
+
+def test_an_answer_comes_down_byte_for_byte() -> None:
+    call = call_of("three", headers=SDK)
+    raw = b" " + orjson.dumps(ANSWER, option=orjson.OPT_INDENT_2)
+    assert text_of(replied(call, generation(), raw[:50], raw[50:])) == raw
+    assert call.meter.usage == Usage(input_tokens=3, output_tokens=4)
+    assert call.meter.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"data": "x"}', b"[]", b"no json"])
+def test_what_is_no_answer_is_the_upstreams_fault(body: bytes) -> None:
+    with pytest.raises(UpstreamError):
+        text_of(replied(call_of("three", headers=SDK), generation(), body))
+
+
+def test_an_error_with_status_200_is_an_error() -> None:
+    body = b'{"error": {"message": "not safe", "type": "invalid_request_error", "code": 400}}'
+    with pytest.raises(UpstreamRefused, match="not safe"):
+        text_of(replied(call_of("three", headers=SDK), generation(), body))
+
+
+def frame(kind: str, **fields: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, "b64_json": B64, **fields}))
+
+
+PARTIAL = frame("image_generation.partial_image", partial_image_index=0)
+COMPLETED = frame("image_generation.completed", usage=USAGE)
+
+
+@pytest.mark.parametrize("ending", [b"", b"data: [DONE]\n\n"])
+def test_a_stream_comes_down_byte_for_byte(ending: bytes) -> None:
+    call = call_of("three")
+    raw = PARTIAL + COMPLETED + COMPLETED + ending
+    pieces = [raw[at : at + 100] for at in range(0, len(raw), 100)]
+    assert text_of(replied(call, generation(stream=True), *pieces, headers=EVENTS)) == raw
+    assert call.meter.usage == Usage(input_tokens=6, output_tokens=8, image_tokens=0)
+
+
+def test_a_stream_that_stops_ends_with_an_error() -> None:
+    raw = text_of(replied(call_of("three"), generation(stream=True), PARTIAL, headers=EVENTS))
+    assert raw.startswith(PARTIAL)
+    assert frames_in(raw[len(PARTIAL) :])[-1][1]["error"]["type"] == "upstream_error"
+
+
+def test_nothing_follows_the_upstreams_own_error() -> None:
+    error = b'event: error\ndata: {"type":"error","error":{"message":"x","type":"server_error"}}\n\n'
+    raw = text_of(replied(call_of("three"), generation(stream=True), PARTIAL, error, headers=EVENTS))
+    assert raw == PARTIAL + error
+
+
+def test_a_stream_that_begins_with_an_error_is_raised() -> None:
+    error = b'data: {"type":"error","error":{"message":"x","code":400}}\n\n'
+    with pytest.raises(UpstreamRefused):
+        text_of(replied(call_of("three"), generation(stream=True), error, headers=EVENTS))
+
+
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        (generation(stream=True), "image_generation.completed"),
+        (form_of(stream="true"), "image_edit.completed"),
+    ],
+)
+def test_a_whole_answer_is_made_the_stream_that_was_asked_for(wire: WireRequest, name: str) -> None:
+    call = call_of("three")
+    ((first, completed),) = frames_in(text_of(replied(call, wire, orjson.dumps(ANSWER))))
+    assert (first, completed["b64_json"], completed["usage"]["total_tokens"]) == (name, B64, 7)
+    assert call.meter.usage == Usage(input_tokens=3, output_tokens=4)
+
+
+# Variations
+
+
+@pytest.mark.parametrize("asked", [None, "url", "b64_json"])
+def test_a_variation_is_named_by_address_unless_its_bytes_are_wanted(asked: str | None) -> None:
+    call = call_of("one")
+    wire = form_of(path=VARIATIONS, n="1", **({} if asked is None else {"response_format": asked}))
+    request = forwarded(call, wire)
+    assert request.body == {"prompt": "a cat", "n": "1", "response_format": "b64_json"}
+    assert (request.path, request.form, len(request.files)) == (VARIATIONS, True, 1)
+    body = orjson.loads(text_of(replied(call, wire, orjson.dumps(ANSWER))))
+    assert body["data"] == [{"b64_json": B64} if asked == "b64_json" else {"url": "https://gate/media/1"}]
+    assert isinstance(call.files, Shelf)
+    assert call.files.kept == ([] if asked == "b64_json" else [(PNG, "image/png", "image-1.png")])
+    assert call.meter.usage == Usage(input_tokens=3, output_tokens=4)
+
+
+def test_a_variation_that_is_no_json_is_the_upstreams_fault() -> None:
+    with pytest.raises(UpstreamError):
+        text_of(replied(call_of("one"), form_of(path=VARIATIONS), b"<html>"))
+
+
+def test_an_upstream_that_repeats_its_key_does_not_reach_the_caller() -> None:
+    call = call_of("one")
+    call = replace(call, target=replace(call.target, api_key="sk-secret"))
+    with pytest.raises(UpstreamError) as caught:
+        text_of(replied(call, form_of(path=VARIATIONS), b'{"error": {"message": "bad sk-secret", "code": 400}}'))
+    assert "sk-secret" not in caught.value.message

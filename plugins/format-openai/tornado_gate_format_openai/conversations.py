@@ -1,0 +1,90 @@
+"""The routes that converse: chat completions, responses and text completions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import UnsupportedOperation
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    Reply,
+    Request,
+    Route,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate_format_openai.completions import (
+    AskedCompletion,
+    check_completion,
+    completion_reply,
+    parse_completion_request,
+)
+from tornado_gate_format_openai.manners import MANNERS, forward_response_request
+from tornado_gate_format_openai.replies import chat_reply
+from tornado_gate_format_openai.response_schemas import check_response
+from tornado_gate_format_openai.responses import AskedResponse, parse_response_request, response_reply
+from tornado_gate_format_openai.schemas import check_chat
+from tornado_gate_format_openai.verbatim import forward_answer, forward_metered
+
+ROUTES: Final = (
+    Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT),
+    Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
+    Route("POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT),
+)
+
+_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
+    openai_chat.WIRE_FORMAT: check_chat,
+    openai_completions.WIRE_FORMAT: check_completion,
+    openai_responses.WIRE_FORMAT: check_response,
+}
+
+
+def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
+    """The request in a body. Raises InvalidField."""
+    body = _checked_body(call, wire)
+    match wire.route.wire_format:
+        case openai_responses.WIRE_FORMAT:
+            return parse_response_request(call, body)
+        case openai_completions.WIRE_FORMAT:
+            return parse_completion_request(body)
+        case _:
+            return openai_chat.parse_request(body)
+
+
+def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to a request that `parse` has made."""
+    match request:
+        case AskedResponse():
+            return response_reply(call, request, events)
+        case AskedCompletion():
+            return completion_reply(call, request, events)
+        case ChatRequest():
+            return chat_reply(call, request, events)
+    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+
+
+def forward(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim]:
+    """The body as it came. Raises InvalidField."""
+    _checked_body(call, wire)
+    if wire.route.wire_format == openai_responses.WIRE_FORMAT:
+        return forward_response_request(call, wire)
+    return forward_metered(wire)
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The answer as it came."""
+    return forward_answer(call, MANNERS[request.wire_format], request, incoming)
+
+
+def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    """The body with its model, which may be the conf's default. Raises InvalidField."""
+    body = wire.json
+    if body.get("model") is None and call.model:
+        body = {**body, "model": call.model}
+    _CHECKS[wire.route.wire_format](body)
+    return body

@@ -1,0 +1,237 @@
+"""The embeddings routes: the check of a body, and the replies of both lanes.
+
+Bounds are the vendor's: openai-python 3.52, types/embedding_create_params.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from marshmallow import validate
+
+from tornado_gate import patch_json, stream
+from tornado_gate.checks import missing, need_array, wrong
+from tornado_gate.errors import UpstreamError
+from tornado_gate.fields import MAX_INTEGER, Body, Integer, String, check, named
+from tornado_gate.types import (
+    Call,
+    EmbeddingRequest,
+    EmbeddingResult,
+    Reply,
+    Route,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.openai_chat.errors import MASK, error_of, masked
+from tornado_gate.wire.openai_embeddings import WIRE_FORMAT, parse_request, parse_usage, render_chunks, usage_in
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate_format_openai.passing import verbatim
+from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.verbatim import without_key
+
+ROUTES: Final = (
+    Route("POST", "/v1/embeddings", "embeddings", wire_format=WIRE_FORMAT),
+    Route("POST", "/v1/engines/{model}/embeddings", "embeddings", wire_format=WIRE_FORMAT, model="path"),
+)
+
+MAX_INPUTS: Final = 2048
+MAX_TOKENS: Final = 300_000
+"""Of all inputs of a request together."""
+TOKENS_AT_A_STRETCH: Final = 50_000
+"""Checked between two turns of the event loop."""
+
+WHOLE_BYTES: Final = 64 * 1024
+"""A verbatim answer up to this size is read and checked whole; of a longer one only the beginning and the end are."""
+SEARCHED_BYTES: Final = 1024
+"""Of each end of a longer one, for its usage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedEmbedding(EmbeddingRequest):
+    """An embeddings request; `encoding` is how its vectors are written: "float" or "base64"."""
+
+    encoding: str = "float"
+
+
+class EmbeddingBody(Body):
+    """The body of an embeddings request, but for its ``input``."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    dimensions = Integer(least=1, allow_none=True)
+    encoding_format = String(choices=("float", "base64"), allow_none=True)
+    user = String(allow_none=True)
+
+
+_SCHEMA: Final = EmbeddingBody()
+
+
+async def check_body(body: Mapping[str, Any]) -> None:
+    """Raises InvalidField for the first field that is wrong."""
+    check(_SCHEMA, body)
+    if body.get("input") is None:
+        if "input" in body:
+            wrong("input", "must not be null")
+        missing("input")
+    await _check_input(body["input"])
+
+
+async def _check_input(value: Any) -> None:
+    """A text, several, the tokens of one, or those of several."""
+    if isinstance(value, str):
+        if not value:
+            wrong("input", "must not be empty")
+        return
+    if not isinstance(value, list):
+        wrong("input", f"must be a string or an array, not {named(value)}")
+    if not value:
+        wrong("input", "must not be empty")
+    kind = type(value[0])
+    if kind not in (str, int, list):
+        wrong("input.0", f"must be a string, an integer or an array, not {named(value[0])}")
+    if kind is int:
+        await _check_tokens(value, "input", MAX_TOKENS)
+        return
+    if len(value) > MAX_INPUTS:
+        wrong("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+    left = MAX_TOKENS
+    for index, piece in enumerate(value):
+        if type(piece) is not kind:
+            wrong(f"input.{index}", f"must be {named(value[0])} like the first, not {named(piece)}")
+        if not piece:
+            wrong(f"input.{index}", "must not be empty")
+        if kind is list:
+            await _check_tokens(piece, f"input.{index}", left)
+            left -= len(piece)
+
+
+async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
+    if len(need_array(tokens, path)) > most:
+        wrong("input", f"has more than {MAX_TOKENS} tokens, which are allowed in one request")
+    for index, token in enumerate(tokens):
+        if type(token) is not int:
+            wrong(f"{path}.{index}", f"must be an integer, not {named(token)}")
+        if not 0 <= token <= MAX_INTEGER:
+            wrong(f"{path}.{index}", "must be the number of a token, 0 or more")
+        if index % TOKENS_AT_A_STRETCH == TOKENS_AT_A_STRETCH - 1:
+            await asyncio.sleep(0)
+
+
+def _with_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    """The body with its model: that of the path, where it names one, or conf's default where the body names none."""
+    if wire.route.model == "path" or wire.json.get("model") is None:
+        return {**wire.json, "model": wire.path_arguments.get("model", call.model)}
+    return wire.json
+
+
+async def parse(call: Call, wire: WireRequest) -> AskedEmbedding:
+    """The common request. Raises InvalidField."""
+    body = _with_model(call, wire)
+    await check_body(body)
+    request = parse_request(body, model=body["model"])
+    fields = {name: getattr(request, name) for name in EmbeddingRequest.__dataclass_fields__}
+    return AskedEmbedding(**fields, encoding=body.get("encoding_format") or "float")
+
+
+def reply(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply, under the name of the model that the caller asked for."""
+    return Reply(content_type=JSON, chunks=_answer(call, request, events))
+
+
+async def _answer(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.single(events, EmbeddingResult)
+    finally:
+        await stream.close(events)
+    if len(result.vectors) != len(request.inputs):
+        message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
+        raise UpstreamError(message)
+    chunks = render_chunks(result, model=call.model or request.model, encoding=request.encoding)
+    async for chunk in chunks:
+        yield chunk
+
+
+async def forward(call: Call, wire: WireRequest) -> Verbatim:
+    """The request as it came; where the path names the model, the body says the same, whatever it said before."""
+    body = _with_model(call, wire)
+    await check_body(body)
+    if wire.route.model == "path" and wire.json.get("model") != body["model"]:
+        return verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}), body=body)
+    return verbatim(wire, raw=wire.raw, body=wire.json)
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer as it came; its usage is noted."""
+    return Reply(content_type=JSON, chunks=_forward(call, incoming.chunks))
+
+
+async def _forward(call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A small answer at once; of a large one what comes when it comes, but for its beginning, which shows what it is."""
+    held: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in chunks:
+            held.append(chunk)
+            size += len(chunk)
+            if size > WHOLE_BYTES:
+                break
+        else:
+            yield _small(call, b"".join(held))
+            return
+        async for piece in _large(call, b"".join(held), chunks):
+            yield piece
+    finally:
+        await stream.close(chunks)
+
+
+def _small(call: Call, raw: bytes) -> bytes:
+    raw = without_key(call, raw)
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise UpstreamError("The upstream's answer is not JSON.") from error
+    if (failure := error_of(body)) is not None:
+        raise masked(failure, call.target.api_key)
+    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
+        raise no_answer()
+    call.meter.usage = parse_usage(body.get("usage"))
+    return raw
+
+
+async def _large(call: Call, beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if not beginning.lstrip().startswith(b"{"):
+        raise UpstreamError("The upstream's answer is not a JSON object.")
+    first, end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
+    mask = _Mask(call.target.api_key)
+    yield mask.feed(beginning)
+    async for chunk in chunks:
+        end = (end + chunk)[-SEARCHED_BYTES:] if len(chunk) < SEARCHED_BYTES else chunk[-SEARCHED_BYTES:]
+        if ready := mask.feed(chunk):
+            yield ready
+    call.meter.usage = usage_in(first, end)
+    if rest := mask.finish():
+        yield rest
+
+
+class _Mask:
+    """Takes the target's key out of what passes in pieces: the end of a piece waits when the key might begin in it."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+        self._held = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        if not self._key:
+            return chunk
+        whole = (self._held + chunk).replace(self._key, MASK.encode())
+        held = next((n for n in range(len(self._key) - 1, 0, -1) if whole.endswith(self._key[:n])), 0)
+        self._held = whole[len(whole) - held :]
+        return whole[: len(whole) - held]
+
+    def finish(self) -> bytes:
+        return self._held

@@ -1,0 +1,53 @@
+"""What was asked for, with how the answer is to look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from tornado_gate.types import Call, ImageRequest
+from tornado_gate.wire.openai_images import Family, is_true
+from tornado_gate_format_openai.dialect import names_an_sdk
+
+Shape = Literal["prompt", "input"]
+"""Of a body: the vendor's, or ``input`` and ``parameters``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedImages(ImageRequest):
+    """A request for pictures; `inline` is whether the answer holds their bytes or their addresses.
+
+    `detailed` says that the answer tells what the pictures are like, as the vendor's does for the newer models.
+    """
+
+    shape: Shape
+    inline: bool
+    detailed: bool
+
+
+def asked(call: Call, request: ImageRequest, body: Mapping[str, Any], family: Family, shape: Shape) -> AskedImages:
+    """`request`, made of `body`, for a model of `family`."""
+    return AskedImages(
+        **{field.name: getattr(request, field.name) for field in fields(ImageRequest)},
+        shape=shape,
+        inline=wants_bytes(call, body, family, shape),
+        detailed=shape == "prompt" and family.name not in ("one", "two"),
+    )
+
+
+def wants_bytes(call: Call, body: Mapping[str, Any], family: Family, shape: Shape) -> bool:
+    """Whether a caller wants the bytes inside the answer: as asked, else as the vendor or the contract has it.
+
+    The vendor's models of family three know no addresses, which its SDKs rely on.
+    """
+    if is_true(body.get("stream")):
+        return True
+    if body.get("response_format") is not None:
+        return bool(body["response_format"] == "b64_json")
+    if shape == "input":
+        return False
+    if body.get("output_format") is not None:
+        return True
+    vendor = call.dialect == "vendor" or (call.dialect == "auto" and names_an_sdk(call.headers))
+    return vendor and family.name == "three"

@@ -1,0 +1,121 @@
+"""The check of edits, whose pictures are looked at before anything decodes them; and of variations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tornado_gate import pictures
+from tornado_gate.checks import missing, wrong
+from tornado_gate.errors import UnsupportedOperation
+from tornado_gate.types import Call, Data, FileSource, Link, Upload, WireRequest
+from tornado_gate.wire.openai_images import Renamed, parse_edit, pictures_in
+from tornado_gate_format_openai.images.input_style import check_input_of_edit, pictures_of
+from tornado_gate_format_openai.images.schemas import (
+    MOST_PICTURES,
+    check_generation,
+    check_json_edit,
+    check_variation,
+    from_form,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedEdit:
+    """The body, of a form with its numbers as numbers; its files, each of the media type that it is."""
+
+    body: Mapping[str, Any]
+    files: tuple[Upload, ...] = ()
+
+    def refers_to_files(self) -> bool:
+        """Whether a picture is one that the caller stored at an upstream."""
+        references = [*self.body.get("images", ()), self.body.get("mask") or {}]
+        return not self.files and any("file_id" in reference for reference in references)
+
+
+async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
+    """A form, or the JSON that stands for it. Raises InvalidField."""
+    if wire.form:
+        body = from_form(wire.json) | {"model": call.model}
+        check_generation(body)
+        return CheckedEdit(body=body, files=await _check_files(wire))
+    body = {**wire.json, "model": call.model}
+    check_json_edit(body)
+    checked = CheckedEdit(body=body)
+    if not checked.refers_to_files():
+        request = parse_edit(body)
+        for index, source in enumerate(request.images):
+            await pictures.check(source, f"images.{index}.image_url")
+        if request.mask is not None:
+            await pictures.check(request.mask, "mask.image_url")
+            await _check_same_size(call, request.images[0], request.mask, "mask.image_url")
+    return checked
+
+
+async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:
+    """The form of a variation, which has one picture. Raises InvalidField."""
+    body = from_form(wire.json) | {"model": call.model}
+    check_variation(body)
+    return CheckedEdit(body=body, files=await _check_files(wire, most=1))
+
+
+async def check_input_edit(body: Mapping[str, Any]) -> None:
+    """Pictures and words in ``input``. Raises InvalidField."""
+    check_input_of_edit(body)
+    for index, (value, path) in enumerate(pictures_of(body)):
+        if index >= MOST_PICTURES:
+            wrong("input.messages", f"has more than {MOST_PICTURES} pictures")
+        await pictures.check(pictures.source_of(value, path), path)
+
+
+def no_variations(call: Call) -> UnsupportedOperation:
+    """For a model whose upstream makes none."""
+    return UnsupportedOperation(f"The model '{call.model}' cannot make variations; use /v1/images/edits.")
+
+
+async def _check_files(wire: WireRequest, most: int = MOST_PICTURES) -> tuple[Upload, ...]:
+    images, masks, others = pictures_in(wire.files)
+    if not images:
+        if wire.json.get("image") is not None:
+            wrong("image", "must be a file: its part of the form needs a filename")
+        missing("image")
+    if wire.json.get("mask") is not None:
+        wrong("mask", "must be a file: its part of the form needs a filename")
+    if len(images) > most:
+        wrong("image", f"has {len(images)} files; {most} {'is' if most == 1 else 'are'} allowed")
+    if len(masks) > 1:
+        wrong("mask", f"has {len(masks)} files; 1 is allowed")
+    seen: list[Upload] = []
+    sizes: list[tuple[int, int]] = []
+    for index, file in enumerate([*images, *masks]):
+        param = "mask" if index >= len(images) else "image" if len(images) == 1 else f"image.{index}"
+        await pictures.check(file, param)
+        beginning = await file.read(pictures.HEADER_BYTES)
+        media_type, *size = pictures.inspect(beginning, file.media_type, param)
+        seen.append(Renamed(of=file, field=file.field, media_type=media_type))
+        sizes.append((size[0], size[1]))
+    if masks:
+        _need_same(sizes[0], sizes[-1], "mask")
+    return (*seen, *others)
+
+
+async def _check_same_size(call: Call, image: FileSource, mask: FileSource, param: str) -> None:
+    """What is at an address is not fetched for it: the upstream will look."""
+    if isinstance(image, Link) or isinstance(mask, Link):
+        return
+    first, second = [await pictures.picture_of(call, _beginning(source), param) for source in (image, mask)]
+    _need_same((first.width, first.height), (second.width, second.height), param)
+
+
+def _beginning(source: FileSource) -> FileSource:
+    """As much as the header may be."""
+    if isinstance(source, Data):
+        return replace(source, base64=source.base64[: pictures.HEADER_BYTES // 3 * 4])
+    return source
+
+
+def _need_same(image: Sequence[int], mask: Sequence[int], param: str) -> None:
+    if tuple(image) != tuple(mask):
+        sizes = f"{mask[0]} by {mask[1]} pixels, not the {image[0]} by {image[1]}"
+        wrong(param, f"has {sizes} of the first picture")

@@ -1,0 +1,187 @@
+"""The verbatim lane: for callers who are to get what the upstream gives, which is pictures inside the answer.
+
+Whoever gets addresses gets the gateway's own, so those requests are taken apart. Variations alone have no other lane: their
+answers are asked for with the bytes inside, and addresses are made of those here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tornado_gate import REMOVE, patch_json, stream
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.wire import openai_images
+from tornado_gate.wire.openai_chat import frame_json
+from tornado_gate.wire.openai_chat.errors import masked
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate_format_openai import verbatim
+from tornado_gate_format_openai.images.asked import wants_bytes
+from tornado_gate_format_openai.images.edits import (
+    CheckedEdit,
+    check_variation_form,
+    check_vendor_edit,
+    no_variations,
+)
+from tornado_gate_format_openai.images.input_style import is_input_style
+from tornado_gate_format_openai.images.replies import place_of
+from tornado_gate_format_openai.images.rules import check_rules
+from tornado_gate_format_openai.images.schemas import check_generation
+from tornado_gate_format_openai.replies import JSON, error_frame
+
+VARIATIONS: Final = "/v1/images/variations"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The state of a request whose pictures are to be named by address, although the upstream puts them inside."""
+
+
+async def forward(call: Call, wire: WireRequest) -> Verbatim | None:
+    """The request as it came, or None for one whose answer is to be another than the upstream's. Raises InvalidField."""
+    if wire.route.path == VARIATIONS:
+        return await _forward_variation(call, wire)
+    family = openai_images.family_of(call)
+    edits = wire.route.operation == "image_edits"
+    if is_input_style(wire.json, edits=edits, form=wire.form):
+        return None
+    if edits:
+        checked = await check_vendor_edit(call, wire)
+    else:
+        checked = CheckedEdit(body={**wire.json, "model": call.model})
+        check_generation(checked.body)
+    check_rules(family, checked.body)
+    answers_bytes = (openai_images.family_named(call.target.upstream_model) or family).name == "three"
+    if not _passes(call, checked, family, answers_bytes, edits_json=edits and not wire.form):
+        return None
+    return _verbatim(wire, checked, answers_bytes)
+
+
+def _passes(
+    call: Call, checked: CheckedEdit, family: openai_images.Family, answers_bytes: bool, *, edits_json: bool
+) -> bool:
+    """Whether what the upstream gives is what the caller is to get.
+
+    Edits in JSON go up as the form that every upstream takes, but for files that only the upstream itself has.
+    """
+    if edits_json and not checked.refers_to_files():
+        return False
+    if not wants_bytes(call, checked.body, family, "prompt"):
+        return False
+    streams = openai_images.is_true(checked.body.get("stream"))
+    return answers_bytes or (checked.body.get("response_format") == "b64_json" and not streams)
+
+
+def _verbatim(wire: WireRequest, checked: CheckedEdit, answers_bytes: bool) -> Verbatim:
+    changes: dict[str, Any] = {}
+    if answers_bytes and "response_format" in wire.json:
+        changes["response_format"] = REMOVE
+    if wire.form:
+        fields = {name: value for name, value in wire.json.items() if name not in changes}
+        request = verbatim.forwarded(wire, b"", fields, verbatim.ForwardState())
+        streams = openai_images.is_true(fields.get("stream"))
+        return replace(request, files=checked.files, form=True, stream=streams)
+    if isinstance(wire.json.get("stream"), str):
+        changes["stream"] = openai_images.is_true(wire.json["stream"])
+    body = {name: value for name, value in {**wire.json, **changes}.items() if value is not REMOVE}
+    raw = patch_json(wire.raw, changes) if changes else wire.raw
+    return verbatim.forwarded(wire, raw, body, verbatim.ForwardState())
+
+
+async def _forward_variation(call: Call, wire: WireRequest) -> Verbatim:
+    family = openai_images.family_of(call)
+    if family.name in ("two", "three"):
+        raise no_variations(call)
+    checked = await check_variation_form(call, wire)
+    check_rules(family, {**checked.body, "prompt": ""})
+    fields = {**wire.json, "response_format": "b64_json"}
+    inline = wants_bytes(call, checked.body, family, "prompt")
+    request = verbatim.forwarded(wire, b"", fields, verbatim.ForwardState())
+    return replace(request, files=checked.files, form=True, state=request.state if inline else Addresses())
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer as it came."""
+    if isinstance(request.state, Addresses):
+        return Reply(content_type=JSON, chunks=_placed(call, incoming))
+    return verbatim.forward_answer(call, _Manner(), request, incoming)
+
+
+async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+    try:
+        body = await incoming.json()
+    except ValueError as error:
+        raise UpstreamError("The upstream's answer is not JSON.") from error
+    try:
+        result = await openai_images.parse_response(body)
+    except GateError as error:
+        raise masked(error, call.target.api_key) from None
+    call.meter.usage = result.usage
+    yield await openai_images.render_response(
+        result, created=int(time.time()), place=place_of(call), usage=result.usage, details=False
+    )
+
+
+class _Watch:
+    """Notes usage. There may be a frame for each picture that is done, so that only an error ends everything."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self.finished = False
+        self.done = False
+
+    def note(self, raw: bytes) -> bool:
+        """Pictures that are not done are searched, not parsed."""
+        if b'.completed"' not in raw and b'"error"' not in raw:
+            return False
+        body = frame_json(raw)
+        if openai_images.failure_of(body) is not None:
+            self.done = True
+        elif isinstance(body, Mapping):
+            self.finished = True
+            _note(self._meter, body)
+        return False
+
+
+def _note(meter: Meter, body: Mapping[str, Any]) -> None:
+    meter.usage = openai_images.added([*([meter.usage] if meter.usage else []), *_usages(body)])
+    meter.finish_reason = "stop"
+
+
+def _usages(body: Mapping[str, Any]) -> list[Any]:
+    usage = openai_images.parse_usage(body.get("usage"))
+    return [] if usage is None else [usage]
+
+
+class _Manner:
+    """Pictures: no frame says that a stream has ended."""
+
+    def watch(self, meter: Meter) -> verbatim.Watch:
+        return _Watch(meter)
+
+    def error_of(self, body: Any) -> GateError | None:
+        return openai_images.failure_of(body)
+
+    def ending(self, watch: verbatim.Watch, error: GateError | None) -> bytes:
+        return b"" if error is None else error_frame(error)
+
+    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        if (error := openai_images.failure_of(body)) is not None:
+            raise error
+        if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
+            raise no_answer()
+        _note(call.meter, body)
+        return raw
+
+    async def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        result = await openai_images.parse_response(body)
+        asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
+        what: openai_images.What = "image_edit" if request.operation == "image_edits" else "image_generation"
+        frames = openai_images.render_events(
+            stream.aiter_events(iter([result])), what=what, asked=asked, created=int(time.time())
+        )
+        async for frame in frames:
+            yield frame

@@ -1,0 +1,138 @@
+"""The moderation route: the check of its body, and the replies of both lanes.
+
+Source: openai-python 3.52, types/moderation_create_params.py and moderation_multi_modal_input_param.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+from marshmallow import validate
+
+from tornado_gate import pictures, stream
+from tornado_gate.checks import choice_member, need_object, object_member, string_member, wrong
+from tornado_gate.errors import UpstreamError
+from tornado_gate.fields import Body, Checked, String, check, named
+from tornado_gate.types import (
+    Call,
+    Data,
+    Image,
+    ModerationRequest,
+    ModerationResult,
+    Part,
+    Reply,
+    Route,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.openai_chat import parse_usage
+from tornado_gate.wire.openai_moderations import (
+    ID_PREFIX,
+    WIRE_FORMAT,
+    check_response,
+    parse_request,
+    render_response,
+)
+from tornado_gate_format_openai.passing import Passing, verbatim
+from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.verbatim import forward_answer
+
+ROUTES: Final = (Route("POST", "/v1/moderations", "moderation", wire_format=WIRE_FORMAT),)
+
+MAX_INPUTS: Final = 2048
+"""As for embeddings: the vendor names no bound."""
+
+_PASSING: Final = Passing(check=check_response, parse_usage=parse_usage)
+
+
+def _check_input(value: Any) -> None:
+    """A text, several, or the texts and pictures of one input."""
+    if isinstance(value, str):
+        if not value:
+            wrong("input", "must not be empty")
+        return
+    if not isinstance(value, list):
+        wrong("input", f"must be a string or an array, not {named(value)}")
+    if not value:
+        wrong("input", "must not be empty")
+    if len(value) > MAX_INPUTS:
+        wrong("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+    kind = type(value[0])
+    if kind not in (str, dict):
+        wrong("input.0", f"must be a string or an object, not {named(value[0])}")
+    for index, piece in enumerate(value):
+        if type(piece) is not kind:
+            wrong(f"input.{index}", f"must be {named(value[0])} like the first, not {named(piece)}")
+        if kind is dict:
+            _check_part(piece, f"input.{index}")
+        elif not piece:
+            wrong(f"input.{index}", "must not be empty")
+
+
+def _check_part(part: Any, path: str) -> None:
+    need_object(part, path)
+    if choice_member(part, "type", path, ("text", "image_url")) == "text":
+        string_member(part, "text", path)
+    else:
+        string_member(object_member(part, "image_url", path), "url", f"{path}.image_url")
+
+
+class ModerationBody(Body):
+    """The body of ``POST /v1/moderations``."""
+
+    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    input = Checked(_check_input, required=True)
+
+
+_SCHEMA: Final = ModerationBody()
+
+
+async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
+    """The common request. Raises InvalidField, also for a picture that is none."""
+    model = wire.json.get("model")
+    body = wire.json if model is not None else {**wire.json, "model": call.model}
+    check(_SCHEMA, body)
+    request = parse_request(body, model=body["model"])
+    for parts in request.inputs:
+        for index, part in enumerate(parts):
+            if isinstance(part, Image) and isinstance(part.source, Data):
+                await pictures.check(part.source, f"input.{index}.image_url.url")
+    return request
+
+
+def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply, under the name of the model that the caller asked for."""
+    return Reply(content_type=JSON, chunks=_answer(call, request, events))
+
+
+async def _answer(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.single(events, ModerationResult)
+    finally:
+        await stream.close(events)
+    if len(result.verdicts) != len(request.inputs):
+        message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs; try again."
+        raise UpstreamError(message)
+    kinds = [sorted({_kind(part) for part in parts}) for parts in request.inputs]
+    identity = f"{ID_PREFIX}{uuid4().hex}"
+    yield orjson.dumps(render_response(result, id=identity, model=call.model or request.model, kinds=kinds))
+
+
+def _kind(part: Part) -> str:
+    return "image" if isinstance(part, Image) else "text"
+
+
+async def forward(call: Call, wire: WireRequest) -> Verbatim:
+    """The request as it came."""
+    await parse(call, wire)
+    return verbatim(wire, raw=wire.raw, body=wire.json)
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer as it came."""
+    return forward_answer(call, _PASSING, request, incoming)

@@ -1,0 +1,249 @@
+"""The transcription and translation routes: the checks of a form, and the replies of both lanes.
+
+Source: openai-python 3.52, types/audio/transcription_create_params.py and translation_create_params.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import mediatypes, sse, stream
+from tornado_gate.checks import missing, wrong
+from tornado_gate.errors import InvalidField, UpstreamError
+from tornado_gate.fields import listed
+from tornado_gate.types import (
+    Call,
+    Reply,
+    Route,
+    StreamEvent,
+    TranscriptionRequest,
+    TranscriptionResult,
+    Upload,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.openai_chat.errors import error_of, masked
+from tornado_gate.wire.openai_transcriptions import (
+    DONE,
+    FORMATS,
+    PLAIN_FORMATS,
+    TIMED_FORMATS,
+    WIRE_FORMAT,
+    check_response,
+    parse_request,
+    parse_response,
+    parse_usage,
+    render_events,
+    render_plain,
+    render_response,
+)
+from tornado_gate_format_openai.passing import Passing, verbatim
+from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
+from tornado_gate_format_openai.verbatim import forward_answer, without_key
+
+_TRANSLATIONS: Final = "/v1/audio/translations"
+ROUTES: Final = tuple(
+    Route("POST", path, "transcription", wire_format=WIRE_FORMAT, multipart="only")
+    for path in ("/v1/audio/transcriptions", _TRANSLATIONS)
+)
+
+TEXT: Final = "text/plain; charset=utf-8"
+_EVENT_STREAM: Final = "text/event-stream"
+_GRANULARITIES: Final = ("word", "segment")
+_SINGLE: Final = ("model", "language", "prompt", "response_format", "stream", "temperature", "chunking_strategy")
+_SEVERAL: Final = (
+    "include",
+    "timestamp_granularities",
+    "keywords",
+    "languages",
+    "known_speaker_names",
+    "known_speaker_references",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTranscription(TranscriptionRequest):
+    """A transcription request; `response_format` and `stream` are how the answer is written."""
+
+    response_format: str = "json"
+    stream: bool = False
+
+
+def check_fields(fields: Mapping[str, Any], *, translate: bool = False) -> None:
+    """Raises InvalidField for the first text field that is wrong. All of them are strings, or arrays of strings."""
+    for name in _SINGLE:
+        if isinstance(fields.get(name), list):
+            wrong(name, "must be given once")
+    if not fields.get("model"):
+        wrong("model", "must not be empty")
+    formats = FORMATS[:-1] if translate else FORMATS  # nobody tells speakers apart in a translation
+    _check_choice(fields, "response_format", formats)
+    _check_choice(fields, "stream", ("true", "false"))
+    if fields.get("language") == "":
+        wrong("language", "must not be empty")
+    _check_temperature(fields.get("temperature"))
+    granularities = several(fields, "timestamp_granularities")
+    for index, word in enumerate(granularities):
+        if word not in _GRANULARITIES:
+            wrong(f"timestamp_granularities.{index}", f"must be {listed(_GRANULARITIES)}, not '{word[:50]}'")
+
+
+def _check_choice(fields: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> None:
+    value = fields.get(name)
+    if value is not None and value not in choices:
+        wrong(name, f"must be one of {listed(choices)}, not '{value[:50]}'")
+
+
+def _check_temperature(value: str | None) -> None:
+    if value is None:
+        return
+    try:
+        number = float(value) if value.isascii() and "_" not in value else math.nan
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        wrong("temperature", f"must be a number from 0 to 1, not '{value[:50]}'")
+
+
+def several(fields: Mapping[str, Any], name: str) -> list[str]:
+    """A field that may be given several times; given once without ``[]`` it is one string."""
+    value = fields.get(name)
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
+
+
+async def check_file(wire: WireRequest) -> Upload:
+    """The form's one file. Raises InvalidField when there is none, when there are several, and for what is plainly no sound."""
+    files = [file for file in wire.files if file.field.removesuffix("[]") == "file"]
+    if not files:
+        if wire.json.get("file") is not None:
+            wrong("file", "must be a file, not text")
+        missing("file")
+    if len(files) > 1:
+        wrong("file", "must be one file")
+    if not files[0].size:
+        wrong("file", "must not be empty")
+    seen = mediatypes.sniff(await files[0].read(mediatypes.LOOKED_AT))
+    if seen and not seen.startswith(("audio/", "video/")):
+        message = f"'file' is '{seen}', which holds no sound. Send a file of sound, such as mp3, wav, m4a or webm."
+        raise InvalidField("file", message, code="wrong_media_type")
+    return files[0]
+
+
+async def parse(call: Call, wire: WireRequest) -> AskedTranscription:
+    """The common request. Raises InvalidField. Further files have no meaning here: they are lost."""
+    fields = {**wire.json, "model": wire.json.get("model") or call.model}
+    translate = _translates(wire.path)
+    check_fields(fields, translate=translate)
+    file = await check_file(wire)
+    for other in wire.files:
+        if other is not file:
+            call.lose(other.field)
+    fields |= {name: several(fields, name) for name in _SEVERAL if name in fields}
+    request = parse_request(fields, file, model=fields["model"], translate=translate)
+    common = {name: getattr(request, name) for name in TranscriptionRequest.__dataclass_fields__}
+    return AskedTranscription(
+        **common, response_format=fields.get("response_format") or "json", stream=fields.get("stream") == "true"
+    )
+
+
+def _translates(path: str) -> bool:
+    return path.rstrip("/") == _TRANSLATIONS
+
+
+def reply(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply in the format that was asked for."""
+    if request.stream:
+        return Reply(content_type=EVENTS, chunks=_answer(call, request, events), keep_alive=KEEP_ALIVE)
+    content_type = TEXT if request.response_format in PLAIN_FORMATS else JSON
+    return Reply(content_type=content_type, chunks=_answer(call, request, events))
+
+
+async def _answer(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        result = await stream.single(events, TranscriptionResult)
+    finally:
+        await stream.close(events)
+    _need_times(call, request, result)
+    if request.stream:
+        for event in render_events(result):
+            yield sse.render_json(event)
+    elif request.response_format in PLAIN_FORMATS:
+        yield render_plain(result, request.response_format).encode()
+    else:
+        yield orjson.dumps(render_response(result, request.response_format, translate=request.translate))
+
+
+def _need_times(call: Call, request: AskedTranscription, result: TranscriptionResult) -> None:
+    """Raises InvalidField for subtitles, and speakers, of an answer that does not say when what was said."""
+    wanted = request.response_format
+    if result.segments or not result.text or request.stream:
+        return
+    if wanted == "verbose_json":
+        if not result.words:
+            call.lose("timestamp_granularities")
+    elif wanted in TIMED_FORMATS:
+        message = f"The model '{call.model}' does not say when what was said, which '{wanted}' needs."
+        raise InvalidField("response_format", message, code="unsupported_value")
+
+
+async def forward(call: Call, wire: WireRequest) -> Verbatim:
+    """The form as it came."""
+    fields = {**wire.json, "model": wire.json.get("model") or call.model}
+    check_fields(fields, translate=_translates(wire.path))
+    await check_file(wire)
+    return verbatim(wire, raw=wire.raw, body=wire.json, stream=fields.get("stream") == "true")
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """The upstream's answer as it came: JSON, text or events.
+
+    Some models answer with a whole transcript where a stream was asked for, which a reader of streams would take for nothing:
+    then it is made one.
+    """
+    content_type = incoming.headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
+    plain = request.body.get("response_format") in PLAIN_FORMATS
+    if kind == _EVENT_STREAM or (request.stream and kind == JSON and not plain):
+        return forward_answer(call, _PASSING, request, incoming)
+    if request.stream:
+        return Reply(content_type=EVENTS, chunks=_stream_of_text(call, incoming), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=content_type or (TEXT if plain else JSON), chunks=_passed(call, incoming, plain))
+
+
+async def _passed(call: Call, incoming: UpstreamResponse, plain: bool) -> AsyncIterator[bytes]:
+    yield await _checked(call, incoming, plain)
+
+
+async def _stream_of_text(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+    raw = await _checked(call, incoming, plain=True)
+    for event in render_events(TranscriptionResult(text=raw.decode("utf-8", "replace").strip("\r\n"))):
+        yield sse.render_json(event)
+
+
+async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes:
+    """A whole answer. Raises the error that it may be, UpstreamError for one that is not of the format asked for."""
+    raw = without_key(call, await incoming.read())
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        if plain and "html" not in incoming.headers.get("content-type", ""):
+            return raw
+        raise UpstreamError("The upstream's answer is no transcript.") from error
+    if (failure := error_of(body)) is not None:
+        raise masked(failure, call.target.api_key)
+    if not plain:
+        call.meter.usage = parse_usage(check_response(body).get("usage"))
+    return raw
+
+
+def _events_of(body: Any) -> Iterator[Mapping[str, Any]]:
+    return render_events(parse_response(body))
+
+
+_PASSING: Final = Passing(check=check_response, parse_usage=parse_usage, last=DONE, events_of=_events_of)

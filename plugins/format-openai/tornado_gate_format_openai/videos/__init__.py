@@ -1,0 +1,95 @@
+"""Videos for callers: the unified routes, which are the contract's and the vendor's at once, and the prefixed ones.
+
+A video is a task. What begins one goes to a provider; every question about tasks that exist is the core's to answer. The
+routes are written with the prefix ``vendor``; the core repeats them for each further prefix in conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from tornado_gate.errors import UnsupportedOperation
+from tornado_gate.types import Call, Reply, Route, StreamEvent, TaskRequest, UpstreamResponse, Verbatim, VideoRequest
+from tornado_gate.types import WireRequest as Wire
+from tornado_gate_format_openai.videos import replies
+from tornado_gate_format_openai.videos.asked import PREFIXED, UNIFIED, AskedTask, Kind
+from tornado_gate_format_openai.videos.bodies import BOUNDS
+from tornado_gate_format_openai.videos.queries import index_of, limit_of, order_of, wait_of
+from tornado_gate_format_openai.videos.requests import remix_request, video_request
+
+__all__ = ["BOUNDS", "ROUTES", "forward", "forwarded", "parse", "reply"]
+
+_TASK: Final = "/v1/videos/{task_id}"
+_KINDS: Final[Mapping[str, Kind]] = {"text2video": "text", "image2video": "image"}
+
+
+def _asks(method: str, path: str, wire_format: str = UNIFIED) -> Route:
+    """A route about tasks that exist."""
+    return Route(method, path, "videos", wire_format=wire_format, model="none")
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route("POST", "/v1/videos", "videos", wire_format=UNIFIED, multipart="too"),
+    Route("POST", "/v1/video/generations", "videos", wire_format=UNIFIED, multipart="too"),
+    *(Route("POST", f"/vendor/v1/videos/{name}", "videos", wire_format=PREFIXED) for name in _KINDS),
+    *(_asks("GET", f"/vendor/v1/videos/{name}/{{task_id}}", PREFIXED) for name in _KINDS),
+    _asks("GET", "/v1/videos"),
+    _asks("GET", "/v1/video/generations/{task_id}"),
+    # A task's id is the last segment of its path, which may hold slashes: longer paths come first.
+    _asks("GET", f"{_TASK}/content"),
+    _asks("HEAD", f"{_TASK}/content"),
+    _asks("GET", f"{_TASK}/events"),
+    _asks("POST", f"{_TASK}/remix"),
+    _asks("GET", _TASK),
+    _asks("DELETE", _TASK),
+)
+
+
+async def parse(call: Call, wire: Wire) -> VideoRequest | TaskRequest:
+    """What is asked of videos. Raises InvalidField."""
+    route = wire.route
+    kind = _kind_of(route)
+    if route.model == "body":
+        return await video_request(call, wire, kind)
+    if "{" not in route.path:
+        query = wire.query
+        return AskedTask(action="list", after=query.get("after", ""), limit=limit_of(query), order=order_of(query))
+    return _about_one(wire, kind)
+
+
+def _about_one(wire: Wire, kind: Kind | None) -> AskedTask:
+    task = wire.path_arguments["task_id"]
+    match wire.route.method, wire.route.path.rpartition("/")[2]:
+        case _, "content":
+            return AskedTask(action="content", task_id=task, index=index_of(wire.query))
+        case _, "events":
+            return AskedTask(action="events", task_id=task, stream=True)
+        case _, "remix":
+            return AskedTask(action="remix", task_id=task, request=remix_request(wire))
+        case "DELETE", _:
+            return AskedTask(action="delete", task_id=task)
+        case _:
+            return AskedTask(action="show", task_id=task, wait=wait_of(wire.query), kind=kind)
+
+
+def _kind_of(route: Route) -> Kind | None:
+    """Whatever the prefix is. None for the unified routes."""
+    if route.wire_format != PREFIXED:
+        return None
+    name = route.path.removesuffix("/{task_id}").rpartition("/")[2]
+    return _KINDS[name]
+
+
+def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to anything but a download, whose file the core sends."""
+    return replies.reply(call, request, events)
+
+
+def forward(call: Call, wire: Wire) -> None:
+    """Nothing goes up as it came: the gateway keeps the task."""
+
+
+def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    """Never called, as `forward` declines."""
+    raise UnsupportedOperation("Videos are not passed on as they come.")

@@ -1,0 +1,176 @@
+"""Tasks as their callers see them, in the words of the contract or of the vendor's SDK.
+
+Sources: the contract's "Video task"; openai-python 3.52, types/video.py and types/video_delete_response.py, whose fields are
+always there, null where there is nothing to say. Of the prefixed routes the contract shows ``task_id`` and ``status`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError, NotFound
+from tornado_gate.types import (
+    Call,
+    Reply,
+    StreamError,
+    StreamEvent,
+    TaskList,
+    TaskRequest,
+    TaskResult,
+    VideoRequest,
+    VideoTask,
+)
+from tornado_gate_format_openai.dialect import Dialect
+from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
+from tornado_gate_format_openai.videos.asked import PREFIXED, AskedTask, Kind
+from tornado_gate_format_openai.videos.requests import dialect_of
+
+FAILED: Final = "video_generation_failed"
+"""The code of a failure that nobody gave one."""
+
+
+def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """The reply to anything that is asked of videos but for a file."""
+    if isinstance(request, TaskRequest) and request.action == "events":
+        return Reply(content_type=EVENTS, chunks=_events(dialect_of(call), events), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(call, request, events))
+
+
+async def _whole(
+    call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]
+) -> AsyncIterator[bytes]:
+    try:
+        if isinstance(request, TaskRequest) and request.action == "list":
+            body = render_list(await stream.single(events, TaskList), dialect_of(call))
+        else:
+            result = await stream.single(events, TaskResult)
+            body = _rendered(call, request, result)
+    finally:
+        await stream.close(events)
+    yield orjson.dumps(body)
+
+
+def _rendered(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
+    """Raises NotFound for a task that its route does not show."""
+    kind: Kind | None = request.kind if isinstance(request, AskedTask) else None
+    if result.deleted:
+        return {"id": result.task.id, "object": "video.deleted", "deleted": True}
+    if kind is not None:
+        need_kind(result.task, kind)
+        return render_prefixed(result.task)
+    if isinstance(request, VideoRequest) and request.wire_format == PREFIXED:
+        return render_prefixed(result.task)
+    return render_task(result.task, dialect_of(call))
+
+
+async def _events(dialect: Dialect, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    """A failure before the first event is raised and keeps its status; a later one is the last frame."""
+    begun = False
+    try:
+        async for event in events:
+            match event:
+                case TaskResult(task=task):
+                    yield sse.render_json(render_task(task, dialect), f"video.{_news(task)}")
+                    begun = True
+                case StreamError(error=error):
+                    raise error
+    except GateError as error:
+        if not begun:
+            raise
+        yield error_frame(error)
+    finally:
+        await stream.close(events)
+
+
+def _news(task: VideoTask) -> str:
+    return task.status if task.status in ("completed", "failed") else "progress"
+
+
+def render_task(task: VideoTask, dialect: Dialect) -> dict[str, Any]:
+    """A task of the unified routes. What was not asked for is "" where the contract wants a string."""
+    body = {
+        **task.asked,
+        "id": task.id,
+        "task_id": task.id,
+        "object": "video",
+        "model": task.model,
+        "status": "in_progress" if dialect == "vendor" and task.status == "pending" else task.status,
+        "progress": task.progress,
+        "created_at": task.created_at,
+        "completed_at": task.completed_at,
+        "expires_at": task.expires_at,
+        "seconds": _seconds(task),
+        "size": task.size or "",
+        "prompt": task.prompt,
+        "remixed_from_video_id": task.remixed_from,
+        "error": _error(task),
+    }
+    if task.position is not None:
+        body["position"] = task.position
+    if task.status == "completed" and task.urls:
+        body["url"] = task.urls[0]
+        body["urls"] = list(task.urls)
+    return body
+
+
+def render_prefixed(task: VideoTask) -> dict[str, Any]:
+    """A task of the prefixed routes, in the contract's words for whoever asks."""
+    body: dict[str, Any] = {
+        "task_id": task.id,
+        "status": task.status,
+        "progress": task.progress,
+        "created_at": task.created_at,
+        "model": task.model,
+    }
+    if task.position is not None:
+        body["position"] = task.position
+    if task.status == "completed":
+        body["completed_at"] = task.completed_at
+        body["expires_at"] = task.expires_at
+        body["videos"] = [
+            {"id": file.id, "url": url, "duration": file.duration}
+            for file, url in zip(task.files, task.urls, strict=False)
+        ]
+    if task.status == "failed":
+        body["completed_at"] = task.completed_at
+        body["error"] = _error(task)
+    return body
+
+
+def render_list(tasks: TaskList, dialect: Dialect) -> dict[str, Any]:
+    """A page of tasks; the next one begins after ``last_id``."""
+    data = [render_task(task, dialect) for task in tasks.tasks]
+    return {
+        "object": "list",
+        "data": data,
+        "first_id": data[0]["id"] if data else None,
+        "last_id": data[-1]["id"] if data else None,
+        "has_more": tasks.has_more,
+    }
+
+
+def need_kind(task: VideoTask, kind: Kind) -> None:
+    """Raises NotFound for a task without a picture where those with one are.
+
+    The other way round there is no such rule: ``text2video`` may be given a picture too.
+    """
+    if kind == "image" and task.kind != "image":
+        raise NotFound(f"There is no image-to-video task '{task.id}'.", code="task_not_found")
+
+
+def _seconds(task: VideoTask) -> str:
+    """As asked for, else what came."""
+    if task.seconds:
+        return task.seconds
+    duration = task.files[0].duration if task.files else None
+    return "" if duration is None else f"{duration:g}"
+
+
+def _error(task: VideoTask) -> dict[str, str] | None:
+    if task.status != "failed":
+        return None
+    return {"code": task.error_code or FAILED, "message": task.error_message or "The video could not be made."}

@@ -1,0 +1,157 @@
+"""What an entry offers, for which models, and in which wire formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tornado_gate_openai as plugin
+from tornado_gate import ProviderEntry
+from tornado_gate.errors import ConfigError
+from tornado_gate_openai.endpoints import ENDPOINTS, OPERATIONS
+from tornado_gate_openai.facts import presets
+from tornado_gate_openai.voices import GEMINI
+
+MakeEntry = Callable[..., ProviderEntry]
+
+EVERYTHING = {"chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription"}
+PICTURES = {"images", "image_edits"}
+
+
+def test_an_entry_with_only_an_address_offers_everything(entry: MakeEntry) -> None:
+    capabilities = plugin.configure(entry("https://h"))
+    assert capabilities.operations == EVERYTHING
+    assert capabilities.offered("whatever") == EVERYTHING
+    assert capabilities.inputs_at_once is None
+    assert capabilities.speaks == {
+        "openai-chat",
+        "openai_embeddings",
+        "openai_moderations",
+        "openai_images",
+        "openai_image_edits",
+        "openai_speech",
+        "openai_transcriptions",
+    }
+
+
+def test_a_setting_narrows_the_operations_and_the_formats(entry: MakeEntry) -> None:
+    capabilities = plugin.configure(entry(serves=["embeddings", "image_edits"]))
+    assert capabilities.operations == {"embeddings", "image_edits"}
+    assert capabilities.speaks == {"openai_embeddings", "openai_image_edits"}
+
+
+def test_without_chat_no_format_of_chat_is_spoken(entry: MakeEntry) -> None:
+    capabilities = plugin.configure(entry(preset="openai", serves=["speech"], responses=True, completions=True))
+    assert capabilities.speaks == {"openai_speech"}
+
+
+def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
+    assert plugin.configure(entry(preset="cerebras")).operations == {"chat"}
+    assert plugin.configure(entry(preset="cerebras", serves=["chat", "speech"])).operations == {"chat", "speech"}
+
+
+@pytest.mark.parametrize(
+    ("model", "offered"),
+    [
+        ("gpt-4o", {"chat"}),
+        ("gpt-5.6-sol", {"chat"}),
+        ("o4-mini", {"chat"}),
+        ("gpt-4o-audio-preview", {"chat"}),
+        ("davinci-002", {"chat"}),
+        ("ft:gpt-4o:acme", {"chat"}),
+        ("dall-e-3", PICTURES),
+        ("gpt-image-1-mini", PICTURES),
+        ("gpt-image-2.6-flare", PICTURES),
+        ("chatgpt-image-latest", PICTURES),
+        ("text-embedding-3-large", {"embeddings"}),
+        ("text-embedding-ada-002", {"embeddings"}),
+        ("omni-moderation-latest", {"moderation"}),
+        ("text-moderation-stable", {"moderation"}),
+        ("tts-1-hd", {"speech"}),
+        ("gpt-4o-mini-tts-2025-12-15", {"speech"}),
+        ("whisper-1", {"transcription"}),
+        ("gpt-transcribe", {"transcription"}),
+        ("gpt-4o-transcribe-diarize", {"transcription"}),
+        ("sora-2", set()),
+        ("gpt-realtime", set()),
+        ("gpt-4o-mini-realtime-preview", set()),
+    ],
+)
+def test_each_of_openais_models_does_its_own_work(entry: MakeEntry, model: str, offered: set[str]) -> None:
+    assert plugin.configure(entry(preset="openai")).offered(model) == offered
+
+
+def test_a_deployment_of_azures_may_have_any_name(entry: MakeEntry) -> None:
+    capabilities = plugin.configure(entry("https://r.test", preset="azure-openai"))
+    assert capabilities.offered("our-vectors") == EVERYTHING - {"moderation"}
+    assert capabilities.offered("gpt-4o") == {"chat"}
+    assert capabilities.offered("o3-mini") == {"chat"}
+    assert capabilities.offered("gpt-image-1") == PICTURES
+    assert capabilities.offered("gpt-4o-mini-tts") == {"speech"}
+    assert capabilities.offered("sora-2") == set()
+
+
+def test_an_entrys_own_patterns_come_before_its_presets(entry: MakeEntry) -> None:
+    own = {"gpt-4o-*": ["transcription", "chat"], "*": ["chat", "speech"]}
+    capabilities = plugin.configure(entry(preset="openai", models=own))
+    assert capabilities.offered("gpt-4o-audio") == {"chat", "transcription"}
+    assert capabilities.offered("anything") == {"chat", "speech"}
+    assert list(capabilities.models)[:2] == ["gpt-4o-*", "*"]
+
+
+def test_a_pattern_gives_nothing_that_the_entry_does_not_serve(entry: MakeEntry) -> None:
+    assert plugin.configure(entry(serves=["chat"], models={"*": ["speech"]})).offered("m") == set()
+
+
+@pytest.mark.parametrize("name", sorted(presets()))
+def test_every_preset_says_what_it_serves(entry: MakeEntry, name: str) -> None:
+    preset = presets()[name]
+    capabilities = plugin.configure(entry(preset=name))
+    assert capabilities.operations == set(preset["serves"]) <= set(OPERATIONS)
+    patterned = set().union(*preset.get("models", {}).values())
+    assert patterned <= capabilities.operations
+    assert all(ENDPOINTS[wire_format].operation in capabilities.operations for wire_format in capabilities.speaks)
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"), [({"preset": "openai"}, 2048), ({"preset": "openai", "inputs_at_once": 10}, 10)]
+)
+def test_inputs_at_once_are_the_entrys_or_its_presets(entry: MakeEntry, settings: dict[str, Any], most: int) -> None:
+    assert plugin.configure(entry(**settings)).inputs_at_once == most
+
+
+def test_eight_voices_of_geminis_stand_for_eight_of_openais() -> None:
+    assert set(GEMINI) == {"Kore", "Aoede", "Charon", "Fenrir", "Puck", "Leda", "Orus", "Zephyr"}
+    of_every_model = {"alloy", "ash", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer"}
+    assert set(GEMINI.values()) == of_every_model - {"alloy"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "message"),
+    [
+        ({"serves": []}, ("serves",), "must name one or more"),
+        ({"serves": ["chat", "vision"]}, ("serves", 1), "must be one of 'chat', 'embeddings'"),
+        ({"serves": "chat"}, ("serves",), "list"),
+        ({"models": ["gpt-*"]}, ("models",), "mapping"),
+        ({"models": {"gpt-*": "chat"}}, ("models", "gpt-*"), "list"),
+        ({"models": {"gpt-*": ["chats"]}}, ("models", "gpt-*", 0), "must be one of 'chat'"),
+        ({"models": {"": ["chat"]}}, ("models",), "must hold no empty name"),
+        ({"inputs_at_once": 0}, ("inputs_at_once",), "1 or more"),
+        ({"inputs_at_once": 1.5}, ("inputs_at_once",), "must be an integer"),
+        ({"image_bytes": "gpt-*"}, ("image_bytes",), "list"),
+        ({"image_bytes": [""]}, ("image_bytes",), "must hold no empty name"),
+        ({"voices": {"Kore": 1}}, ("voices", "Kore"), "must be a string"),
+        ({"voices": {"": "nova"}}, ("voices",), "must hold no empty name"),
+        ({"voice": {}}, ("voice",), "did you mean 'voices'?"),
+        ({"serve": ["chat"]}, ("serve",), "did you mean 'serves'?"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_is_allowed(
+    entry: MakeEntry, settings: dict[str, Any], path: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plugin.configure(entry(**settings))
+    found = dict(caught.value.faults)
+    assert message in found[path]

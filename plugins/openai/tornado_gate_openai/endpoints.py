@@ -1,0 +1,66 @@
+"""Which wire format is spoken at which path below an upstream's address, and what is done there. Pure.
+
+Source: openai-python 3.52, resources/ (chat, completions, responses, embeddings, moderations, images, audio).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tornado_gate.wire import (
+    openai_chat,
+    openai_completions,
+    openai_embeddings,
+    openai_images,
+    openai_moderations,
+    openai_responses,
+    openai_speech,
+    openai_transcriptions,
+)
+
+CHAT: Final = "/chat/completions"
+COMPLETIONS: Final = "/completions"
+RESPONSES: Final = "/responses"
+EMBEDDINGS: Final = "/embeddings"
+MODERATIONS: Final = "/moderations"
+GENERATIONS: Final = "/images/generations"
+EDITS: Final = "/images/edits"
+VARIATIONS: Final = "/images/variations"
+SPEECH: Final = "/audio/speech"
+TRANSCRIPTIONS: Final = "/audio/transcriptions"
+TRANSLATIONS: Final = "/audio/translations"
+
+OPERATIONS: Final = ("chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription")
+"""All that can be done at some upstream of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where bodies of one wire format go: `paths`, of which the first is meant unless the caller's own path ends with another."""
+
+    operation: str
+    paths: tuple[str, ...]
+
+    def path(self, callers: str) -> str:
+        """The path for a request that came at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
+        asked = callers.rstrip("/")
+        return next((path for path in self.paths if asked.endswith(path)), self.paths[0])
+
+
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
+    openai_chat.WIRE_FORMAT: Endpoint("chat", (CHAT,)),
+    openai_completions.WIRE_FORMAT: Endpoint("chat", (COMPLETIONS,)),
+    openai_responses.WIRE_FORMAT: Endpoint("chat", (RESPONSES,)),
+    openai_embeddings.WIRE_FORMAT: Endpoint("embeddings", (EMBEDDINGS,)),
+    openai_moderations.WIRE_FORMAT: Endpoint("moderation", (MODERATIONS,)),
+    openai_images.WIRE_FORMAT: Endpoint("images", (GENERATIONS,)),
+    openai_images.EDITS: Endpoint("image_edits", (EDITS, VARIATIONS)),
+    openai_speech.WIRE_FORMAT: Endpoint("speech", (SPEECH,)),
+    openai_transcriptions.WIRE_FORMAT: Endpoint("transcription", (TRANSCRIPTIONS, TRANSLATIONS)),
+}
+"""By wire format."""
+
+ENDS: Final = sorted((path for endpoint in ENDPOINTS.values() for path in endpoint.paths), key=len, reverse=True)
+"""How the whole address of an endpoint may end, the longest first."""

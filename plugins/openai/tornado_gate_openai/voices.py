@@ -1,0 +1,40 @@
+"""Voices by other vendors' names. Pure.
+
+Callers of Gemini's format name its voices, of which the interface lists eight. Each stands for one voice that every speech model
+of OpenAI's has; no two for the same. The characters are those that Google gives its voices ("Firm", "Breezy", …), the
+likeness is our own judgement. An entry's setting `voices` changes the table or adds to it.
+
+Sources: ai.google.dev/gemini-api/docs/speech-generation, "Voice options"; openai-python 3.52,
+types/audio/speech_create_params.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from tornado_gate.types import SpeechRequest
+from tornado_gate.wire import openai_speech
+
+DEFAULT: Final = "alloy"
+"""For a request that names no voice: the vendor demands one."""
+
+GEMINI: Final[Mapping[str, str]] = {
+    "Kore": "sage",  # firm
+    "Aoede": "coral",  # breezy
+    "Charon": "onyx",  # informative
+    "Fenrir": "fable",  # excitable
+    "Puck": "echo",  # upbeat
+    "Leda": "shimmer",  # youthful
+    "Orus": "ash",  # firm
+    "Zephyr": "nova",  # bright
+}
+
+
+def voiced(request: SpeechRequest, voices: Mapping[str, str]) -> SpeechRequest:
+    """The request with a voice of the upstream's. One that came in OpenAI's own format names its voice itself."""
+    voice = request.voice or DEFAULT
+    if request.wire_format != openai_speech.WIRE_FORMAT:
+        voice = voices.get(voice, voice)
+    return replace(request, voice=voice)

@@ -1,0 +1,154 @@
+"""Pictures from a model that answers generateContent: the client half. Pure.
+
+The vendor takes no width and height: a size becomes the nearest of its ratios, and of its resolutions the one with the nearest
+number of pixels. A size of another ratio is lost, and so is one beyond 1K where the model makes 1K only.
+
+Source: https://ai.google.dev/gemini-api/docs/image-generation; google-genai 3.4, types.ImageConfig.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
+from tornado_gate.mediatypes import sniff
+from tornado_gate.types import Call, Data, ImageRequest, ImageResult, MadeImage
+from tornado_gate.wire.gemini_generate.blobs import decoded_in_slices
+from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
+from tornado_gate.wire.gemini_generate.values import given, items, mapping, string
+
+RATIOS: Final = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
+_RESOLUTIONS: Final = ((8_400_000, "4K"), (2_100_000, "2K"))
+"""From so many pixels on; the bounds lie between those of the vendor's own squares (1024, 2048 and 4096 a side)."""
+
+_SIZE: Final = re.compile(r"([1-9][0-9]{0,4})[xX*]([1-9][0-9]{0,4})")
+_UNSAYABLE: Final = (
+    "mask",
+    "negative_prompt",
+    "quality",
+    "style",
+    "background",
+    "moderation",
+    "output_format",
+    "output_compression",
+    "input_fidelity",
+    "watermark",
+    "prompt_extend",
+    "user",
+)
+_LONGEST: Final = 500
+
+
+def lose_unsayable(call: Call, request: ImageRequest, *sayable: str) -> None:
+    """Report every field that no model of the vendor's takes, except those in `sayable`. "auto" is what it does anyway."""
+    for name in _UNSAYABLE:
+        if name not in sayable and getattr(request, name) not in (None, "auto"):
+            call.lose(request.field_name(name))
+    for name, value in request.extra.items():
+        if value is not None:
+            call.lose(name)
+
+
+def shape_of(
+    call: Call, request: ImageRequest, ratios: Sequence[str], *, resolutions: bool
+) -> tuple[str | None, str | None]:
+    """(aspect ratio, resolution) for a request; None for what was not said. What cannot be had is reported."""
+    ratio, resolution = request.aspect_ratio, request.resolution
+    if resolution is not None and not resolutions:
+        call.lose(request.field_name("resolution"))
+        resolution = None
+    if request.size in (None, "auto"):
+        return ratio, resolution
+    found = _SIZE.fullmatch(request.size or "")
+    if found is None or ratio is not None:
+        call.lose(request.field_name("size"))
+        return ratio, resolution
+    width, height = int(found[1]), int(found[2])
+    ratio, exact = _nearest(width, height, ratios)
+    wanted = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
+    if not exact or (wanted and not resolutions):
+        call.lose(request.field_name("size"))
+    return ratio, resolution or (wanted if resolutions else None)
+
+
+def _nearest(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
+    """The ratio that differs least, and whether it is the very one."""
+
+    def distance(ratio: str) -> float:
+        wide, _, high = ratio.partition(":")
+        return abs(math.log(width * int(high) / (height * int(wide))))
+
+    best = min(ratios, key=distance)
+    return best, distance(best) == 0
+
+
+def render_image_request(
+    call: Call, request: ImageRequest, pictures: Sequence[Data], *, resolutions: bool
+) -> dict[str, Any]:
+    """The body that asks for one picture; `pictures` are those to change. What it cannot say is reported to `call.lose`.
+
+    `resolutions` says that the model makes others than 1K.
+    """
+    lose_unsayable(call, request)
+    if request.n is not None and request.n > 1:  # several candidates are refused by every model that makes pictures
+        call.lose(request.field_name("n"))
+    ratio, resolution = shape_of(call, request, RATIOS, resolutions=resolutions)
+    parts: list[dict[str, Any]] = [{"text": request.prompt}]
+    parts += [{"inlineData": {"mimeType": one.media_type, "data": one.base64}} for one in pictures]
+    config = given(
+        responseModalities=["TEXT", "IMAGE"],
+        imageConfig=given(aspectRatio=ratio, imageSize=resolution) or None,
+        seed=request.seed,
+    )
+    return {"contents": [{"role": "user", "parts": parts}], "generationConfig": config}
+
+
+async def parse_image_response(body: Any) -> ImageResult:
+    """The pictures of a whole answer, without those that the model drew while it thought.
+
+    Raises the upstream's error, and for an answer without a picture one that says why.
+    """
+    if (error := error_of(body)) is not None:
+        raise error
+    body = mapping(camelised(body))
+    images: list[MadeImage] = []
+    texts: list[str] = []
+    for candidate in items(body.get("candidates")):
+        for part in items(mapping(candidate.get("content")).get("parts")):
+            if part.get("thought") is True:
+                continue
+            texts.append(string(part.get("text")))
+            if (image := await _parse_picture(mapping(part.get("inlineData")))) is not None:
+                images.append(image)
+    text = "".join(texts) or None
+    if not images:
+        raise nothing_made(body, "picture", text or "")
+    usage = parse_usage(body.get("usageMetadata"))
+    return ImageResult(images=tuple(images), model=string(body.get("modelVersion")), usage=usage, text=text)
+
+
+async def _parse_picture(value: Mapping[str, Any]) -> MadeImage | None:
+    media_type = string(value.get("mimeType"))
+    if not media_type.startswith("image/"):
+        return None
+    data = await decoded_in_slices(string(value.get("data")))
+    return MadeImage(data=data, media_type=sniff(data) or media_type) if data else None
+
+
+def nothing_made(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
+    """The error for an answer that holds nothing of what was asked for: with the upstream's own reason, if it gave one."""
+    candidate = next(iter(items(body.get("candidates"))), {})
+    feedback = mapping(body.get("promptFeedback"))
+    barred = blocked(body)
+    reason = barred or string(candidate.get("finishReason"))
+    told = string(feedback.get("blockReasonMessage")) or string(candidate.get("finishMessage")) or said
+    if not reason and not told:
+        return UpstreamError(f"The upstream's answer holds no {what}, and no reason why.")
+    message = " ".join(filter(None, [f"The upstream made no {what}:", f"{reason}." if reason else "", told[:_LONGEST]]))
+    filtered = bool(barred) or parse_finish_reason(reason) == "content_filter"
+    return UpstreamRefused(message, status=400, code="content_policy_violation" if filtered else "nothing_made")

@@ -1,0 +1,77 @@
+"""Imagen's ``:predict``: the client half. Pure.
+
+Source: https://ai.google.dev/gemini-api/docs/imagen; google-genai 3.4, models.py (_GenerateImagesConfig_to_vertex and
+_GeneratedImage_from_vertex) for the names on the wire. The Gemini API takes no seed, no negative prompt and no switch of the
+watermark, which only the vendor's cloud platform does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
+from tornado_gate.mediatypes import sniff
+from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage
+from tornado_gate.wire.gemini_generate import decoded_in_slices, error_of, lose_unsayable, shape_of
+from tornado_gate.wire.gemini_generate.values import given, items, mapping, string
+
+RATIOS: Final = ("1:1", "3:4", "4:3", "9:16", "16:9")
+MOST_IMAGES: Final = 4
+_FORMATS: Final = {"png": "image/png", "jpeg": "image/jpeg"}
+
+
+def render_prediction(call: Call, request: ImageRequest, *, resolutions: bool) -> dict[str, Any]:
+    """The body of ``:predict``. Raises InvalidField for pictures to change, which these models do not."""
+    if request.images:
+        name = request.field_name("images")
+        raise InvalidField(
+            name, f"'{name}' cannot be changed by the model '{call.model}', which only makes new pictures."
+        )
+    lose_unsayable(call, request, "output_format", "output_compression")
+    if request.seed is not None:
+        call.lose(request.field_name("seed"))
+    wanted = request.n or 1  # unless told, the vendor makes four
+    if wanted > MOST_IMAGES:
+        call.lose(request.field_name("n"))
+    ratio, resolution = shape_of(call, request, RATIOS, resolutions=resolutions)
+    parameters = given(
+        sampleCount=min(wanted, MOST_IMAGES),
+        aspectRatio=ratio,
+        sampleImageSize=resolution,
+        outputOptions=_output(call, request) or None,
+        includeRaiReason=True,
+    )
+    return {"instances": [{"prompt": request.prompt}], "parameters": parameters}
+
+
+def _output(call: Call, request: ImageRequest) -> dict[str, Any]:
+    """The format of the file. JPEG alone can be made smaller."""
+    media_type = _FORMATS.get(request.output_format or "")
+    if request.output_format is not None and media_type is None:
+        call.lose(request.field_name("output_format"))
+    quality = request.output_compression
+    if quality is not None and media_type != "image/jpeg":
+        call.lose(request.field_name("output_compression"))
+        quality = None
+    return given(mimeType=media_type, compressionQuality=quality)
+
+
+async def parse_predictions(body: Any) -> ImageResult:
+    """The pictures. Raises the upstream's error, and one with its reason when it filtered them all."""
+    if (error := error_of(body)) is not None:
+        raise error
+    if not isinstance(body, dict):
+        raise UpstreamError("The upstream's answer holds no predictions.")
+    images: list[MadeImage] = []
+    reasons: list[str] = []
+    for prediction in items(mapping(body).get("predictions")):
+        data = await decoded_in_slices(string(prediction.get("bytesBase64Encoded")))
+        reasons.append(string(prediction.get("raiFilteredReason")))
+        if data:
+            media_type = sniff(data) or string(prediction.get("mimeType")) or "image/png"
+            revised = string(prediction.get("prompt")) or None
+            images.append(MadeImage(data=data, media_type=media_type, revised_prompt=revised))
+    if not images:
+        why = " ".join(filter(None, reasons)) or "All of them were filtered."
+        raise UpstreamRefused(f"The upstream made no picture: {why[:500]}", status=400, code="content_policy_violation")
+    return ImageResult(images=tuple(images))

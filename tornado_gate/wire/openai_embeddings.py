@@ -1,0 +1,239 @@
+"""OpenAI's embeddings: what is on the wire, both ways. Checks nothing that a caller must be told.
+
+The server half (`parse_request`, `render_chunks`) is for the format plugin; the client half (`render_request`, and
+`parse_response` or, for answers of any length, `read_response`) for providers that speak this format; `usage_in` reads
+what passes verbatim.
+
+Source: openai-python 3.52, types/embedding_create_params.py, types/create_embedding_response.py and, for vectors in base64,
+resources/embeddings.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from array import array
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, UpstreamResponse, Usage, Vector
+from tornado_gate.vectors import base64_of, floats_of, from_base64
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.parts import given, rest
+from tornado_gate.wire.openai_chat.usage import parse_usage as parse_chat_usage
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+
+WIRE_FORMAT: Final = "openai_embeddings"
+NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
+
+NUMBERS_AT_A_STRETCH: Final = 8192
+"""Written between two turns of the event loop: a millisecond or two of work."""
+BYTES_AT_A_STRETCH: Final = 64 * 1024
+"""Read between two turns of the event loop: a millisecond or two of work."""
+
+_KNOWN: Final = ("model", "input", "encoding_format", "dimensions", "user")
+_ENTRY: Final = re.compile(rb'\{[^{}]{0,200}?"embedding"\s*+:\s*+(?:\[[^{}\]]*+\]|"[^"{}]*+")[^{}]*+\}')
+_USAGE: Final = re.compile(rb'"usage"\s*+:\s*+(\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})')
+
+Numbers = str | tuple[int, ...]
+
+
+def inputs_of(value: Any) -> tuple[Numbers, ...]:
+    """The inputs in an ``input`` that was checked: a text, several, the tokens of one, or those of several."""
+    if isinstance(value, str):
+        return (value,)
+    if value and isinstance(value[0], int):
+        return (tuple(value),)
+    return tuple(piece if isinstance(piece, str) else tuple(piece) for piece in value)
+
+
+def parse_request(body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
+    """The common request in a body that was checked. How vectors are to be written is the format plugin's to remember."""
+    return EmbeddingRequest(
+        model=model,
+        wire_format=WIRE_FORMAT,
+        inputs=inputs_of(body["input"]),
+        dimensions=body.get("dimensions"),
+        user=body.get("user"),
+        extra={name: value for name, value in rest(body, *_KNOWN).items() if value is not None},
+        names=NAMES,
+    )
+
+
+def render_request(call: Call, request: EmbeddingRequest) -> dict[str, Any]:
+    """The body for an upstream. It always asks for base64, which is a third of the bytes and quicker to read.
+
+    A task and a title have no place here, nor have unknown fields of another wire format: they are lost.
+    """
+    body = given(
+        model=call.target.upstream_model,
+        input=_render_inputs(request.inputs),
+        encoding_format="base64",
+        dimensions=request.dimensions,
+        user=request.user,
+    )
+    for name in ("task", "title"):
+        if getattr(request, name) is not None:
+            call.lose(request.field_name(name))
+    for name, value in request.extra.items():
+        if request.wire_format == WIRE_FORMAT:
+            body.setdefault(name, value)
+        else:
+            call.lose(name)
+    return body
+
+
+def _render_inputs(inputs: Sequence[Numbers]) -> Any:
+    rendered = [piece if isinstance(piece, str) else list(piece) for piece in inputs]
+    return rendered[0] if len(rendered) == 1 else rendered
+
+
+def parse_response(body: Any, *, count: int | None = None) -> EmbeddingResult:
+    """A whole answer. `count` is how many vectors there must be, when it is known.
+
+    Takes a few milliseconds for each megabyte: `read_response` is for what may be long. Raises UpstreamError for an answer
+    that lacks a vector, and the error that a body may be.
+    """
+    if (error := error_of(body)) is not None:
+        raise error
+    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
+        raise no_answer()
+    return _result(body, [(entry.get("index"), _vector(entry.get("embedding"))) for entry in body["data"]], count)
+
+
+async def read_response(incoming: UpstreamResponse, *, count: int | None = None) -> EmbeddingResult:
+    """A whole answer, read entry by entry as it comes, so that one of thirty megabytes does not hold the event loop.
+
+    Raises as `parse_response`, and UpstreamError for what is no JSON.
+    """
+    found: list[tuple[Any, Vector]] = []
+    envelope: list[bytes] = []
+    pending: list[bytes] = []
+    work = 0
+    async for chunk in incoming.chunks:
+        pending.append(chunk)
+        if b"}" not in chunk:
+            continue
+        text, position = b"".join(pending), 0
+        for match in _ENTRY.finditer(text):
+            entry = _json(match[0])
+            found.append((entry.get("index"), _vector(entry.get("embedding"))))
+            envelope += (text[position : match.start()], b"0")
+            position = match.end()
+            work += len(match[0])
+            if work >= BYTES_AT_A_STRETCH:
+                work = 0
+                await asyncio.sleep(0)
+        pending = [text[position:]]
+    body = _json(b"".join([*envelope, *pending]))
+    if not found:
+        return parse_response(body, count=count)
+    if not isinstance(body, Mapping) or body.get("data") != [0] * len(found):
+        raise no_answer()
+    return _result(body, found, count)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise UpstreamError("The upstream's answer is not JSON.") from error
+
+
+def _result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
+    model = body.get("model")
+    return EmbeddingResult(
+        vectors=_in_order(found, count),
+        model=model if isinstance(model, str) else "",
+        usage=parse_usage(body.get("usage")),
+    )
+
+
+def _in_order(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
+    """The vectors by their indexes; in the order in which they came when no entry has one."""
+    if count is not None and len(found) != count:
+        raise UpstreamError(f"The upstream sent {len(found)} vectors for {count} inputs; try again.")
+    if all(index is None for index, _ in found):
+        return tuple(vector for _, vector in found)
+    by_index = {index: vector for index, vector in found if type(index) is int}
+    if len(by_index) != len(found) or any(index not in by_index for index in range(len(found))):
+        raise UpstreamError("The upstream's vectors cannot be told apart: their indexes do not count from 0.")
+    return tuple(by_index[index] for index in range(len(found)))
+
+
+def _vector(value: Any) -> Vector:
+    """The vector of one entry, in base64 or as numbers, which are kept as 64-bit floats: an eighth of a list's memory."""
+    if isinstance(value, str):
+        return from_base64(value)
+    if not isinstance(value, list) or not value:
+        raise UpstreamError("The upstream sent an entry without a vector.")
+    try:
+        return array("d", value)
+    except (TypeError, OverflowError) as error:
+        raise UpstreamError("The upstream sent a vector that is no row of numbers.") from error
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as an upstream reports it; some count only the total. None for anything that holds no count."""
+    usage = parse_chat_usage(value)
+    if usage is None and isinstance(value, Mapping) and type(value.get("total_tokens")) is int:
+        return Usage(input_tokens=value["total_tokens"])
+    return usage
+
+
+def render_usage(usage: Usage | None) -> dict[str, Any]:
+    """The vendor's usage object: both counts are always there."""
+    known = usage or Usage()
+    return {
+        "prompt_tokens": known.input_tokens or 0,
+        "total_tokens": known.extra.get("total_tokens", known.total_tokens or 0),
+    }
+
+
+def usage_in(beginning: bytes, end: bytes) -> Usage | None:
+    """The usage in an answer of which only the beginning and the end are at hand: vendors write it in either."""
+    for piece in (end, beginning):
+        for match in _USAGE.finditer(piece):
+            try:
+                usage = parse_usage(orjson.loads(match[1]))
+            except orjson.JSONDecodeError:
+                continue
+            if usage is not None:
+                return usage
+    return None
+
+
+def render_entry(index: int, vector: Vector, encoding: str) -> bytes:
+    """One entry of ``data``; `encoding` is "float" or "base64"."""
+    written = base64_of(vector) if encoding == "base64" else floats_of(vector)
+    return orjson.dumps({"object": "embedding", "index": index, "embedding": written})
+
+
+async def render_chunks(result: EmbeddingResult, *, model: str, encoding: str) -> AsyncIterator[bytes]:
+    """The JSON text of a whole answer, in one piece when it is small, else with turns of the event loop in between."""
+    pieces = [b'{"object":"list","data":[']
+    for more in _stretches(result.vectors, encoding):
+        if len(pieces) > 1:
+            yield b"".join(pieces)
+            pieces.clear()
+            await asyncio.sleep(0)
+        pieces += more
+    end = orjson.dumps({"model": model, "usage": render_usage(result.usage)})
+    yield b"".join([*pieces, b"],", end[1:]])
+
+
+def _stretches(vectors: Sequence[Vector], encoding: str) -> Iterator[list[bytes]]:
+    """The entries in groups, each made when it is asked for."""
+    group: list[bytes] = []
+    numbers = 0
+    for index, vector in enumerate(vectors):
+        group += (b",", render_entry(index, vector, encoding)) if index else (render_entry(index, vector, encoding),)
+        numbers += len(vector) // 4 if isinstance(vector, bytes) else len(vector)
+        if numbers >= NUMBERS_AT_A_STRETCH:
+            yield group
+            group, numbers = [], 0
+    if group:
+        yield group

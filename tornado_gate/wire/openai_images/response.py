@@ -1,0 +1,121 @@
+"""Whole answers, both ways: body to `ImageResult`, and `ImageResult` to the JSON text of a body.
+
+Source: openai-python 3.52, types/images_response.py and image.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.mediatypes import sniff
+from tornado_gate.types import ImageResult, MadeImage, Usage
+from tornado_gate.wire.openai_chat import error_of
+from tornado_gate.wire.openai_images.codec import decode, encode
+from tornado_gate.wire.openai_images.usage import parse_usage, render_usage
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Reads a picture at an address that an upstream gave."""
+Place = Callable[[MadeImage, int], Awaitable[str]]
+"""Keeps the picture of this number, from 0, and says its address."""
+
+_WORDS: Final = ("background", "output_format", "quality", "size")
+_VENDORS: Final = ("safety_identifier", "svg_usage")
+"""What the vendor says beyond the vocabulary."""
+
+
+async def parse_response(body: Any, *, fetch: Fetch | None = None) -> ImageResult:
+    """The pictures in an upstream's answer. `fetch` reads those that are given by address.
+
+    Raises the error that the answer may be, and UpstreamError for an answer without pictures.
+    """
+    if (error := error_of(body)) is not None:
+        raise error
+    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")) or not body["data"]:
+        raise no_answer()
+    said = {name: body[name] for name in _WORDS if isinstance(body.get(name), str)}
+    images = [await _image(entry, said.get("output_format", ""), fetch) for entry in body["data"]]
+    created = body.get("created")
+    return ImageResult(
+        images=tuple(images),
+        created=created if isinstance(created, int) and not isinstance(created, bool) else None,
+        usage=parse_usage(body.get("usage")),
+        extra={name: body[name] for name in _VENDORS if body.get(name) is not None},
+        **said,
+    )
+
+
+async def _image(entry: Mapping[str, Any], output_format: str, fetch: Fetch | None) -> MadeImage:
+    inline, address = entry.get("b64_json"), entry.get("url")
+    if isinstance(inline, str) and inline:
+        data = await decode(inline)
+    elif isinstance(address, str) and address[:5].lower() == "data:":
+        data = await decode(address)
+    elif isinstance(address, str) and address:
+        if fetch is None:
+            raise UpstreamError("The upstream sent the address of a picture where its bytes were asked for.")
+        data = await fetch(address)
+    else:
+        raise no_answer()
+    revised = entry.get("revised_prompt")
+    return MadeImage(
+        data=data,
+        media_type=media_type_of(data, output_format),
+        revised_prompt=revised if isinstance(revised, str) and revised else None,
+    )
+
+
+def media_type_of(data: bytes, output_format: str) -> str:
+    """What a picture is: what is there, else what the upstream calls it. Raises UpstreamError for another kind of file."""
+    seen = sniff(data)
+    if seen.startswith("image/"):
+        return seen
+    if seen:
+        raise UpstreamError(f"The upstream sent a file of type '{seen}' where a picture was expected.")
+    return {"svg": "image/svg+xml", "": "image/png"}.get(output_format, f"image/{output_format}")
+
+
+def format_of(media_type: str) -> str:
+    """The vendor's word for a media type: png, jpeg, webp."""
+    return media_type.partition("/")[2].partition("+")[0]
+
+
+async def render_response(
+    result: ImageResult,
+    *,
+    created: int,
+    place: Place | None,
+    usage: Usage | None,
+    details: bool,
+    revised: Callable[[MadeImage], str | None] = lambda image: image.revised_prompt,
+) -> bytes:
+    """The JSON text of the answer. `created` (Unix seconds) stands in for the upstream's own.
+
+    `place` says where a picture is kept; without it the bytes are inside. `usage` is what the answer reports, None for
+    nothing; with `details` it says too what the pictures are like.
+    """
+    entries = []
+    for index, image in enumerate(result.images):
+        rest = {} if (words := revised(image)) is None else {"revised_prompt": words}
+        if place is None:
+            entries.append(await with_picture(image.data, rest))
+        else:
+            entries.append(orjson.dumps({"url": await place(image, index), **rest}))
+    body: dict[str, Any] = {"created": result.created or created}
+    if details:
+        body |= {name: value for name in _WORDS if (value := getattr(result, name)) and value != "auto"}
+        body |= {name: result.extra[name] for name in _VENDORS if name in result.extra}
+    body["data"] = []
+    text = orjson.dumps(body).removesuffix(b"]}") + b",".join(entries) + b"]"
+    return text + (b"}" if usage is None else b"," + orjson.dumps({"usage": render_usage(usage)})[1:])
+
+
+async def with_picture(data: bytes, rest: Mapping[str, Any]) -> bytes:
+    """The JSON text of an object with the members `rest` and ``b64_json``: base64 needs no second look for escapes."""
+    others = orjson.dumps(rest)[:-1]
+    encoded = await encode(data)
+    return b"".join((others, b"," if rest else b"", b'"b64_json":"', encoded, b'"}'))

@@ -1,0 +1,77 @@
+"""Usage, both ways. Pure.
+
+Source: openai-python 3.52, types/images_response.py (``Usage``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tornado_gate.types import Usage
+from tornado_gate.wire.openai_chat.parts import rest
+
+_TOP = ("total_tokens", "input_tokens", "output_tokens", "input_tokens_details")
+_DETAILS = ("text_tokens", "image_tokens", "cached_tokens")
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as an upstream reports it; None for anything that holds no token count."""
+    if not isinstance(value, Mapping):
+        return None
+    details = value.get("input_tokens_details")
+    details = details if isinstance(details, Mapping) else {}
+    input_tokens, output_tokens = _count(value, "input_tokens"), _count(value, "output_tokens")
+    if input_tokens is None and output_tokens is None:
+        return None
+    extra = {name: member for name, member in rest(value, *_TOP).items() if member is not None}
+    if deeper := rest(details, *_DETAILS):
+        extra["input_tokens_details"] = deeper
+    usage = Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        image_tokens=_count(details, "image_tokens"),
+        cache_read_tokens=_count(details, "cached_tokens"),
+        extra=extra,
+    )
+    total = _count(value, "total_tokens")
+    if total is not None and total != usage.total_tokens:
+        return replace(usage, extra={**extra, "total_tokens": total})
+    return usage
+
+
+def _count(value: Mapping[str, Any], name: str) -> int | None:
+    count = value.get(name)
+    if isinstance(count, int | float) and not isinstance(count, bool) and count >= 0:
+        return int(count)
+    return None
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    """The vendor's usage object, none of whose counts is ever absent: what was not reported is 0."""
+    input_tokens, images = usage.input_tokens or 0, usage.image_tokens or 0
+    deeper = usage.extra.get("input_tokens_details")
+    details = {"text_tokens": max(input_tokens - images, 0), "image_tokens": images}
+    if usage.cache_read_tokens is not None:
+        details["cached_tokens"] = usage.cache_read_tokens
+    value = {
+        "total_tokens": usage.extra.get("total_tokens", usage.total_tokens or 0),
+        "input_tokens": input_tokens,
+        "output_tokens": usage.output_tokens or 0,
+        "input_tokens_details": {**(deeper if isinstance(deeper, Mapping) else {}), **details},
+    }
+    if isinstance(produced := usage.extra.get("output_tokens_details"), Mapping):
+        value["output_tokens_details"] = produced
+    return value
+
+
+def added(usages: list[Usage]) -> Usage | None:
+    """The sum of what several pictures took; None of none."""
+    if len(usages) < 2:
+        return usages[0] if usages else None
+    return Usage(
+        input_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        output_tokens=sum(usage.output_tokens or 0 for usage in usages),
+        image_tokens=sum(usage.image_tokens or 0 for usage in usages),
+    )

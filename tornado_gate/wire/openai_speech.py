@@ -1,0 +1,219 @@
+"""OpenAI's speech: what is on the wire, both ways. Checks nothing that a caller must be told.
+
+An answer is the sound itself, or with ``stream_format: sse`` events that carry it in base64.
+
+Source: openai-python 3.52, types/audio/speech_create_params.py; for the events, OpenAI's API reference, "Create speech",
+``speech.audio.delta`` and ``speech.audio.done``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse, stream
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.types import (
+    Call,
+    SpeechChunk,
+    SpeechEnd,
+    SpeechRequest,
+    SpeechStart,
+    StreamEvent,
+    UpstreamResponse,
+    Usage,
+)
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.parts import given, rest
+from tornado_gate.wire.shapes import no_answer
+
+WIRE_FORMAT: Final = "openai_speech"
+NAMES: Final[Mapping[str, str]] = {"text": "input", "format": "response_format", "stream": "stream_format"}
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "mp3": "audio/mpeg",
+    "opus": "audio/ogg",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "wav": "audio/wav",
+    "pcm": "audio/pcm",
+}
+"""Opus comes in an Ogg file, whose type is that of the container (RFC 7845, section 9)."""
+DEFAULT_FORMAT: Final = "mp3"
+
+EVENT_STREAM: Final = "text/event-stream"
+DELTA: Final = "speech.audio.delta"
+DONE: Final = "speech.audio.done"
+BYTES_OF_A_DELTA: Final = 48 * 1024
+"""Sound in one event: base64 of more would be an event that readers must hold whole."""
+
+_KNOWN: Final = ("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
+_UNSPECIFIC: Final = ("", "application/octet-stream", "binary/octet-stream")
+
+
+def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
+    """The common request in a body that was checked.
+
+    A voice of the account's own, ``{"id": …}``, means nothing to another vendor: it stays in `extra`. The sound is asked for
+    while it is made by who says how it is to be streamed, and as pcm, which has no header that would need its length.
+    """
+    voice = body.get("voice")
+    extra = {name: value for name, value in rest(body, *_KNOWN).items() if value is not None}
+    if isinstance(voice, Mapping):
+        extra["voice"] = voice
+    return SpeechRequest(
+        model=model,
+        wire_format=WIRE_FORMAT,
+        text=body["input"],
+        voice=voice if isinstance(voice, str) else None,
+        instructions=body.get("instructions"),
+        speed=body.get("speed"),
+        format=body.get("response_format"),
+        stream=body.get("stream_format") is not None or body.get("response_format") == "pcm",
+        extra=extra,
+        names=NAMES,
+    )
+
+
+def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
+    """The body for an upstream, which sends the sound as it makes it without being asked.
+
+    A language has no place here, nor have unknown fields of another wire format: they are lost.
+    """
+    body = given(
+        model=call.target.upstream_model,
+        input=request.text,
+        voice=request.voice,
+        instructions=request.instructions,
+        response_format=request.format,
+        speed=request.speed,
+    )
+    if request.language is not None:
+        call.lose(request.field_name("language"))
+    for name, value in request.extra.items():
+        if request.wire_format == WIRE_FORMAT:
+            body.setdefault(name, value)
+        else:
+            call.lose(name)
+    return body
+
+
+def kind_of(incoming: UpstreamResponse) -> str:
+    """The media type of an answer, lower-case and without parameters; "" when it says nothing of use."""
+    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return "" if kind in _UNSPECIFIC else kind
+
+
+def is_sound(kind: str) -> bool:
+    """Whether an answer of this kind can be the sound itself. Ogg files are called by either name."""
+    return not kind or kind.startswith("audio/") or kind in ("application/ogg", "video/ogg")
+
+
+def media_type(format: str | None) -> str:
+    """The media type of a format that was asked for, or of what the vendor makes when none was."""
+    return MEDIA_TYPES.get(format or DEFAULT_FORMAT, MEDIA_TYPES[DEFAULT_FORMAT])
+
+
+async def parse_answer(incoming: UpstreamResponse, request: SpeechRequest) -> AsyncIterator[StreamEvent]:
+    """The events of an answer, whether it is the sound itself or events that carry it.
+
+    Raises UpstreamError for an answer that is no sound, or that has none.
+    """
+    kind = kind_of(incoming)
+    if kind != EVENT_STREAM and not is_sound(kind):
+        raise await not_sound(incoming)
+    yield SpeechStart(media_type=media_type(request.format) if kind in ("", EVENT_STREAM) else kind)
+    events = _sound(incoming.chunks) if kind != EVENT_STREAM else _events(sse.json_frames(incoming.chunks))
+    heard = False
+    async for event in events:
+        if isinstance(event, SpeechEnd) and not heard:
+            raise silent()
+        heard = True
+        yield event
+
+
+def silent() -> UpstreamError:
+    """For an answer without sound: an empty file that plays nothing would look like one."""
+    return UpstreamError("The upstream's answer holds no sound.")
+
+
+async def not_sound(incoming: UpstreamResponse) -> GateError:
+    """What to raise for an answer of another kind: the error that it is when it is one."""
+    try:
+        return error_of(orjson.loads(await incoming.read())) or no_answer()
+    except orjson.JSONDecodeError:
+        return UpstreamError("The upstream's answer is neither sound nor JSON.")
+
+
+async def _sound(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
+    async for chunk in chunks:
+        if chunk:
+            yield SpeechChunk(data=chunk)
+    yield SpeechEnd()
+
+
+async def _events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+    try:
+        async for frame in frames:
+            if (error := failure_of(frame)) is not None:
+                raise error
+            kind = frame.get("type") if isinstance(frame, Mapping) else None
+            if kind == DELTA:
+                if sound := _decoded(frame.get("audio")):
+                    yield SpeechChunk(data=sound)
+            elif kind == DONE:
+                yield SpeechEnd(usage=parse_usage(frame.get("usage")))
+                return
+    finally:
+        await stream.close(frames)
+    raise UpstreamError("The upstream's stream stopped before its end.")
+
+
+def failure_of(frame: Any) -> GateError | None:
+    """The error that a frame is, or None."""
+    if isinstance(frame, Mapping) and frame.get("type") == "error":
+        return error_of({"error": frame.get("error") or frame})
+    return error_of(frame)
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error) as error:
+        raise UpstreamError("The upstream sent a piece of sound that is not base64.") from error
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage as a stream's last event reports it."""
+    counts = value if isinstance(value, Mapping) else {}
+    read, made = counts.get("input_tokens"), counts.get("output_tokens")
+    if type(read) is not int and type(made) is not int:
+        return None
+    return Usage(
+        input_tokens=read if type(read) is int else None,
+        output_tokens=made if type(made) is int else None,
+        extra=rest(counts, "input_tokens", "output_tokens", "total_tokens"),
+    )
+
+
+def render_usage(usage: Usage | None) -> dict[str, Any]:
+    """The vendor's usage object. Its three counts are never absent."""
+    known = usage or Usage()
+    counts = {"input_tokens": known.input_tokens or 0, "output_tokens": known.output_tokens or 0}
+    return {**known.extra, **counts, "total_tokens": known.total_tokens or 0}
+
+
+def render_deltas(sound: bytes) -> Iterator[dict[str, Any]]:
+    """The events that carry `sound`."""
+    for start in range(0, len(sound), BYTES_OF_A_DELTA):
+        piece = sound[start : start + BYTES_OF_A_DELTA]
+        yield {"type": DELTA, "audio": base64.b64encode(piece).decode("ascii")}
+
+
+def render_done(usage: Usage | None) -> dict[str, Any]:
+    """The last event."""
+    return {"type": DONE, "usage": render_usage(usage)}

@@ -1,0 +1,206 @@
+"""OpenAI's transcriptions and translations: what is on the wire, both ways. Checks nothing that a caller must be told.
+
+Requests are forms, so that every value in a body is a string or an array of strings. `render_request` gives the text fields of
+a form for `tornado_gate.forms.FormBody`; the file goes beside them.
+
+Source: openai-python 3.52, types/audio/transcription_create_params.py, transcription.py, transcription_verbose.py,
+transcription_diarized.py, transcription_text_*_event.py and translation_create_params.py; of the two kinds of subtitles, the
+WebVTT specification (w3.org/TR/webvtt1) and the customs of SubRip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from tornado_gate.types import Call, FileSource, TranscriptionRequest, TranscriptionResult, Usage
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.parts import given, rest
+from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+
+WIRE_FORMAT: Final = "openai_transcriptions"
+FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
+PLAIN_FORMATS: Final = ("text", "srt", "vtt")
+"""Those whose answer is no JSON."""
+TIMED_FORMATS: Final = ("srt", "vtt", "verbose_json", "diarized_json")
+"""Those that need to know when something was said."""
+
+DELTA: Final = "transcript.text.delta"
+DONE: Final = "transcript.text.done"
+
+_ARROW: Final = re.compile(r"--+>")
+_KNOWN: Final = ("model", "file", "language", "prompt", "response_format", "stream", "temperature")
+_ANSWER: Final = ("task", "text", "language", "duration", "segments", "words", "usage")
+_COUNTS: Final = ("type", "input_tokens", "output_tokens", "total_tokens")
+
+
+def parse_request(
+    body: Mapping[str, Any], audio: FileSource, *, model: str, translate: bool = False
+) -> TranscriptionRequest:
+    """The common request in the text fields of a form that was checked, and its file.
+
+    How the answer is to be written is the format plugin's to remember; a way that needs times asks for segments.
+    """
+    wanted = body.get("response_format")
+    asked: tuple[Literal["word", "segment"], ...] = tuple(body.get("timestamp_granularities") or ())
+    named = "timestamp_granularities"
+    if not asked and wanted in TIMED_FORMATS:
+        asked, named = ("segment",), "response_format"
+    temperature = body.get("temperature")
+    return TranscriptionRequest(
+        model=model,
+        wire_format=WIRE_FORMAT,
+        audio=audio,
+        translate=translate,
+        language=body.get("language"),
+        prompt=body.get("prompt"),
+        temperature=None if temperature is None else float(temperature),
+        timestamps=asked,
+        extra=rest(body, *_KNOWN, "timestamp_granularities"),
+        names={"audio": "file", "timestamps": named},
+    )
+
+
+def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
+    """The text fields of a form for an upstream: strings, and arrays of them.
+
+    A translation is always into English, so that a language is lost there; so are unknown fields of another wire format.
+    """
+    language = request.language
+    if language is not None and request.translate:
+        call.lose(request.field_name("language"))
+        language = None
+    fields = given(
+        model=call.target.upstream_model,
+        response_format="verbose_json" if request.timestamps else "json",
+        language=language,
+        prompt=request.prompt,
+        temperature=None if request.temperature is None else f"{request.temperature:g}",
+    )
+    if request.timestamps and not request.translate:  # translations have segments without being asked
+        fields["timestamp_granularities"] = list(request.timestamps)
+    for name, value in request.extra.items():
+        if request.wire_format == WIRE_FORMAT:
+            fields.setdefault(name, value)
+        else:
+            call.lose(name)
+    return fields
+
+
+def check_response(body: Any) -> Mapping[str, Any]:
+    """The answer that a body is. Raises the error that it may be, UpstreamError for what is none."""
+    if (error := error_of(body)) is not None:
+        raise error
+    if not isinstance(body, Mapping) or not isinstance(body.get("text"), str):
+        raise no_answer()
+    return body
+
+
+def parse_response(body: Any) -> TranscriptionResult:
+    """A whole answer in any of the formats that are JSON. Raises UpstreamError for what is none."""
+    checked = check_response(body)
+    language, duration = checked.get("language"), checked.get("duration")
+    return TranscriptionResult(
+        text=checked["text"],
+        language=language if isinstance(language, str) else None,
+        duration=_seconds(duration),
+        segments=_timed(checked.get("segments")),
+        words=_timed(checked.get("words")),
+        usage=parse_usage(checked.get("usage")),
+        extra=rest(checked, *_ANSWER),
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    """Some upstreams write a duration as a string."""
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _timed(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Segments or words that say when they begin and end."""
+    if not is_array_of_objects(value):
+        return ()
+    return tuple(item for item in value if all(type(item.get(name)) in (int, float) for name in ("start", "end")))
+
+
+def render_response(result: TranscriptionResult, response_format: str, *, translate: bool = False) -> dict[str, Any]:
+    """The whole answer in one of the formats that are JSON."""
+    usage = None if result.usage is None else render_usage(result.usage)
+    if response_format == "json":
+        return given(**{**result.extra, "text": result.text, "usage": usage})
+    last = result.segments[-1]["end"] if result.segments else 0.0
+    body = {
+        "task": "translate" if translate else "transcribe",
+        "language": None if response_format == "diarized_json" else result.language or "",
+        "duration": last if result.duration is None else result.duration,
+        "text": result.text,
+        "segments": list(result.segments) if result.segments or response_format == "diarized_json" else None,
+        "words": list(result.words) or None,
+        "usage": usage,
+    }
+    return given(**{**result.extra, **body})
+
+
+def render_plain(result: TranscriptionResult, response_format: str) -> str:
+    """The whole answer as text or as subtitles, which are made of its segments."""
+    match response_format:
+        case "srt":
+            cues = (f"{number}\n{cue}\n\n" for number, cue in enumerate(_cues(result, ","), 1))
+            return "".join(cues)
+        case "vtt":
+            return "WEBVTT\n\n" + "".join(f"{cue}\n\n" for cue in _cues(result, "."))
+        case _:
+            return result.text + "\n"
+
+
+def _cues(result: TranscriptionResult, point: str) -> Iterator[str]:
+    """Each segment with its times. A blank line or an arrow would end a cue, so neither is left in its text."""
+    for segment in result.segments:
+        text = _ARROW.sub("->", " ".join(str(segment.get("text", "")).split()))
+        yield f"{_clock(segment['start'], point)} --> {_clock(segment['end'], point)}\n{text}"
+
+
+def _clock(seconds: float, point: str) -> str:
+    milliseconds = max(0, round(seconds * 1000))
+    minutes, rest_of_minute = divmod(milliseconds, 60_000)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours:02}:{minute:02}:{rest_of_minute // 1000:02}{point}{rest_of_minute % 1000:03}"
+
+
+def render_events(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
+    """A whole answer as a stream: all of its text at once, and the end."""
+    if result.text:
+        yield {"type": DELTA, "delta": result.text}
+    done: dict[str, Any] = {"type": DONE, "text": result.text}
+    if result.usage is not None:
+        done["usage"] = render_usage(result.usage)
+    for name in ("logprobs", "languages"):
+        if name in result.extra:
+            done[name] = result.extra[name]
+    yield done
+
+
+def parse_usage(value: Any) -> Usage | None:
+    """Usage in tokens, or in seconds of sound, which stay in `extra` under their own name."""
+    if not isinstance(value, Mapping):
+        return None
+    read, made = value.get("input_tokens"), value.get("output_tokens")
+    if type(read) is not int and type(made) is not int:
+        return Usage(extra=dict(value)) if _seconds(value.get("seconds")) is not None else None
+    return Usage(
+        input_tokens=read if type(read) is int else None,
+        output_tokens=made if type(made) is int else None,
+        extra=rest(value, *_COUNTS),
+    )
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    """The vendor's usage object, of whichever kind it is."""
+    if usage.input_tokens is None and usage.output_tokens is None and "seconds" in usage.extra:
+        return {"type": "duration", **usage.extra}
+    counts = {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
+    return {"type": "tokens", **usage.extra, **counts, "total_tokens": usage.total_tokens or 0}
