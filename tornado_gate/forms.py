@@ -87,20 +87,15 @@ class _Spool:
 
     def read(self, position: int, size: int) -> bytes:
         """Exactly `size` bytes from `position`. Raises Unavailable when they are not there."""
-        pieces = []
         try:
             with self._used(make=False) as descriptor:
-                while size:
-                    piece = os.pread(descriptor, size, position)
-                    if not piece:
-                        raise OSError("the file is shorter than what was written")
-                    pieces.append(piece)
-                    position += len(piece)
-                    size -= len(piece)
+                data = os.pread(descriptor, size, position)
+            if len(data) != size:
+                raise OSError("the file is shorter than what was written")
         except OSError as error:
             message = "A file of the request is gone from the gateway's disk; send it again."
             raise Unavailable(message, code="storage_unavailable") from error
-        return b"".join(pieces)
+        return data
 
     def close(self) -> None:
         with self._lock:

@@ -63,16 +63,19 @@ def inspect(beginning: bytes, declared: str, param: str, kinds: Collection[str] 
     return media_type, *size
 
 
-async def check(source: FileSource, param: str) -> None:
-    """Look at the header of a picture that came with the request; one at an address is looked at when it is fetched."""
+async def check(source: FileSource, param: str) -> tuple[str, int, int] | None:
+    """Media type, width and height of a picture that came with the request, from its header.
+
+    None for one at an address, which is looked at when it is fetched. Raises InvalidField for the caller's field `param`.
+    """
     if isinstance(source, Link):
-        return
+        return None
     size = _decoded_bytes(source.base64) if isinstance(source, Data) else source.size
     _check_bytes(size, param)
     beginning = await _beginning(source, HEADER_BYTES, param)
     if size > HEADER_BYTES and sniff(beginning) == "image/jpeg" and image_size(beginning) is None:
         beginning = await _beginning(source, MOST_HEADER_BYTES, param)
-    inspect(beginning, source.media_type, param)
+    return inspect(beginning, source.media_type, param)
 
 
 async def picture_of(call: Call, source: FileSource, param: str) -> Picture:
@@ -96,7 +99,8 @@ async def picture_of(call: Call, source: FileSource, param: str) -> Picture:
 async def _beginning(source: Data | Upload, size: int, param: str) -> bytes:
     if not isinstance(source, Data):
         return await source.read(size)
-    return await decode(source.base64[: size // 3 * 4], param, whole=False)
+    chars = size // 3 * 4
+    return await decode(source.base64[:chars], param, whole=len(source.base64) <= chars)
 
 
 def _check_bytes(size: int, param: str) -> None:
