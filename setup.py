@@ -34,7 +34,7 @@ setup(
         "orjson>=3.10",
         "pluggy>=1.6,<2",
         "prometheus-client>=0.22",
-        "python-multipart>=0.0.20",
+        "python-multipart>=0.0.34",
         "PyYAML>=6",
         "tornado>=6.5,<7",
     ],

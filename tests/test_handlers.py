@@ -240,7 +240,7 @@ async def test_a_fault_of_the_gateway_itself_shows_nothing(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("tornado_gate.pipeline.asked_model", fails)
+    monkeypatch.setattr("tornado_gate.pipeline.Once", fails)
     response = await ask("/plain", CHAT, headers={"x-request-id": "look-me-up"})
     assert (response.code, error_of(response)["code"]) == (500, "internal_error")
     assert b"secret" not in response.body

@@ -24,8 +24,9 @@ from tests.support.served import Ask, error_of
 from tornado_gate import media
 from tornado_gate.errors import NotFound
 from tornado_gate.gate import Gate
-from tornado_gate.handlers import media as handlers
-from tornado_gate.handlers.media import MediaHandler, RangeNotSatisfiable, disposition, parse_range
+from tornado_gate.handlers import files as handlers
+from tornado_gate.handlers.files import RangeNotSatisfiable, disposition, parse_range
+from tornado_gate.handlers.media import MediaHandler
 from tornado_gate.media import MediaFile, MediaStore, media_secret
 
 DATA = bytes(range(256)) * 4

@@ -19,7 +19,6 @@ from tornado_gate.handlers.base import GateHandler
 from tornado_gate.handlers.explain import ExplainHandler
 from tornado_gate.handlers.media import MediaHandler
 from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
-from tornado_gate.media import ADDRESS
 
 PUBLIC: Mapping[str, type[GateHandler]] = {
     "/healthz": HealthHandler,
@@ -48,10 +47,11 @@ class GateApplication(Application):
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
                 return self._delegate(request, handler)
-            if path.startswith(ADDRESS):
-                if method not in ("GET", "HEAD"):
-                    raise MethodNotAllowed(method, ["GET", "HEAD"])
-                return self._delegate(request, MediaHandler, store=self._gate.media)
+            for store in (self._gate.media, self._gate.videos):
+                if path.startswith(store.address):
+                    if method not in ("GET", "HEAD"):
+                        raise MethodNotAllowed(method, ["GET", "HEAD"])
+                    return self._delegate(request, MediaHandler, store=store)
             if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
                 return self._delegate(request, ExplainHandler)
             query = {name: values[-1].decode("utf-8", "replace") for name, values in request.query_arguments.items()}

@@ -9,7 +9,7 @@ import orjson
 
 from tornado_gate import auth, continuity
 from tornado_gate.gate import Gate
-from tornado_gate.pipeline import Once, about, asked_model, circuit_name, verbatim_request
+from tornado_gate.pipeline import Once, circuit_name, verbatim_request
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 
@@ -22,7 +22,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    call = about(snapshot, replace(call, model=asked_model(snapshot, wire)))
+    call = snapshot.about(replace(call, model=snapshot.asked_model(wire)))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
     open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from tornado_gate.asking import TaskAsker
 from tornado_gate.auth import unknown_key
 from tornado_gate.bodies import Bodies
 from tornado_gate.config.model import Config
@@ -21,6 +22,8 @@ from tornado_gate.memory import Memory, MemoryStore
 from tornado_gate.metrics import LoopLag, Metrics
 from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
+from tornado_gate.tasks.engine import TaskEngine
+from tornado_gate.tasks.filestore import FileTaskStore
 from tornado_gate.types import Caller
 from tornado_gate.upstream import Pool
 
@@ -39,9 +42,13 @@ class Gate:
         self.limits = RateLimits()
         data_dir = config.server.data_dir
         self.memory = Memory(MemoryStore(data_dir))
-        self.media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
+        secret = media_secret(data_dir)
+        self.media = MediaStore(data_dir / "media", secret=secret)
+        self.videos = MediaStore(data_dir / "videos", secret=secret, address="/videos/", evicts=False)
         self.fetcher = Fetcher()
         self.bodies = Bodies(config.limits.bodies_bytes)
+        asker = TaskAsker(lambda: self.snapshot, self.using, self.pool, self.fetcher)
+        self.tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), self.videos, asker, config.videos)
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0
@@ -65,12 +72,14 @@ class Gate:
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
         self.host.watchdog.start(asyncio.get_running_loop())
         self._sweeping = asyncio.ensure_future(self._sweep())
+        await self.tasks.start()
 
     async def close(self) -> None:
         self.host.watchdog.stop()
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._lag.stop()
+        await self.tasks.close()
         await self.keys.stop()
         await self.fetcher.close()
         for pool in self._pools.values():
@@ -82,6 +91,7 @@ class Gate:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.media.sweep()
+                await self.videos.sweep()
             except GateError as error:
                 log.warning("expired files stay for now: %s", error.message)
 
@@ -117,6 +127,8 @@ class Gate:
         self.fetcher.rules = config.fetch
         self.bodies.total = config.limits.bodies_bytes
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
+        self.tasks.rules = config.videos
+        self.videos.max_bytes, self.videos.seconds = config.videos.max_bytes, config.videos.keep_seconds
 
     def pool(self, provider: ProviderInUse) -> Pool:
         """The connections of a provider entry: the same for every snapshot in which the entry is the same."""

@@ -68,7 +68,8 @@ class Capabilities:
     may have there: the core sends more in several requests and joins the answers. `speaks` names the wire formats that it
     takes as they come (the verbatim lane). `base_url`, when given, replaces the entry's in every target; `settings` arrive
     there as `call.target.settings`. `signatures` says that its answers carry signatures of thinking, which the next turn
-    must echo: the core then remembers them for clients that drop them.
+    must echo: the core then remembers them for clients that drop them. `videos_may_repeat` says that beginning a video twice
+    harms nobody: then a task whose beginning is uncertain after a crash is begun again.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -78,6 +79,7 @@ class Capabilities:
     base_url: str | None = None
     settings: Any = None
     signatures: bool = False
+    videos_may_repeat: bool = False
 
     def offered(self, model: str) -> frozenset[Operation]:
         """The operations of the upstream's model of this name."""

@@ -123,8 +123,18 @@ class MediaStore:
     """The files in `folder`, at most `max_bytes` of them, each for `seconds`. One for each process; made at first use."""
 
     def __init__(
-        self, folder: Path, *, secret: bytes, max_bytes: int = MEDIA_BYTES, seconds: float = MEDIA_SECONDS
+        self,
+        folder: Path,
+        *,
+        secret: bytes,
+        max_bytes: int = MEDIA_BYTES,
+        seconds: float = MEDIA_SECONDS,
+        address: str = ADDRESS,
+        evicts: bool = True,
     ) -> None:
+        """`evicts` false keeps what has not expired: then a full store takes nothing more until something does."""
+        self.address = address
+        self.evicts = evicts
         self.folder = folder
         self.max_bytes = max_bytes
         self.seconds = seconds
@@ -135,7 +145,7 @@ class MediaStore:
     def sign(self, file_id: str, expires: float) -> str:
         """The path under which a file is served, without a key, until `expires` (Unix seconds) or its own end."""
         until = str(int(expires))
-        return f"{ADDRESS}{file_id}?expires={until}&signature={self._signature(file_id, until)}"
+        return f"{self.address}{file_id}?expires={until}&signature={self._signature(file_id, until)}"
 
     def signed(self, file_id: str, expires: str, signature: str) -> bool:
         """Was this address signed here, and does it hold? Takes the same time for every wrong signature."""
@@ -274,7 +284,7 @@ class MediaStore:
         kept, left, total = self._look()
         now = time.time()
         for file in sorted(kept, key=lambda file: (file.expires > now, file.written)):
-            if file.expires > now and total + needed <= self.max_bytes:
+            if file.expires > now and (total + needed <= self.max_bytes or not self.evicts):
                 break
             if self._remove(file.id):
                 total -= file.size
@@ -339,12 +349,12 @@ class AnswerFiles:
 
     def __init__(self, store: MediaStore, public_url: str) -> None:
         self._store = store
-        self._public_url = public_url
+        self.public_url = public_url
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
         """Keep a file; its signed address. Raises MediaFull (507), MediaUnavailable (503)."""
         kept = await self._store.put(data, media_type, name)
-        return self._public_url + self._store.sign(kept.id, kept.expires)
+        return self.public_url + self._store.sign(kept.id, kept.expires)
 
 
 def _no_room() -> MediaFull:

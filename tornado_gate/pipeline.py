@@ -12,12 +12,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tornado_gate import auth, batches, continuity, stream
+from tornado_gate import auth, batches, continuity, stream, videos
+from tornado_gate.asking import asked, blamed
 from tornado_gate.deadlines import Deadlines
-from tornado_gate.errors import GateError, InvalidField, PluginError, Unavailable
+from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gate import Gate
 from tornado_gate.hookspecs import Capabilities
-from tornado_gate.plugins import FormatLane, Lane, ProviderLane
+from tornado_gate.media import MediaFile
+from tornado_gate.plugins import FormatLane, ProviderLane
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import (
     NOWHERE,
@@ -33,34 +35,42 @@ from tornado_gate.types import (
     SpeechEnd,
     StreamEvent,
     Target,
+    TaskRequest,
     TranscriptionResult,
     UsageReport,
     Verbatim,
     WireRequest,
 )
-from tornado_gate.watchdog import Blocked
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+SLOW_TO_BEGIN = frozenset({"images", "image_edits"})
+"""Operations whose streams say nothing for as long as the work takes."""
 METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end an answer and say what it took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known."""
+    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known.
+
+    A `file` is the answer instead of a reply: a finished video, of which the caller may want a range.
+    """
 
     call: Call
-    reply: Reply
+    reply: Reply | None
+    file: MediaFile | None = None
 
 
 async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
     """Answer one request. Raises GateError, which the handler puts into the caller's envelope."""
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
-        return await _answer_ourselves(snapshot, call, wire, wire_format)
-    call = about(snapshot, replace(call, model=asked_model(snapshot, wire)))
+        return await _answer_ourselves(gate, snapshot, call, wire, wire_format)
+    if wire.route.operation == "videos":
+        return Answer(*await videos.begin(gate, snapshot, call, wire, wire_format))
+    call = snapshot.about(replace(call, model=snapshot.asked_model(wire)))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
     once = Once(wire, wire_format)
@@ -80,27 +90,6 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
                 raise
             failure = error
     raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
-
-
-def asked_model(snapshot: Snapshot, wire: WireRequest) -> str:
-    """The model that the caller named, or the operation's default. Raises InvalidField when there is neither."""
-    if wire.route.model == "path":
-        return wire.path_arguments["model"]
-    model = wire.json.get("model")
-    if model is None:
-        which = wire.route.default(wire.json) if wire.route.default else wire.route.operation
-        model = snapshot.config.defaults.get(which) or snapshot.config.defaults.get(wire.route.operation)
-        if model is None:
-            raise InvalidField("model", "'model' is missing.", code="missing_required_parameter")
-    if not isinstance(model, str) or not model:
-        raise InvalidField("model", "'model' must be a string that names a model.")
-    return model
-
-
-def about(snapshot: Snapshot, call: Call) -> Call:
-    """The call with what conf says of the model that it asks for."""
-    found = snapshot.models.find(call.model)
-    return replace(call, facts=found.entry.facts) if found else call
 
 
 class Once:
@@ -184,37 +173,27 @@ async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
 async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Verbatim) -> Reply:
     """Both ends speak the same wire format: nothing is taken apart."""
     outgoing = await provider.translate_request(call, request)
-    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=request.stream)
+    streaming = request.stream and call.operation not in SLOW_TO_BEGIN
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    chunks = _blamed(provider, deadlines.between(incoming.chunks))
+    chunks = blamed(provider, deadlines.between(incoming.chunks))
     reply = wire_format.forward_response(call, request, replace(incoming, chunks=chunks))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
 async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse, request: Request) -> Reply:
     """Through the common vocabulary."""
-    streaming = bool(getattr(request, "stream", False))
+    streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_TO_BEGIN
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         events = _in_batches(call, used.working, batches.split(request, most))
     else:
-        events = await _asked(call, used.working, request, deadlines)
+        events = await asked(call, used.working, request, deadlines)
     if used.capabilities.signatures:
         events = continuity.recorded(call, events)
     reply = wire_format.translate_response(call, request, _noted(call, events))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
-
-
-async def _asked(
-    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines
-) -> AsyncIterator[StreamEvent]:
-    """Stops 4 and 5: one request to the upstream; the events of its answer, in order and in time."""
-    outgoing = await provider.translate_request(call, request)
-    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    incoming = replace(incoming, chunks=deadlines.alive(incoming.chunks))
-    events = deadlines.between(provider.translate_response(call, request, incoming))
-    return stream.checked(_blamed(provider, events), provider.fault)
 
 
 async def _in_batches(
@@ -226,7 +205,7 @@ async def _in_batches(
 
     async def one(request: EmbeddingRequest) -> EmbeddingResult:
         async with places:
-            events = await _asked(call, provider, request, Deadlines(timeouts, name, streaming=False))
+            events = await asked(call, provider, request, Deadlines(timeouts, name, streaming=False))
             return await stream.single(events, EmbeddingResult)
 
     async def all_of_them() -> list[EmbeddingResult]:
@@ -241,11 +220,18 @@ async def _in_batches(
     yield batches.join(requests, results)
 
 
-async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane) -> Answer:
-    """No model, no provider: the core has the model list, and the format what it has stored for the caller."""
+async def _answer_ourselves(
+    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
+) -> Answer:
+    """No model, no provider: the core has the model list and the tasks, and the format what it has stored for the caller."""
     request = await wire_format.answer_itself(call, wire)
     if isinstance(request, Reply):
         return Answer(call, await _with_first_chunk(wire_format, request))
+    if isinstance(request, TaskRequest):
+        call, found = await videos.answer(gate, snapshot, call, request, wire_format)
+        if isinstance(found, MediaFile):
+            return Answer(call, None, found)
+        return Answer(call, await _with_first_chunk(wire_format, found))
     if request.model is None:
         models = ModelList(models=snapshot.list_models(call.caller))
     else:
@@ -256,7 +242,7 @@ async def _answer_ourselves(snapshot: Snapshot, call: Call, wire: WireRequest, w
 
 async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
     """`reply` with its first chunk read: from here on the status line may go out."""
-    chunks = _blamed(wire_format, reply.chunks)
+    chunks = blamed(wire_format, reply.chunks)
     try:
         first = await anext(chunks)
     except StopAsyncIteration:
@@ -271,19 +257,6 @@ async def _put_back(first: T, rest: AsyncIterator[T]) -> AsyncIterator[T]:
             yield item
     finally:
         await stream.close(rest)
-
-
-async def _blamed(lane: Lane, items: AsyncIterator[T]) -> AsyncIterator[T]:
-    """`items` of a plugin: what it raises that is no GateError becomes a PluginError with its name."""
-    try:
-        async for item in items:
-            yield item
-    except (GateError, asyncio.CancelledError):
-        raise
-    except (Exception, Blocked) as error:
-        raise lane.fault(error, "its answer") from error
-    finally:
-        await stream.close(items)
 
 
 async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:

@@ -287,7 +287,9 @@ class FormatLane(Lane):
     async def answer_itself(self, call: Call, wire: WireRequest) -> ModelsRequest | TaskRequest | Reply:
         """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
         kinds = (ModelsRequest, TaskRequest, Reply)
-        result: ModelsRequest | TaskRequest | Reply = await self.awaited("translate_request", kinds, call=call, wire=wire)
+        result: ModelsRequest | TaskRequest | Reply = await self.awaited(
+            "translate_request", kinds, call=call, wire=wire
+        )
         return result
 
     async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tornado_gate import auth
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, Provider
-from tornado_gate.errors import ConfigError, GateError, PluginError, UnknownModel, UnsupportedOperation
+from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins import FormatLane, Plugin, PluginHost, ProviderLane
 from tornado_gate.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
-from tornado_gate.types import Call, Caller, Model, Operation, Target, Timeouts
+from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
+
+VENDOR = "/vendor/"
+"""Stands in the paths of formats for the names of makers of videos."""
 
 Faults = list[tuple[tuple[str | int, ...], str]]
 
@@ -71,6 +74,27 @@ class Snapshot:
         auth.check_model(caller, name)
         return found.entry
 
+    def asked_model(self, wire: WireRequest) -> str:
+        """The model that the caller named, or the operation's default. Raises InvalidField when there is neither."""
+        route = wire.route
+        if route.model == "path":
+            return wire.path_arguments["model"]
+        model = wire.json.get("model")
+        if model is None:
+            defaults = self.config.defaults
+            which = route.default(wire.json) if route.default else route.operation
+            model = defaults.get(which) or defaults.get(route.operation)
+            if model is None:
+                raise InvalidField("model", "'model' is missing.", code="missing_required_parameter")
+        if not isinstance(model, str) or not model:
+            raise InvalidField("model", "'model' must be a string that names a model.")
+        return model
+
+    def about(self, call: Call) -> Call:
+        """The call with what conf says of the model that it asks for."""
+        found = self.models.find(call.model)
+        return replace(call, facts=found.entry.facts) if found else call
+
     def targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
         """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
 
@@ -110,6 +134,12 @@ class Snapshot:
             facts=entry.facts,
             timeouts=narrowed(provider.entry.timeouts, entry.timeouts),
         )
+
+    def target_of(self, model: str, provider_name: str, upstream_model: str) -> Target:
+        """The target of a task that was begun earlier, as conf has it now; its model may be gone from conf."""
+        found = self.models.find(model)
+        entry = found.entry if found else ModelEntry(name=model, targets=())
+        return self._target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
 
     def does(self, target: Target, provider: ProviderInUse, operations: tuple[Operation, ...]) -> Operation:
         """The first of `operations` that a target can do, or ""."""
@@ -280,12 +310,25 @@ class _Builder:
         return offered
 
     def _routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
-        served = [Served(name, route) for name, lane in formats.items() for route in lane.routes]
+        prefixes = self.config.videos.prefixes
+        served = [
+            Served(name, one)
+            for name, lane in formats.items()
+            for route in lane.routes
+            for one in prefixed(route, prefixes)
+        ]
         try:
             return RouteTable(served)
         except RouteConflict as conflict:
             self.faults.append((("plugins",), f"two formats cannot be on together: {conflict}"))
             return RouteTable([])
+
+
+def prefixed(route: Route, prefixes: Iterable[str]) -> list[Route]:
+    """A route, and for one below ``/vendor/`` the same below each word that conf has for the makers of videos."""
+    if not route.path.startswith(VENDOR):
+        return [route]
+    return [replace(route, path=f"/{prefix}/{route.path.removeprefix(VENDOR)}") for prefix in prefixes]
 
 
 def secrets_of(config: Config) -> set[str]:

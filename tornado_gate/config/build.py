@@ -20,6 +20,7 @@ from tornado_gate.config.model import (
     Provider,
     Secret,
     Server,
+    Videos,
 )
 from tornado_gate.config.schema import FACTS
 from tornado_gate.fetch import FetchRules
@@ -49,6 +50,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         limits=Limits(**data.get("limits", {})),
         circuits=Circuits(**data.get("circuits", {})),
         media=Media(**data.get("media", {})),
+        videos=videos(data.get("videos", {})),
         fetch=fetch(data.get("fetch", {})),
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
         dialect=data.get("dialect", "auto"),
@@ -64,6 +66,13 @@ def server(data: Data) -> Server:
     if "public_url" in given:
         given["public_url"] = given["public_url"].rstrip("/")
     return Server(**given)
+
+
+def videos(data: Data) -> Videos:
+    given = dict(data)
+    if "prefixes" in given:
+        given["prefixes"] = tuple(given["prefixes"])
+    return Videos(**given)
 
 
 def fetch(data: Data) -> FetchRules:

@@ -130,6 +130,23 @@ class Circuits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Videos:
+    """Video tasks. `concurrency` of one provider entry run at a time; an account may have `queued_per_account` that have not
+    ended; one is looked at each `poll_seconds`, given up after `task_seconds`, and kept for `keep_seconds` once it has ended.
+
+    `max_bytes` is room for finished videos. `prefixes` are the words that stand before the vendor-style routes.
+    """
+
+    concurrency: int = 4
+    queued_per_account: int = 100
+    poll_seconds: float = 5.0
+    task_seconds: float = 3600.0
+    keep_seconds: float = 24 * 3600.0
+    max_bytes: int = 20 * 1024 * 1024 * 1024
+    prefixes: tuple[str, ...] = ("vendor",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole file. `lines` maps a key path to its line, for faults that are found later (by a plugin's `configure`).
 
@@ -145,6 +162,7 @@ class Config:
     limits: Limits = Limits()
     circuits: Circuits = Circuits()
     media: Media = Media()
+    videos: Videos = Videos()
     fetch: FetchRules = FetchRules()
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"

@@ -19,6 +19,8 @@ LONGEST_NAME = 200
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
+_PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
+_TAKEN = frozenset({"v1", "v1beta", "media", "console", "docs", "healthz", "readyz", "metrics"})
 _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
 
 
@@ -105,6 +107,13 @@ def check_network(network: str) -> None:
         ipaddress.ip_network(network)
     except ValueError:
         raise ValidationError("must be a network such as 10.1.0.0/16 or fd00::/8") from None
+
+
+def check_prefix(word: str) -> None:
+    if not _PREFIX.fullmatch(word) or word in _TAKEN:
+        raise ValidationError(
+            "must be one word of a path, such as vendor: small letters, digits and -; not one that is in use"
+        )
 
 
 class ServerSchema(Schema):
@@ -206,6 +215,16 @@ class MediaSchema(Schema):
     seconds = Seconds()
 
 
+class VideosSchema(Schema):
+    concurrency = Integer(least=1, most=1000)
+    queued_per_account = Integer(least=1)
+    poll_seconds = Seconds()
+    task_seconds = Seconds()
+    keep_seconds = Seconds()
+    max_bytes = Integer(least=1)
+    prefixes = List(String(validate=check_prefix))
+
+
 class FetchSchema(Schema):
     allow_private = Boolean()
     allow_networks = List(String(validate=check_network))
@@ -227,6 +246,7 @@ class FileSchema(Schema):
     limits = Section(LimitsSchema)
     circuits = Section(CircuitsSchema)
     media = Section(MediaSchema)
+    videos = Section(VideosSchema)
     fetch = Section(FetchSchema)
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))

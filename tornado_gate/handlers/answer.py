@@ -14,6 +14,7 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate import pipeline, stream
 from tornado_gate.errors import GateError, InternalError
+from tornado_gate.handlers.files import FileHandler
 from tornado_gate.handlers.keyed import KeyedHandler
 from tornado_gate.types import Call, Reply
 from tornado_gate.types.call import MORE_LOSSES
@@ -24,7 +25,7 @@ LONGEST_HEADER = 4096
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
-class AnswerHandler(KeyedHandler):
+class AnswerHandler(KeyedHandler, FileHandler):
     """Ask the pipeline, write the reply at the reader's pace; leave nothing open."""
 
     async def answer(self) -> None:
@@ -34,9 +35,13 @@ class AnswerHandler(KeyedHandler):
                 call = self.call = replace(self.known_call, closing=closing)
                 try:
                     answer = await pipeline.answer(self.gate, self.snapshot, call, await self.wire())
+                    if answer.file is not None:
+                        await self.send_file(self.gate.videos, answer.file.id, time.time())
+                        return
                 except GateError as error:
                     self.fail(error)
                     return
+                assert answer.reply is not None, "an answer that is no file is a reply"
                 self.call = answer.call
                 call.meter.first_event_seconds = time.monotonic() - self.started
                 closing.push_async_callback(stream.close, answer.reply.chunks)

@@ -23,7 +23,7 @@ from tornado_gate.types import Call, Caller, WireRequest
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
 
-WITHOUT_BODY = frozenset({"GET", "DELETE"})
+WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 NOBODY = Caller(id="", account="")
 
 
@@ -181,7 +181,7 @@ class KeyedHandler(GateHandler):
     async def get(self) -> None:
         await self._work()
 
-    post = put = patch = delete = get  # the router has matched the method; no other comes here
+    head = post = put = patch = delete = get  # the router has matched the method; no other comes here
 
     async def _work(self) -> None:
         self.work = asyncio.ensure_future(self.answer())

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-import time
-from email.utils import formatdate
-from urllib.parse import quote
-
-from tornado.http1connection import HTTP1Connection
-from tornado.iostream import StreamClosedError
-
-from tornado_gate.errors import GateError, RequestError
+from tornado_gate.errors import GateError
 from tornado_gate.gate import Gate
-from tornado_gate.handlers.base import GateHandler
-from tornado_gate.media import ADDRESS, MediaFile, MediaStore, Readable, gone
-
-CHUNK_BYTES = 256 * 1024
-STALLED_SECONDS = 300.0
-"""How long a reader may take nothing before its connection is closed; players that pause come back with a Range."""
-
-_RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
-_TAG = re.compile(r'\*|"[^"]*"')
-_PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
-# A file may be a page with scripts, and it comes from the host where the console is.
-_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+from tornado_gate.handlers.files import FileHandler
+from tornado_gate.media import MediaStore, gone
 
 
-class RangeNotSatisfiable(RequestError):
-    """The file ends before the range begins."""
-
-    status = 416
-    code = "range_not_satisfiable"
-
-
-class MediaHandler(GateHandler):
+class MediaHandler(FileHandler):
     """Streams from the disk at the reader's pace. Asks for no key: the signature is one, for this file, for a while."""
 
     def initialize(self, gate: Gate, store: MediaStore) -> None:  # type: ignore[override]  # Tornado passes what a route holds
@@ -52,106 +26,8 @@ class MediaHandler(GateHandler):
     head = get
 
     async def _serve(self) -> None:
-        file_id = self.request.path.removeprefix(ADDRESS).removesuffix("/")
+        file_id = self.request.path.removeprefix(self.store.address).removesuffix("/")
         expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
         if not self.store.signed(file_id, expires, signature):
             raise gone()
-        async with self.store.reading(file_id) as (kept, file):
-            span = self._span(kept)
-            self._describe(kept, int(expires))
-            if self._is_known(kept):
-                self.set_status(304)
-                self.finish()
-                return
-            first, end = span or (0, kept.size)
-            if span is not None:
-                self.set_status(206)
-                self.set_header("Content-Range", f"bytes {first}-{end - 1}/{kept.size}")
-            self.set_header("Content-Length", str(end - first))
-            if self.request.method == "HEAD":
-                self.finish()
-            else:
-                await self._send(file, first, end)
-
-    def _describe(self, kept: MediaFile, expires: int) -> None:
-        left = int(min(kept.expires, expires) - time.time())
-        self.set_header("Content-Type", kept.media_type)
-        self.set_header("Content-Disposition", disposition(kept))
-        self.set_header("Content-Security-Policy", _POLICY)
-        self.set_header("Referrer-Policy", "no-referrer")
-        self.set_header("Accept-Ranges", "bytes")
-        self.set_header("ETag", _etag(kept))
-        self.set_header("Last-Modified", _modified(kept))
-        self.set_header("Cache-Control", f"private, max-age={max(0, left)}")
-
-    def _is_known(self, kept: MediaFile) -> bool:
-        tags = _TAG.findall(self.request.headers.get("If-None-Match", ""))
-        return "*" in tags or _etag(kept) in tags
-
-    def _span(self, kept: MediaFile) -> tuple[int, int] | None:
-        """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
-        headers = self.request.headers
-        condition = headers.get("If-Range", "").strip()
-        if self.request.method != "GET" or self._is_known(kept):
-            return None
-        if condition and condition not in (_etag(kept), _modified(kept)):
-            return None
-        return parse_range(headers.get("Range", ""), kept.size)
-
-    async def _send(self, file: Readable, first: int, end: int) -> None:
-        try:
-            await file.seek(first)
-            while first < end:
-                chunk = await file.read(min(CHUNK_BYTES, end - first))
-                if not chunk:
-                    raise EOFError("the file has become shorter")
-                first += len(chunk)
-                self.sent_bytes += len(chunk)
-                self.write(chunk)
-                async with asyncio.timeout(STALLED_SECONDS):
-                    await self.flush()
-            self.finish()
-        except StreamClosedError:
-            pass  # the caller left while we wrote
-        except (OSError, EOFError):  # TimeoutError is one: the caller takes nothing
-            assert isinstance(self.request.connection, HTTP1Connection)
-            self.request.connection.close()  # half a file must not look whole
-
-
-def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """(first byte, byte after the last) of a file of `size` bytes; None, the whole file, for several ranges or for nonsense.
-
-    Raises RangeNotSatisfiable (RFC 9110 14.1.2, 15.5.17).
-    """
-    found = _RANGE.fullmatch(header)
-    if found is None or not any(found.groups()):
-        return None
-    begin, last = found.groups()
-    if not begin:
-        first, end = max(0, size - int(last)), size
-    else:
-        first, end = int(begin), min(size, int(last) + 1) if last else size
-        if last and int(last) < first:
-            return None
-    if first >= end:
-        message = f"The file has {size} bytes. Ask for a range within it."
-        raise RangeNotSatisfiable(message, headers={"Content-Range": f"bytes */{size}"})
-    return first, end
-
-
-def disposition(kept: MediaFile) -> str:
-    """Shown where a browser can do so without harm, saved everywhere else (RFC 6266, RFC 8187)."""
-    family, _, kind = kept.media_type.partition("/")
-    shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG holds scripts
-    name = kept.name.strip() or kept.id
-    plain = _PLAIN_NAME.sub("_", name)
-    extended = f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}" if plain != name else ""
-    return f'{"inline" if shown else "attachment"}; filename="{plain}"{extended}'
-
-
-def _etag(kept: MediaFile) -> str:
-    return f'"{kept.id}"'  # what has an id never changes
-
-
-def _modified(kept: MediaFile) -> str:
-    return formatdate(kept.created, usegmt=True)
+        await self.send_file(self.store, file_id, int(expires))

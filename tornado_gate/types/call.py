@@ -98,7 +98,13 @@ class Fetches(Protocol):
 
 
 class Files(Protocol):
-    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.media`."""
+    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.media`.
+
+    `public_url` is what stands before the gateway's paths, as the caller sees them.
+    """
+
+    @property
+    def public_url(self) -> str: ...
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
         """Keep a file for a while; its signed address, which needs no key.

@@ -24,7 +24,7 @@ from tornado_gate.wire.gemini_generate import camelised, error_of, parse_usage, 
 from tornado_gate.wire.gemini_generate.values import given, items, mapping, rest
 from tornado_gate.wire.shapes import no_answer
 
-WIRE_FORMAT: Final = "gemini_embeddings"
+WIRE_FORMAT: Final = "gemini-embeddings"
 MOST_AT_ONCE: Final = 100
 """Contents in one request; the vendor refuses more."""
 

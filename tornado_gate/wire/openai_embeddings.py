@@ -26,7 +26,7 @@ from tornado_gate.wire.openai_chat.parts import given, rest
 from tornado_gate.wire.openai_chat.usage import parse_usage as parse_chat_usage
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
-WIRE_FORMAT: Final = "openai_embeddings"
+WIRE_FORMAT: Final = "openai-embeddings"
 NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
 
 NUMBERS_AT_A_STRETCH: Final = 8192

@@ -18,7 +18,7 @@ from tornado_gate.wire.openai_chat.parts import rest, unknown_members, with_extr
 from tornado_gate.wire.openai_chat.usage import parse_usage
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
-WIRE_FORMAT: Final = "openai_moderations"
+WIRE_FORMAT: Final = "openai-moderations"
 ID_PREFIX: Final = "modr-"
 NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
 CATEGORIES: Final = (

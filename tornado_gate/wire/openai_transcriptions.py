@@ -19,7 +19,7 @@ from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
-WIRE_FORMAT: Final = "openai_transcriptions"
+WIRE_FORMAT: Final = "openai-transcriptions"
 FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
 PLAIN_FORMATS: Final = ("text", "srt", "vtt")
 """Those whose answer is no JSON."""

@@ -78,7 +78,7 @@ def test_each_spelling_of_the_input_is_a_row_of_inputs(value: Any, inputs: Any) 
     body = {"model": "m", "input": value, "dimensions": 3, "user": "u", "encoding_format": "base64", "x": 1, "y": None}
     request = wire.parse_request(body, model="m")
     assert (request.inputs, request.dimensions, request.user, request.extra) == (inputs, 3, "u", {"x": 1})
-    assert (request.field_name("inputs"), request.wire_format) == ("input", "openai_embeddings")
+    assert (request.field_name("inputs"), request.wire_format) == ("input", "openai-embeddings")
     call = call_for()
     assert wire.render_request(call, request) == {
         "model": "up",
@@ -100,7 +100,7 @@ def test_what_another_format_says_and_this_one_cannot_is_lost_in_the_callers_wor
     request = EmbeddingRequest(
         model="m",
         inputs=("a",),
-        wire_format="gemini_embeddings",
+        wire_format="gemini-embeddings",
         task="RETRIEVAL_QUERY",
         title="T",
         extra={"autoTruncate": True},

@@ -170,7 +170,7 @@ def test_what_cannot_be_said_is_lost_in_the_callers_words() -> None:
     request = ImageRequest(
         model="m",
         prompt="p",
-        wire_format="dashscope_images",
+        wire_format="dashscope-images",
         negative_prompt="dogs",
         prompt_extend=False,
         seed=1,

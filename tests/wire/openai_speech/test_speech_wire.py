@@ -67,7 +67,7 @@ def test_a_request_is_what_is_to_be_spoken() -> None:
     request = asked(instructions="calmly", response_format="wav", speed=1.5, x_new=1, x_none=None)
     assert request == SpeechRequest(
         model="m",
-        wire_format="openai_speech",
+        wire_format="openai-speech",
         text="Hello",
         voice="alloy",
         instructions="calmly",

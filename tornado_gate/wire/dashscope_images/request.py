@@ -20,7 +20,7 @@ from typing import Any, Final
 from tornado_gate.pictures import source_of
 from tornado_gate.types import Data, ImageRequest, Link
 
-WIRE_FORMAT: Final = "dashscope_images"
+WIRE_FORMAT: Final = "dashscope-images"
 
 INPUT: Final = "input."
 PARAMETERS: Final = "parameters."

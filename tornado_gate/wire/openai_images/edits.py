@@ -14,11 +14,11 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField
 from tornado_gate.forms import FormBody
 from tornado_gate.mediatypes import extension
-from tornado_gate.pictures import HEADER_BYTES, inspect, picture_of, source_of
+from tornado_gate.pictures import check, picture_of, source_of
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link, Upload
 from tornado_gate.wire.openai_images.request import fields_of, said
 
-EDITS: Final = "openai_image_edits"
+EDITS: Final = "openai-image-edits"
 
 _IMAGE: Final = re.compile(r"image(\[\d*\])?")
 
@@ -125,8 +125,9 @@ async def _file(call: Call, source: FileSource, param: str, field_name: str, nam
         picture = await picture_of(call, source, param)
         filename = f"{name}.{extension(picture.media_type)}"
         return MemoryFile(field=field_name, filename=filename, media_type=picture.media_type, data=picture.data)
-    media_type, _, _ = inspect(await source.read(HEADER_BYTES), source.media_type, param)
-    return Renamed(of=source, field=field_name, media_type=media_type)
+    looked = await check(source, param)
+    assert looked is not None, "a file of a form is no address"
+    return Renamed(of=source, field=field_name, media_type=looked[0])
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:

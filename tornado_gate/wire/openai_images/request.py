@@ -11,7 +11,7 @@ from typing import Any, Final
 from tornado_gate.types import Call, ImageRequest
 from tornado_gate.wire.openai_images.families import NO_FAMILY, family_named
 
-WIRE_FORMAT: Final = "openai_images"
+WIRE_FORMAT: Final = "openai-images"
 
 SAME: Final = (
     "n",

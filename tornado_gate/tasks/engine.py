@@ -1,0 +1,153 @@
+"""What moves video tasks on. One for each process; any that shares the store goes on where another was killed.
+
+Looks for tasks that nobody runs, in the order they came, and runs as many of each provider as conf allows over all processes.
+Nothing here knows HTTP, a wire format or a vendor; `Asker` is the way to providers, and `run.py` the life of one task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+
+from tornado_gate.config.model import Videos
+from tornado_gate.errors import GateError
+from tornado_gate.media import MediaStore
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.run import LONGEST_PAUSE, Asker, Run
+from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How often a process looks for tasks that nobody runs, and readers for changes that another process has made."""
+SWEEP_SECONDS = 600.0
+CANCEL_SECONDS = 10.0
+"""How long a caller who deletes a task waits for whoever runs it."""
+
+
+class TaskEngine:
+    """Runs the tasks of a store. `start` inside the loop, `close` before it ends: what runs goes on in another process."""
+
+    def __init__(self, store: TaskStore, files: MediaStore, asker: Asker, rules: Videos) -> None:
+        self.store = store
+        self.files = files
+        self.asker = asker
+        self.rules = rules
+        self.active: list[ActiveTask] = []
+        self.running: dict[str, asyncio.Task[None]] = {}
+        self._changed: dict[str, asyncio.Event] = {}
+        self._watch: asyncio.Task[None] | None = None
+        self._look_now = asyncio.Event()
+
+    async def start(self) -> None:
+        """Go on with what was left. A store that cannot be used now is tried again; requests say so meanwhile."""
+        try:
+            await self.store.open()
+        except GateError as error:
+            log.error("video tasks cannot be kept for now: %s", error.message)
+        self._watch = asyncio.create_task(self._watching())
+
+    async def close(self) -> None:
+        """Stop running tasks; their leases go with it."""
+        tasks = [*self.running.values(), *([self._watch] if self._watch else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.store.close()
+
+    def look(self) -> None:
+        """There may be something to run."""
+        self._look_now.set()
+
+    # Reading
+
+    def position(self, record: TaskRecord) -> int | None:
+        """Where a queued task stands in its provider's line, from 1; None when it is not waiting."""
+        if record.status != "queued" or record.step != "new":
+            return None
+        mine = self.store.digest(record.provider)
+        before = [task for task in self.active if task.provider == mine and task.created < record.created_ns]
+        return max(1, len(before) - self.rules.concurrency + 1)
+
+    async def changed(self, record: TaskRecord, seconds: float) -> TaskRecord:
+        """The record when it is no longer what it was, or after `seconds`."""
+        ends = time.monotonic() + seconds
+        while True:
+            event = self._changed.setdefault(record.id, asyncio.Event())
+            now = await self.store.get(record.id)
+            left = ends - time.monotonic()
+            if (now.status, now.progress) != (record.status, record.progress) or left <= 0:
+                return now
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, LOOK_SECONDS)):
+                    await event.wait()
+
+    async def cancel(self, record: TaskRecord) -> None:
+        """Have a task that runs stopped, in whatever process; returns when it has ended, or after a while."""
+        await self.store.request_cancel(record.id)
+        self.look()
+        ends = time.monotonic() + CANCEL_SECONDS
+        while not record.ended and (left := ends - time.monotonic()) > 0:
+            record = await self.changed(record, left)
+
+    def _tell(self, record: TaskRecord) -> None:
+        event = self._changed.pop(record.id, None)
+        if event is not None:
+            event.set()
+
+    # Looking for work
+
+    async def _watching(self) -> None:
+        swept = time.monotonic()
+        while True:
+            try:
+                await self._look()
+                if time.monotonic() - swept > SWEEP_SECONDS:
+                    swept = time.monotonic()
+                    for task_id in await self.store.sweep(time.time()):
+                        log.info("task %s has expired", task_id)
+            except GateError as error:
+                log.warning("tasks wait: %s", error.message)
+            except Exception:
+                log.exception("looking for tasks failed")
+            self._look_now.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._look_now.wait()
+
+    async def _look(self) -> None:
+        self.active = await self.store.active()
+        full: set[str] = set()
+        for task in self.active:
+            if task.id in self.running or task.provider in full:
+                continue
+            slot = await self.store.slot(task.provider, self.rules.concurrency)
+            if slot is None:
+                full.add(task.provider)
+                continue
+            lease = await self.store.lease(task.id)
+            if lease is None:
+                slot.release()
+                continue
+            running = asyncio.create_task(self._run(task.id, lease, slot))
+            self.running[task.id] = running
+
+    async def _run(self, task_id: str, lease: Lease, slot: Slot) -> None:
+        try:
+            record = await self.store.get(task_id)
+            await Run(
+                record, lease, store=self.store, files=self.files, asker=self.asker, rules=self.rules, tell=self._tell
+            ).go()
+        except GateError as error:
+            log.warning("task %s waits: %s", task_id, error.message)
+            await asyncio.sleep(LOOK_SECONDS)  # as when the disk is full: not at once again
+        except Exception:
+            log.exception("task %s failed to run", task_id)
+            await asyncio.sleep(LONGEST_PAUSE)
+        finally:
+            lease.release()
+            slot.release()
+            self.running.pop(task_id, None)
+            self.look()

@@ -1,0 +1,117 @@
+"""Which tasks an account has, in the order they came: one file of lines for each account, accounts/<sha256>.log.
+
+A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes; so it can be read from either end, and what a torn
+write has left is no line and is written over. The index promises nothing: a line whose record is gone counts for nothing, so
+it may be written before its task is there, and removed long after. Waits for the disk: call it in threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tornado_gate.tasks.filedisk import Disk
+
+LINE_BYTES = 60
+BLOCK_LINES = 1000
+FEWEST_DEAD = 64
+"""Fewer dead lines than this are not worth a new file."""
+
+ID = re.compile(r"video_[0-9a-f]{32}", re.ASCII)
+_LINE = re.compile(rb"[0-9]{20} (video_[0-9a-f]{32})\n")
+
+
+class AccountIndex:
+    """The lines of every account in `disk`."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def path(self, account: str) -> Path:
+        name = hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._disk.root / "accounts" / f"{name}.log"
+
+    def append(self, account: str, created_ns: int, task_id: str) -> None:
+        """Add a line; durable."""
+        line = f"{created_ns:020d} {task_id}\n".encode()
+        path = self.path(account)
+        with self._disk.locked(path) as descriptor:
+            end = _end(descriptor)
+            if os.pwrite(descriptor, line, end) != LINE_BYTES:
+                os.ftruncate(descriptor, end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(descriptor)
+        if end == 0:
+            self._disk.sync(path.parent)
+
+    def ids(self, account: str, after: str, *, newest_first: bool) -> Iterator[str]:
+        """The ids of an account from behind `after`, "" for all. Raises LookupError for an `after` without a line."""
+        try:
+            descriptor = os.open(self.path(account), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if after:
+                raise LookupError(after) from None
+            return
+        try:
+            lines = _end(descriptor) // LINE_BYTES
+            first, last = 0, lines
+            if after:
+                found = _find(descriptor, lines, after)
+                first, last = (0, found) if newest_first else (found + 1, lines)
+            for block in _blocks(first, last, newest_first=newest_first):
+                found_ids = [found[1].decode() for found in _LINE.finditer(_read(descriptor, *block))]
+                yield from reversed(found_ids) if newest_first else found_ids
+        finally:
+            os.close(descriptor)
+
+    def compact(self, account: str, active: Callable[[], set[str]]) -> None:
+        """Leave the dead lines out, when they are most or all. A task that is being made is active before it has a line."""
+        path = self.path(account)
+        with self._disk.locked(path) as descriptor:
+            lines = _LINE.findall(_read(descriptor, 0, _end(descriptor) // LINE_BYTES))
+            making = active()  # after the lines, before the records: what is in neither now was gone by then
+            dead = {line for line in lines if line.decode() not in making and not self._has_record(line.decode())}
+            if len(dead) == len(lines):
+                os.unlink(path)
+                return
+            if len(dead) < max(FEWEST_DEAD, len(lines) // 2):
+                return
+            whole = _read(descriptor, 0, _end(descriptor) // LINE_BYTES)
+            self._disk.write(path, b"".join(found[0] for found in _LINE.finditer(whole) if found[1] not in dead))
+
+    def _has_record(self, task_id: str) -> bool:
+        return os.path.lexists(record_path(self._disk, task_id))
+
+
+def record_path(disk: Disk, task_id: str) -> Path:
+    """Where the record of a task is, if it is there."""
+    return disk.root / "records" / task_id[6:8] / f"{task_id}.json"
+
+
+def _end(descriptor: int) -> int:
+    """Where the last whole line ends."""
+    return os.fstat(descriptor).st_size // LINE_BYTES * LINE_BYTES
+
+
+def _read(descriptor: int, first: int, last: int) -> bytes:
+    """The lines from number `first` to before `last`."""
+    return os.pread(descriptor, (last - first) * LINE_BYTES, first * LINE_BYTES)
+
+
+def _blocks(first: int, last: int, *, newest_first: bool) -> Iterator[tuple[int, int]]:
+    starts = range(first, last, BLOCK_LINES)
+    for start in reversed(starts) if newest_first else starts:
+        yield start, min(last, start + BLOCK_LINES)
+
+
+def _find(descriptor: int, lines: int, task_id: str) -> int:
+    """The number of a task's line. Raises LookupError."""
+    wanted = f" {task_id}\n".encode()
+    for first, last in _blocks(0, lines, newest_first=True):
+        if (place := _read(descriptor, first, last).rfind(wanted)) >= 0:
+            return first + place // LINE_BYTES
+    raise LookupError(task_id)

@@ -1,0 +1,157 @@
+"""What goes from the folder of a `FileTaskStore`: tasks whose time has come, and what processes that died have left.
+
+A task's date is in the name of its entry in due/, in a folder for each hour: what is not due is not looked at. Waits for the
+disk: call it in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tornado_gate.errors import NotFound
+from tornado_gate.media import MediaUnavailable
+from tornado_gate.tasks.filedisk import Disk
+from tornado_gate.tasks.fileindex import ID, record_path
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.store import ActiveTask
+
+BATCH = 200
+LATEST_DATE = 253_402_300_000.0
+"""The year 9999: names of dates have as many digits as this."""
+
+_MARKER = re.compile(r"([0-9]{20})\.([0-9a-f]{8})\.([0-9a-f]{8})\.(video_[0-9a-f]{32})", re.ASCII)
+_HOUR = re.compile(r"[0-9]{10}", re.ASCII)
+_DATE = re.compile(r"([0-9]{18})\.(video_[0-9a-f]{32})", re.ASCII)
+_PART = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def marker_name(task: ActiveTask) -> str:
+    return f"{task.created:020d}.{task.provider}.{task.account}.{task.id}"
+
+
+def markers(disk: Disk) -> Iterator[ActiveTask]:
+    """The tasks that have not ended, and some that never began, in no order. Costs one look at one folder."""
+    for name in disk.names("active"):
+        if found := _MARKER.fullmatch(name):
+            yield ActiveTask(int(found[1]), found[2], found[3], found[4])
+        else:
+            disk.report(disk.root / "active" / name)
+
+
+def due_path(disk: Disk, expires_at: float, task_id: str) -> Path:
+    """The entry of a task that is forgotten at `expires_at`."""
+    seconds = min(max(0.0, expires_at), LATEST_DATE)
+    return disk.root / "due" / _hour(seconds) / f"{_microseconds(seconds):018d}.{task_id}"
+
+
+def _hour(seconds: float) -> str:
+    return time.strftime("%Y%m%d%H", time.gmtime(min(max(0.0, seconds), LATEST_DATE)))
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+class Sweep:
+    """One sweep. `read` gives a record or raises NotFound; `remove` forgets a task but for its date."""
+
+    def __init__(self, disk: Disk, *, read: Callable[[str], TaskRecord], remove: Callable[[TaskRecord], bool]) -> None:
+        self._disk = disk
+        self._read = read
+        self._remove = remove
+        self.key_shard = secrets.token_hex(1)
+        """The keys that this sweep looks through; the others have their turn in others."""
+
+    def due(self, now: float) -> list[list[Path]]:
+        """The entries whose date has come, in batches."""
+        found: list[Path] = []
+        for hour in sorted(self._disk.names("due")):
+            folder = self._disk.root / "due" / hour
+            if not _HOUR.fullmatch(hour):
+                self._disk.report(folder)
+            elif hour <= _hour(now):
+                found += self._due_in(folder, now)
+        return [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
+
+    def _due_in(self, folder: Path, now: float) -> Iterator[Path]:
+        try:
+            names = self._disk.names(f"due/{folder.name}")
+        except NotADirectoryError:
+            self._disk.report(folder)
+            return
+        if not names and folder.name < _hour(now):
+            with suppress(OSError):  # somebody has put something there this moment
+                os.rmdir(folder)
+        for name in names:
+            if not (entry := _DATE.fullmatch(name)):
+                self._disk.report(folder / name)
+            elif int(entry[1]) <= _microseconds(now):
+                yield folder / name
+
+    def expire(self, entries: list[Path], now: float) -> list[str]:
+        """Forget the tasks of these entries, then the entries: should the machine fall between, they are found again."""
+        gone: list[str] = []
+        done: list[Path] = []
+        for entry in entries:
+            task_id = entry.name.partition(".")[2]
+            try:
+                record = self._read(task_id)
+                expires = record.expires_at
+                if record.ended and expires is not None and _microseconds(expires) <= _microseconds(now):
+                    gone += [task_id] if self._remove(record) else []
+            except NotFound:
+                pass
+            except MediaUnavailable:
+                continue  # of a newer gateway, which will see to it
+            done.append(entry)
+        for folder in {record_path(self._disk, task_id).parent for task_id in gone}:
+            self._disk.sync(folder)
+        for entry in done:
+            self._disk.remove(entry)
+        return gone
+
+    def leftovers(self) -> None:
+        """What has no task, has been so for a while, and is in nobody's hands."""
+        owned = (
+            self._disk.names("images"),
+            self._disk.names("cancels"),
+        )  # before the markers: those come first, and go last
+        active = list(markers(self._disk))
+        for name in self._disk.names("tmp"):
+            self._drop("tmp", name, ours=bool(_PART.fullmatch(name)))
+        ids = {task.id for task in active}
+        for folder, names in zip(("images", "cancels"), owned, strict=True):
+            for name in names:
+                if name not in ids:
+                    self._drop(folder, name, ours=bool(ID.fullmatch(name)))
+        for task in active:
+            if not os.path.lexists(record_path(self._disk, task.id)):
+                self._drop("active", marker_name(task), ours=True, unless=record_path(self._disk, task.id))
+
+    def _drop(self, folder: str, name: str, *, ours: bool, unless: Path | None = None) -> None:
+        path = self._disk.root / folder / name
+        if not ours:
+            self._disk.report(path)
+        elif self._disk.is_left(path) and not (unless is not None and os.path.lexists(unless)):
+            with suppress(OSError):
+                self._disk.remove(path)
+
+    def keys(self, lock: Path, id_under: Callable[[str], str]) -> None:
+        """Forget idempotency keys whose task is gone, among a small part of them."""
+        folder = f"keys/{self.key_shard}"
+        for name in self._disk.names(folder):
+            path = self._disk.root / folder / name
+            if not _KEY.fullmatch(name):
+                self._disk.report(path)
+                continue
+            with self._disk.locked(lock):
+                task_id = id_under(name)
+                if not ID.fullmatch(task_id) or not os.path.lexists(record_path(self._disk, task_id)):
+                    self._disk.remove(path)

@@ -1,0 +1,188 @@
+"""What is known of one task: a value, what it may become, and the bytes it is kept as.
+
+The bytes are one JSON object, ``{"sha256": …, "record": {…}}``: the sum is over the bytes of the inner object, so that a torn
+record, or one whose disk has flipped a bit, is noticed and never run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
+
+VERSION = 1
+"""Of the bytes. A version that adds a field raises it: an older gateway must not run, and then write, what it half knows."""
+
+Step = Literal["new", "starting", "running", "fetching", "done"]
+
+_STATUSES: tuple[str, ...] = get_args(TaskStatus)
+_STEPS: tuple[str, ...] = get_args(Step)
+_ENDED = ("completed", "failed")
+_HEAD = b'{"sha256":"'
+_MIDDLE = b'","record":'
+_TAIL = b"}\n"
+_BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
+
+
+class RecordDamaged(ValueError):
+    """These bytes are no record."""
+
+
+class RecordNewer(RecordDamaged):
+    """Written by a newer gateway: nothing is wrong with it, but this one cannot read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """Times are Unix seconds. `id` is ``video_`` and 32 hex digits.
+
+    `account` owns the task, `caller_id` is the key that asked. `model` is the name asked for, `provider` the entry of conf
+    that makes the video of `upstream_model`, and `operation` what that upstream calls its work, None while it is not known.
+
+    `step` says how far the gateway is, `status` how far the caller is told it is. `request` is the VideoRequest as JSON, but
+    for its image: `image` holds that one's media_type, filename and size, and the store its bytes. `digest` is that of the
+    body, `key` that of the idempotency key, "" without one; the store sets it. `files` are the videos that are here, of
+    `videos` that there are; each is `duration` seconds long. `failures` counts in a row. `webhook` has url, attempts, next_at
+    and state. `asked` are fields of the request that answers repeat.
+    """
+
+    id: str
+    account: str
+    model: str
+    provider: str
+    upstream_model: str
+    created_at: float
+    deadline: float
+    request: Mapping[str, Any]
+    caller_id: str = ""
+    operation: Mapping[str, Any] | None = None
+    step: Step = "new"
+    status: TaskStatus = "queued"
+    progress: int = 0
+    updated_at: float = 0.0
+    started_at: float | None = None
+    completed_at: float | None = None
+    expires_at: float | None = None
+    image: Mapping[str, Any] | None = None
+    kind: Literal["text", "image"] = "text"
+    files: tuple[VideoFile, ...] = ()
+    videos: int = 1
+    fetched: int = 0
+    duration: float | None = None
+    error_code: str = ""
+    error_message: str = ""
+    polls: int = 0
+    failures: int = 0
+    next_poll_at: float = 0.0
+    remixed_from: str | None = None
+    digest: str = ""
+    key: str = ""
+    webhook: Mapping[str, Any] | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    version: int = VERSION
+
+    @property
+    def created_ns(self) -> int:
+        """`created_at` in nanoseconds, to the microsecond that a float of today can hold."""
+        return max(0, round(self.created_at * 1e6)) * 1000
+
+    @property
+    def ended(self) -> bool:
+        return self.step == "done"
+
+    def video_request(self, image: FileSource | None) -> VideoRequest:
+        """What to ask the provider for, with the image that the store kept."""
+        return request_of(self, image)
+
+
+_FIELDS = {item.name for item in fields(TaskRecord)}
+_REQUEST_DEFAULTS = {
+    item.name: item.default if item.default_factory is MISSING else item.default_factory()
+    for item in fields(VideoRequest)
+}
+_KEPT_APART = {"image", "task_id"}
+
+
+def request_as_json(request: VideoRequest) -> dict[str, Any]:
+    """The fields of a request that the caller gave, but for its image, as JSON has them."""
+    said = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _KEPT_APART}
+    given = {name: value for name, value in said.items() if value != _REQUEST_DEFAULTS[name]}
+    return dict(json.loads(_encoded(given)))
+
+
+def request_of(record: TaskRecord, image: FileSource | None) -> VideoRequest:
+    """The request of a record, with the task's id and its image. A field that is no more is left out."""
+    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _KEPT_APART}
+    return VideoRequest(**known, task_id=record.id, image=image)
+
+
+def advanced(record: TaskRecord, *, again: bool = False, **changes: Any) -> TaskRecord:
+    """The record with `changes`. Raises ValueError for a step or a status that goes back.
+
+    `again` lets a task that was starting or running be new once more. Progress never falls: an upstream may change its mind,
+    a caller must not see it.
+    """
+    status, step = changes.get("status", record.status), changes.get("step", record.step)
+    if _backward(_STATUSES, record.status, status) or (record.status in _ENDED and status != record.status):
+        raise ValueError(f"{record.id} is {record.status}: it cannot become {status}")
+    repeated = again and record.step in ("starting", "running") and step == "new"
+    if _backward(_STEPS, record.step, step) and not repeated:
+        raise ValueError(f"{record.id} is at the step {record.step}: it cannot go to {step}")
+    if "progress" in changes:
+        changes["progress"] = max(record.progress, min(100, changes["progress"]))
+    return replace(record, **changes)
+
+
+def _backward(order: tuple[str, ...], now: str, then: str) -> bool:
+    return order.index(then) < order.index(now)
+
+
+def as_bytes(record: TaskRecord) -> bytes:
+    """What `from_bytes` reads. Raises TypeError for a record with something in it that JSON has no word for."""
+    values = {name: getattr(record, name) for name in _FIELDS}
+    body = _encoded({**values, "files": [asdict(file) for file in record.files]})
+    return _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
+
+
+def from_bytes(data: bytes) -> TaskRecord:
+    """Raises RecordNewer for a record of a newer gateway, RecordDamaged for all else that `as_bytes` has not made."""
+    body = data[_BODY_AT : -len(_TAIL)]
+    frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
+    if not data:
+        raise RecordDamaged("it is empty")
+    if frame != data:
+        raise RecordDamaged("its checksum does not fit: it is torn, or was changed by something else than the gateway")
+    values = _object(body)
+    version = values.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise RecordNewer(f"it was written by a newer gateway: its version is {version}, this one knows {VERSION}")
+    if unknown := sorted(values.keys() - _FIELDS):
+        raise RecordDamaged(f"it has fields that no record of version {version} has: {', '.join(unknown)[:200]}")
+    try:
+        return TaskRecord(**{**values, "files": tuple(VideoFile(**file) for file in values.get("files", ()))})
+    except TypeError as error:
+        raise RecordDamaged(f"it lacks fields: {error}") from None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise RecordDamaged("it is no JSON object")
+    return values
+
+
+def _encoded(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
