@@ -129,7 +129,7 @@ def test_many_tokens_do_not_hold_the_loop() -> None:
 def test_a_request_is_what_the_body_says() -> None:
     request = asked(input=["a", "b"], dimensions=5, encoding_format="base64", user="u", x_new=1)
     assert (request.inputs, request.dimensions, request.encoding, request.user) == (("a", "b"), 5, "base64", "u")
-    assert (request.model, request.extra, request.wire_format) == ("m", {"x_new": 1}, "openai_embeddings")
+    assert (request.model, request.extra, request.wire_format) == ("m", {"x_new": 1}, "openai-embeddings")
     assert asked().encoding == "float"
 
 
@@ -161,7 +161,7 @@ def test_on_the_engines_route_a_body_without_a_model_gets_it() -> None:
 def test_a_body_goes_up_as_it_came() -> None:
     raw = b'{ "input":["\\u0048i"], "model" : "m","x":1.0e3 }'
     request: Verbatim = done(embeddings.forward(call_for(), wire_with(raw)))
-    assert (request.raw, request.operation, request.wire_format) == (raw, "embeddings", "openai_embeddings")
+    assert (request.raw, request.operation, request.wire_format) == (raw, "embeddings", "openai-embeddings")
     assert (request.path, request.stream, request.form) == ("/v1/embeddings", False, False)
 
 

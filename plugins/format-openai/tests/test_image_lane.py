@@ -92,7 +92,7 @@ def test_a_body_goes_up_byte_for_byte() -> None:
     request = forwarded(call_of("one"), wire_of(raw))
     assert request.raw == raw
     assert (request.wire_format, request.operation, request.path) == (
-        "openai_images",
+        "openai-images",
         "images",
         "/v1/images/generations",
     )

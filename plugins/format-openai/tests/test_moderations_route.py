@@ -151,7 +151,7 @@ def forwarded(raw: bytes, **call: Any) -> Reply:
 def test_both_lanes_pass_what_they_got() -> None:
     raw = b'{ "input":"\\u0048i", "x":1.0e3 }'
     request = done(moderations.forward(call_for(), wire_of(ROUTE, raw)))
-    assert (request.raw, request.operation, request.wire_format) == (raw, "moderation", "openai_moderations")
+    assert (request.raw, request.operation, request.wire_format) == (raw, "moderation", "openai-moderations")
     answer = b'{"id":"modr-1","results":[ {"flagged":false} ],"x":1.50}\n'
     assert text_of(forwarded(answer)) == answer
 

@@ -161,7 +161,7 @@ def test_a_stream_that_fails_ends_with_its_error() -> None:
 def test_a_body_goes_up_as_it_came() -> None:
     raw = b'{ "voice":{"id":"v"}, "input":"\\u0048i", "model" : "m","x":1.0e3 }'
     request = speech.forward(call_for(), wire_of(ROUTE, raw))
-    assert (request.raw, request.operation, request.wire_format) == (raw, "speech", "openai_speech")
+    assert (request.raw, request.operation, request.wire_format) == (raw, "speech", "openai-speech")
     assert request.stream is False
     assert speech.forward(call_for(), wire_of(ROUTE, BODY | {"stream_format": "sse"})).stream is True
 

@@ -57,7 +57,7 @@ def test_every_field_of_the_vendor_is_known() -> None:
 def test_both_routes_take_forms_only() -> None:
     found = [(route.path, route.operation, route.multipart, route.wire_format) for route in transcriptions.ROUTES]
     assert found == [
-        (f"/v1/audio/{name}", "transcription", "only", "openai_transcriptions")
+        (f"/v1/audio/{name}", "transcription", "only", "openai-transcriptions")
         for name in ("transcriptions", "translations")
     ]
 
@@ -212,7 +212,7 @@ def test_a_form_goes_up_as_it_came() -> None:
     request: Verbatim = done(transcriptions.forward(call_for(), form_of(TRANSLATIONS, fields, SOUND)))
     assert (request.body, request.files, request.form, request.stream) == (fields, (SOUND,), True, True)
     assert (request.path, request.operation) == ("/v1/audio/translations", "transcription")
-    assert request.wire_format == "openai_transcriptions"
+    assert request.wire_format == "openai-transcriptions"
 
 
 def test_a_form_without_a_model_means_the_default() -> None:

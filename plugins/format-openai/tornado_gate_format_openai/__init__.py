@@ -32,6 +32,7 @@ from tornado_gate_format_openai import (
     speech,
     stored,
     transcriptions,
+    videos,
 )
 from tornado_gate_format_openai.replies import error_frame, models_reply
 
@@ -56,7 +57,7 @@ class _Module(Protocol):
     def forwarded(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply: ...
 
 
-_MODULES: Final[tuple[_Module, ...]] = (conversations, embeddings, images, moderations, speech, transcriptions)
+_MODULES: Final[tuple[_Module, ...]] = (conversations, embeddings, images, moderations, speech, transcriptions, videos)
 _OF_FORMAT: Final[Mapping[str, _Module]] = {route.wire_format: module for module in _MODULES for route in module.ROUTES}
 _OF_OPERATION: Final[Mapping[str, _Module]] = {
     route.operation: module for module in _MODULES for route in module.ROUTES

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tornado_gate import pictures
 from tornado_gate.checks import missing, wrong
 from tornado_gate.errors import UnsupportedOperation
-from tornado_gate.types import Call, Data, FileSource, Link, Upload, WireRequest
+from tornado_gate.types import Call, FileSource, Upload, WireRequest
 from tornado_gate.wire.openai_images import Renamed, parse_edit, pictures_in
 from tornado_gate_format_openai.images.input_style import check_input_of_edit, pictures_of
 from tornado_gate_format_openai.images.schemas import (
@@ -90,11 +90,11 @@ async def _check_files(wire: WireRequest, most: int = MOST_PICTURES) -> tuple[Up
     sizes: list[tuple[int, int]] = []
     for index, file in enumerate([*images, *masks]):
         param = "mask" if index >= len(images) else "image" if len(images) == 1 else f"image.{index}"
-        await pictures.check(file, param)
-        beginning = await file.read(pictures.HEADER_BYTES)
-        media_type, *size = pictures.inspect(beginning, file.media_type, param)
+        looked = await pictures.check(file, param)
+        assert looked is not None, "a file of a form is no address"
+        media_type, width, height = looked
         seen.append(Renamed(of=file, field=file.field, media_type=media_type))
-        sizes.append((size[0], size[1]))
+        sizes.append((width, height))
     if masks:
         _need_same(sizes[0], sizes[-1], "mask")
     return (*seen, *others)
@@ -102,17 +102,10 @@ async def _check_files(wire: WireRequest, most: int = MOST_PICTURES) -> tuple[Up
 
 async def _check_same_size(call: Call, image: FileSource, mask: FileSource, param: str) -> None:
     """What is at an address is not fetched for it: the upstream will look."""
-    if isinstance(image, Link) or isinstance(mask, Link):
-        return
-    first, second = [await pictures.picture_of(call, _beginning(source), param) for source in (image, mask)]
-    _need_same((first.width, first.height), (second.width, second.height), param)
-
-
-def _beginning(source: FileSource) -> FileSource:
-    """As much as the header may be."""
-    if isinstance(source, Data):
-        return replace(source, base64=source.base64[: pictures.HEADER_BYTES // 3 * 4])
-    return source
+    looked = [await pictures.check(source, param) for source in (image, mask)]
+    sizes = [found[1:] for found in looked if found is not None]
+    if len(sizes) == len(looked):
+        _need_same(sizes[0], sizes[1], param)
 
 
 def _need_same(image: Sequence[int], mask: Sequence[int], param: str) -> None:

@@ -10,8 +10,17 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from tornado_gate.errors import UnsupportedOperation
-from tornado_gate.types import Call, Reply, Route, StreamEvent, TaskRequest, UpstreamResponse, Verbatim, VideoRequest
-from tornado_gate.types import WireRequest as Wire
+from tornado_gate.types import (
+    Call,
+    Reply,
+    Route,
+    StreamEvent,
+    TaskRequest,
+    UpstreamResponse,
+    Verbatim,
+    VideoRequest,
+    WireRequest,
+)
 from tornado_gate_format_openai.videos import replies
 from tornado_gate_format_openai.videos.asked import PREFIXED, UNIFIED, AskedTask, Kind
 from tornado_gate_format_openai.videos.bodies import BOUNDS
@@ -46,7 +55,7 @@ ROUTES: Final[tuple[Route, ...]] = (
 )
 
 
-async def parse(call: Call, wire: Wire) -> VideoRequest | TaskRequest:
+async def parse(call: Call, wire: WireRequest) -> VideoRequest | TaskRequest:
     """What is asked of videos. Raises InvalidField."""
     route = wire.route
     kind = _kind_of(route)
@@ -58,7 +67,7 @@ async def parse(call: Call, wire: Wire) -> VideoRequest | TaskRequest:
     return _about_one(wire, kind)
 
 
-def _about_one(wire: Wire, kind: Kind | None) -> AskedTask:
+def _about_one(wire: WireRequest, kind: Kind | None) -> AskedTask:
     task = wire.path_arguments["task_id"]
     match wire.route.method, wire.route.path.rpartition("/")[2]:
         case _, "content":
@@ -86,7 +95,7 @@ def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator
     return replies.reply(call, request, events)
 
 
-def forward(call: Call, wire: Wire) -> None:
+def forward(call: Call, wire: WireRequest) -> None:
     """Nothing goes up as it came: the gateway keeps the task."""
 
 

@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from tornado_gate.types import TaskRequest
 
-UNIFIED: Final = "openai_videos"
+UNIFIED: Final = "openai-videos"
 """``/v1/videos`` and ``/v1/video/generations``: the vendor's bodies and the contract's."""
-PREFIXED: Final = "prefixed_videos"
+PREFIXED: Final = "prefixed-videos"
 """``/vendor/v1/videos/text2video`` and ``image2video``, and what conf has in place of the word ``vendor``."""
 
 Kind = Literal["text", "image"]

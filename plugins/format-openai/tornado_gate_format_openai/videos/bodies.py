@@ -15,7 +15,7 @@ from marshmallow import ValidationError
 
 from tornado_gate.checks import missing, wrong
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Body, Boolean, Checked, Integer, Number, Object, String, check, named
+from tornado_gate.fields import MAX_INTEGER, Body, Boolean, Checked, Integer, Number, Object, String, check, named
 from tornado_gate.types import Call
 from tornado_gate_format_openai.images.schemas import check_reference
 
@@ -43,6 +43,8 @@ def _check_seconds(value: Any) -> None:
             wrong("seconds", f"must be a number of seconds, such as '4', not '{value[:50]}'")
     elif isinstance(value, bool) or not isinstance(value, int | float):
         wrong("seconds", f"must be a string, such as '4', or a number, not {named(value)}")
+    elif not abs(value) <= MAX_INTEGER:
+        wrong("seconds", "is beyond all bounds")
 
 
 def _check_webhook(value: Any) -> None:
@@ -60,19 +62,11 @@ def _check_webhook(value: Any) -> None:
         wrong("webhook_url", "must hold no user name or password")
 
 
-class RemixBody(Body):
-    """The body of ``POST /v1/videos/{task_id}/remix``."""
-
-    prompt = String(required=True, validate=_not_blank, longest=LONGEST_PROMPT)
-    user = String(allow_none=True)
-    metadata = Object(allow_none=True)
-    webhook_url = Checked(_check_webhook, allow_none=True)
-
-
-class VideoBody(RemixBody):
+class VideoBody(Body):
     """The body of every route that begins a video."""
 
     model = String(required=True, validate=_not_blank)
+    prompt = String(required=True, validate=_not_blank, longest=LONGEST_PROMPT)
     image = String(allow_none=True)
     input_reference = Checked(lambda value: check_reference(value, "input_reference"), allow_none=True)
     duration = Number(allow_none=True)
@@ -85,14 +79,13 @@ class VideoBody(RemixBody):
     n = Integer(allow_none=True)
     watermark = Boolean(allow_none=True)
     response_format = String(allow_none=True)
+    user = String(allow_none=True)
+    metadata = Object(allow_none=True)
+    webhook_url = Checked(_check_webhook, allow_none=True)
 
-    class Meta(Body.Meta):
-        fields = ("model", "prompt")
-        """First of all."""
 
-
-_REMIX: Final = RemixBody()
 _VIDEO: Final = VideoBody()
+_REMIX: Final = VideoBody(only=("prompt", "user", "metadata", "webhook_url"))
 
 
 def check_video(body: Mapping[str, Any]) -> None:
@@ -112,7 +105,10 @@ def unknown_in(body: Mapping[str, Any], *, remix: bool = False) -> dict[str, Any
 
 
 class Bounds:
-    """The bounds of one model; `settled` raises InvalidField for what is beyond them."""
+    """The bounds of one model. Its methods raise InvalidField for what is beyond them.
+
+    Conf's are in `call.facts["video_bounds"]`, in the shape of BOUNDS: ``{"seconds": [1, 60]}``.
+    """
 
     def __init__(self, call: Call) -> None:
         self._bounds = {**BOUNDS, **(call.facts.get("video_bounds") or {})}
@@ -131,7 +127,9 @@ class Bounds:
         self.check("seconds", said, "seconds")
         if duration is not None and said is not None and duration != said:
             wrong("seconds", "differs from 'duration', which means the same: give one of them")
-        return (duration, "duration") if said is None else (said, "seconds")
+        if said is None:
+            return None if duration is None else float(duration), "duration"
+        return said, "seconds"
 
     def sides(self, body: Mapping[str, Any]) -> tuple[int | None, int | None, bool]:
         """Width and height in pixels, both or neither, and whether ``size`` said them."""

@@ -30,18 +30,13 @@ async def video_request(call: Call, wire: WireRequest, kind: Kind | None) -> Vid
         body["model"] = call.model
     files = _files(call, wire, body)
     check_video(body)
-    if wire.form and dialect_of(call) == "contract":
-        need(body, "seconds", "size")
-    elif kind == "image":
-        need({**body, "image": _first(body, files)}, "image")
+    _need_all(call, wire, body, pictured=bool(files), kind=kind)
     bounds = Bounds(call)
     seconds, length = bounds.seconds(body)
     width, height, sized = bounds.sides(body)
     bounds.check("fps", body.get("fps"), "fps")
     bounds.check("n", body.get("n"), "n")
     image, place = await _picture(body, files)
-    if image is None and wire.form and dialect_of(call) == "contract":
-        missing("input_reference")
     if body.get("response_format") not in (None, "url"):
         call.lose("response_format")
     names = {"seconds": length, "image": place, "webhook": "webhook_url"}
@@ -81,9 +76,18 @@ def remix_request(wire: WireRequest) -> VideoRequest:
     )
 
 
-def _first(body: Mapping[str, Any], files: list[Upload]) -> Any:
-    """Anything that stands for a picture."""
-    return files[0] if files else body.get("image", body.get("input_reference"))
+def _need_all(call: Call, wire: WireRequest, body: Mapping[str, Any], *, pictured: bool, kind: Kind | None) -> None:
+    """Raises InvalidField for what must be there.
+
+    The contract's forms have all fields; the vendor's SDK sends a form whatever it was told.
+    """
+    pictured = pictured or any(body.get(name) is not None for name in _PICTURES)
+    if wire.form and dialect_of(call) == "contract":
+        need(body, "seconds", "size")
+        if not pictured:
+            missing("input_reference")
+    if kind == "image" and not pictured:
+        missing("image")
 
 
 def _files(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> list[Upload]:
