@@ -7,6 +7,7 @@ stay in the table and answer 503.
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Ti
 
 VENDOR = "/vendor/"
 """Stands in the paths of formats for the names of makers of videos."""
+
+_SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 
 Faults = list[tuple[tuple[str | int, ...], str]]
 
@@ -332,8 +335,12 @@ def prefixed(route: Route, prefixes: Iterable[str]) -> list[Route]:
 
 
 def secrets_of(config: Config) -> set[str]:
-    """Every secret that conf holds, for the scrubber of logs."""
+    """Every secret that conf holds, for the scrubber of logs; a plugin's setting is one by its name."""
     values: set[Any] = {provider.api_key for provider in config.providers.values()}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
+    for provider in config.providers.values():
+        values |= {value for name, value in provider.settings.items() if _SECRET_SETTING.search(name)}
     values |= {key.key for key in config.keys}
-    return {str(value) for value in values if len(value) >= 8}
+    whole = [str(value) for value in values if isinstance(value, str)]
+    halves = [half for value in whole for half in value.split(":")]  # as in ACCESS:SECRET
+    return {value for value in (*whole, *halves) if len(value) >= 8}

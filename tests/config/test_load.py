@@ -283,6 +283,7 @@ LOCAL_MODELS = [
     "local-image-3",
     "local-image-edit",
     "local-tts",
+    "local-video",
 ]
 
 
@@ -301,6 +302,8 @@ def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
         ("models", "gemini-*"),
         ("providers", "dashscope"),
         ("models", "qwen-image*"),
+        ("providers", "kling"),
+        ("models", "kling-*"),
     }
 
 
@@ -309,6 +312,7 @@ KEYS = {
     "ANTHROPIC_API_KEY": "sk-y",
     "GEMINI_API_KEY": "sk-z",
     "DASHSCOPE_API_KEY": "sk-w",
+    "KLING_API_KEY": "access:sk-v",
 }
 
 

@@ -102,6 +102,7 @@ _EMBEDDED_MODELS: dict[str, tuple[str | None, dict[str, str]]] = {
     "local-image-3": (None, {"image_family": "three"}),
     "local-image-edit": (None, {}),
     "local-tts": (None, {}),
+    "local-video": (None, {}),
 }
 _EMBEDDED_DEFAULTS = {
     "moderation": "local-moderation",

@@ -1,0 +1,96 @@
+"""What a conf entry says of the account, and the tokens that are signed with it.
+
+Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "API Authentication": a JWT (RFC 7519) by HS256
+with iss the access key, exp in 1800 s and nbf 5 s ago, signed with the secret key, as ``Authorization: Bearer``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import jwt
+from marshmallow import Schema
+
+from tornado_gate import ProviderEntry
+from tornado_gate.config import load_settings
+from tornado_gate.errors import ConfigError
+from tornado_gate.fields import String
+
+LIFE_SECONDS: Final = 1800
+EARLY_SECONDS: Final = 5
+"""A token is good from so long ago: the upstream's clock may be behind."""
+RENEWED_SECONDS: Final = 60
+"""A token with less time than this left is not used any more."""
+
+_MASK: Final = "***"
+_SHORTEST_SECRET: Final = 8
+"""Less than this is no secret, and to put stars in its place would spoil the words around it."""
+
+
+class Settings(Schema):
+    """The keys of a provider entry that are this plugin's."""
+
+    access_key = String()
+    secret_key = String()
+
+
+@dataclass(slots=True, kw_only=True)
+class Account:
+    """Either both of the vendor's keys, which sign tokens, or one `api_key` that goes out as it is; or none of them."""
+
+    access_key: str = field(default="", repr=False)
+    secret_key: str = field(default="", repr=False)
+    api_key: str = field(default="", repr=False)
+    clock: Callable[[], float] = time.time
+    _token: str = field(default="", init=False, repr=False)
+    _ends: float = field(default=0.0, init=False)
+
+    def headers(self) -> dict[str, str]:
+        """The header that says who asks, {} where nobody needs to."""
+        key = self._signed() if self.secret_key else self.api_key
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def _signed(self) -> str:
+        """A token with a minute left at least; signed anew twice an hour."""
+        now = self.clock()
+        if now > self._ends - RENEWED_SECONDS:
+            self._ends = int(now) + LIFE_SECONDS
+            claims = {"iss": self.access_key, "exp": self._ends, "nbf": int(now) - EARLY_SECONDS}
+            self._token = jwt.encode(claims, self.secret_key, algorithm="HS256")
+        return self._token
+
+    def masked(self, text: str) -> str:
+        """An upstream's words without any key of this account, should it have repeated one."""
+        for secret in (self._token, self.secret_key, self.access_key, self.api_key):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, _MASK)
+        return text
+
+
+def read(entry: ProviderEntry) -> Account:
+    """The account of a conf entry: ``api_key`` "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
+
+    Raises ConfigError. An api_key without a colon is one key, as sellers of the same API give it.
+    """
+    settings = load_settings(Settings, entry.settings)
+    access, secret = settings.get("access_key", ""), settings.get("secret_key", "")
+    if bool(access) != bool(secret):
+        missing = "secret_key" if access else "access_key"
+        raise ConfigError([((missing,), "is missing; access_key and secret_key belong together")])
+    if access and entry.api_key:
+        raise ConfigError(
+            [(("api_key",), "is one key too many beside access_key and secret_key; leave one of them out")]
+        )
+    if access:
+        return Account(access_key=access, secret_key=secret)
+    access, colon, secret = entry.api_key.partition(":")
+    if not colon:
+        return Account(api_key=entry.api_key)
+    if not access or not secret:
+        raise ConfigError(
+            [(("api_key",), 'must be the access key and the secret key with a colon between: "ACCESS:SECRET"')]
+        )
+    return Account(access_key=access, secret_key=secret)

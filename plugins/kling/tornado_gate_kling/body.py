@@ -1,0 +1,86 @@
+"""A request for a video as the upstream's JSON.
+
+Source: https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo: model_name, prompt,
+duration (seconds as a string), aspect_ratio (16:9, 9:16, 1:1; only without a picture, whose own shape counts otherwise), image,
+watermark_info, external_task_id.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField, UnsupportedOperation
+from tornado_gate.pictures import Picture
+from tornado_gate.types import Call, VideoRequest
+from tornado_gate_kling.address import TEXT
+from tornado_gate_kling.images import sendable
+from tornado_gate_kling.models import in_words, model_of
+from tornado_gate_kling.wishes import kind_of, wishes_of
+
+RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fraction(1): "1:1"}
+
+
+async def body_of(call: Call, request: VideoRequest) -> dict[str, Any]:
+    """What the upstream is sent. Raises InvalidField; tells what is lost."""
+    _check(call, request)
+    body: dict[str, Any] = {"model_name": call.target.upstream_model, "prompt": request.prompt}
+    picture: Picture | None = None
+    if request.image is not None:
+        body["image"], picture = await sendable(call, request.image, request.field_name("image"))
+    body |= await wishes_of(call, request)
+    if request.seconds is not None:
+        body["duration"] = _duration(call, request, request.seconds)
+    _set_shape(call, request, body, picture)
+    if request.watermark is not None:
+        body["watermark_info"] = {"enabled": request.watermark}
+    if request.task_id:
+        body["external_task_id"] = request.task_id
+    _lose_the_rest(call, request)
+    return body
+
+
+def _check(call: Call, request: VideoRequest) -> None:
+    if request.remix_of is not None:
+        message = f"The model '{call.model}' cannot change a video that it made."
+        raise UnsupportedOperation(message, param=request.field_name("remix_of"))
+    if kind_of(request) == TEXT and not model_of(call.target.upstream_model).text:
+        field = request.field_name("image")
+        message = f"'{field}' is missing: the model '{call.model}' makes videos of pictures only."
+        raise InvalidField(field, message, code="missing_required_parameter")
+
+
+def _duration(call: Call, request: VideoRequest, seconds: float) -> str:
+    allowed, field = model_of(call.target.upstream_model).seconds, request.field_name("seconds")
+    if allowed and seconds not in allowed:
+        raise InvalidField(
+            field, f"'{field}' must be {in_words(allowed)} for the model '{call.model}', not {seconds:g}."
+        )
+    if seconds != int(seconds):
+        raise InvalidField(field, f"'{field}' must be a whole number of seconds, not {seconds:g}.")
+    return str(int(seconds))
+
+
+def _set_shape(call: Call, request: VideoRequest, body: dict[str, Any], picture: Picture | None) -> None:
+    """The upstream is told a shape, never pixels: those are the mode's. With a picture the video has the shape of that one."""
+    if request.width is None or request.height is None:
+        return
+    shape = Fraction(request.width, request.height)
+    if kind_of(request) != TEXT:
+        fits = picture is not None and shape == Fraction(picture.width, picture.height)
+    else:
+        ratio = RATIOS.get(shape)
+        fits = ratio is not None and body.setdefault("aspect_ratio", ratio) == ratio
+    if not fits:
+        call.lose(request.field_name("width"))
+        call.lose(request.field_name("height"))
+
+
+def _lose_the_rest(call: Call, request: VideoRequest) -> None:
+    for field in ("fps", "seed", "user"):
+        if getattr(request, field) is not None:
+            call.lose(request.field_name(field))
+    if request.n is not None and request.n > 1:
+        call.lose(request.field_name("n"))
+    for name in request.extra:
+        call.lose(name)

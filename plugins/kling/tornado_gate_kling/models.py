@@ -1,0 +1,52 @@
+"""What the vendor's models take, known by their names; a model of an unknown name is taken to do everything.
+
+Source: https://app.klingai.com/global/dev/document-api/apiReference/model/skillsMap, "Capability Map", and the tables of
+…/model/textToVideo and …/model/imageToVideo: which model is listed where, 5 or 10 seconds up to V2.6 and 3 to 15 from V3 on,
+cfg_scale for all but V2.x, sound from V2.6 on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+FIVE_OR_TEN: Final = (5, 10)
+THREE_TO_FIFTEEN: Final = tuple(range(3, 16))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """`seconds` are the lengths that it makes, any number of whole seconds when empty; `text` is whether it can do without a
+    picture."""
+
+    seconds: tuple[int, ...] = ()
+    text: bool = True
+    cfg_scale: bool = True
+    sound: bool = True
+
+
+_MODELS: Final = (
+    ("kling-v1-5", Model(seconds=FIVE_OR_TEN, text=False, sound=False)),
+    ("kling-v1", Model(seconds=FIVE_OR_TEN, sound=False)),
+    ("kling-v1-*", Model(seconds=FIVE_OR_TEN, sound=False)),
+    ("kling-v2-1", Model(seconds=FIVE_OR_TEN, text=False, cfg_scale=False, sound=False)),
+    ("kling-v2-master", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-1-master", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-5-*", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-*", Model(seconds=FIVE_OR_TEN, cfg_scale=False)),
+    ("kling-v3", Model(seconds=THREE_TO_FIFTEEN)),
+)
+_UNKNOWN: Final = Model()
+
+
+def model_of(name: str) -> Model:
+    """What is known of the upstream's model of this name."""
+    return next((model for pattern, model in _MODELS if fnmatchcase(name, pattern)), _UNKNOWN)
+
+
+def in_words(seconds: tuple[int, ...]) -> str:
+    """'5 or 10', 'from 3 to 15'."""
+    if len(seconds) > 2:
+        return f"from {seconds[0]} to {seconds[-1]}"
+    return " or ".join(map(str, seconds))
