@@ -6,6 +6,7 @@ For the pipeline, and for video tasks, which ask on their own behalf long after 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,9 @@ from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.fetch import Fetcher
 from tornado_gate.plugins import Lane, ProviderLane
 from tornado_gate.snapshot import ProviderInUse, Snapshot
+from tornado_gate.tasks import webhooks
 from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.view import task_of
 from tornado_gate.types import (
     Call,
     Caller,
@@ -140,6 +143,22 @@ class TaskAsker:
                     facts=target.facts,
                 )
                 yield call, provider.lane
+
+
+class TaskTeller:
+    """Tells the webhook of a task that it has ended."""
+
+    def __init__(self, fetcher: Fetcher, secret: str) -> None:
+        self._fetcher = fetcher
+        self._secret = secret
+
+    async def tell(self, record: TaskRecord) -> float | None:
+        """Try once. Seconds until the next try; None when it was taken, or when it is enough."""
+        webhook, task = record.webhook or {}, task_of(record)
+        body, event = webhooks.payload(task), webhooks.event_id(task)
+        if await webhooks.deliver(self._fetcher, self._secret, str(webhook.get("url")), event, body, time.time):
+            return None
+        return webhooks.next_attempt(int(webhook.get("attempts", 0)) + 1)
 
 
 def _patient(timeouts: Timeouts) -> Timeouts:

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
-from tornado_gate.asking import TaskAsker
+from tornado_gate.asking import TaskAsker, TaskTeller
 from tornado_gate.auth import unknown_key
 from tornado_gate.bodies import Bodies
 from tornado_gate.config.model import Config
@@ -24,6 +24,7 @@ from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.webhooks import webhook_secret
 from tornado_gate.types import Caller
 from tornado_gate.upstream import Pool
 
@@ -48,7 +49,8 @@ class Gate:
         self.fetcher = Fetcher()
         self.bodies = Bodies(config.limits.bodies_bytes)
         asker = TaskAsker(lambda: self.snapshot, self.using, self.pool, self.fetcher)
-        self.tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), self.videos, asker, config.videos)
+        teller = TaskTeller(self.fetcher, webhook_secret(data_dir))
+        self.tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), self.videos, asker, config.videos, teller)
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0

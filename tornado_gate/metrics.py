@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tornado_gate._version import __version__
 from tornado_gate.errors import GateError, PluginError, UpstreamError
@@ -29,6 +29,7 @@ MOST_CHILDREN = 20_000
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 _DIRECTIONS = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -69,6 +70,7 @@ class Metrics:
         self._cache: dict[_Labels, _Children] = {}
         self._make_request_metrics()
         self._make_process_metrics()
+        self._make_video_metrics()
 
     def _make_request_metrics(self) -> None:
         from prometheus_client import Counter, Histogram
@@ -136,6 +138,40 @@ class Metrics:
         )
         build.labels(__version__, platform.python_version()).set(1)
 
+    def _make_video_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        registry = self._registry
+        self._videos_told: set[tuple[str, str]] = set()
+        self._videos_ended: set[tuple[str, str]] = set()
+        # Every process sees the tasks of all: the last to look is right, and a sum would count them many times.
+        self._videos: Gauge = Gauge(
+            "tornado_gate_open_video_tasks",
+            "Video tasks that have not ended, of all processes.",
+            ["provider", "state"],
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self._video_oldest: Gauge = Gauge(
+            "tornado_gate_video_oldest_seconds",
+            "The age of the oldest video task that has not ended.",
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self._video_tasks = Counter(
+            "tornado_gate_video_tasks",
+            "Video tasks that have ended.",
+            ["provider", "model", "outcome"],
+            registry=registry,
+        )
+        self._video_seconds = Histogram(
+            "tornado_gate_video_task_seconds",
+            "From a video task's request to its end.",
+            ["provider", "outcome"],
+            registry=registry,
+            buckets=VIDEO_BUCKETS,
+        )
+
     def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
         self._models, self._providers = frozenset(models), frozenset(providers)
@@ -146,8 +182,25 @@ class Metrics:
             for key in gone:
                 self._forget(key)
 
+        self._forget_videos()
+
     def _is_known(self, labels: _Labels) -> bool:
-        return labels.model in self._models | {"", OTHER} and labels.provider in self._providers | {"", OTHER}
+        return self._are_known(labels.model, labels.provider)
+
+    def _are_known(self, model: str, provider: str) -> bool:
+        return model in self._models | {"", OTHER} and provider in self._providers | {"", OTHER}
+
+    def _forget_videos(self) -> None:
+        for provider, model in [labels for labels in self._videos_ended if not self._are_known(labels[1], labels[0])]:
+            self._videos_ended.remove((provider, model))
+            self._video_tasks.remove(provider, model, "completed")
+            self._video_tasks.remove(provider, model, "failed")
+            if provider not in self._providers:
+                self._video_seconds.remove(provider, "completed")
+                self._video_seconds.remove(provider, "failed")
+        for provider, state in [labels for labels in self._videos_told if not self._are_known("", labels[0])]:
+            self._videos_told.remove((provider, state))
+            self._videos.remove(provider, state)
 
     def _forget(self, labels: _Labels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
@@ -219,6 +272,30 @@ class Metrics:
 
     def stream_closed(self) -> None:
         self._open_streams.dec()
+
+    def video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
+        """Say how many video tasks of all processes have not ended, by provider entry and by "queued" or "running", and the
+        age of the oldest, 0 without any. Each process says it every now and then; what is not named is none."""
+        told = dict.fromkeys(self._videos_told, 0)
+        for (provider, state), count in counts.items():
+            labels = (provider if provider in self._providers else OTHER, state)
+            told[labels] = told.get(labels, 0) + count
+        for labels, count in told.items():
+            self._videos.labels(*labels).set(count)
+        self._videos_told = set(told)
+        self._video_oldest.set(oldest_seconds)
+
+    def video_ended(self, provider: str, model: str, outcome: Literal["completed", "failed"], seconds: float) -> None:
+        """Count a video task that has ended, `seconds` after it was asked for. Call it in the process that ended it, once."""
+        labels = (
+            provider if provider in self._providers else OTHER,
+            model if model in self._models else OTHER,
+        )
+        if labels not in self._videos_ended and len(self._videos_ended) >= MOST_CHILDREN:
+            labels = (OTHER, OTHER)
+        self._videos_ended.add(labels)
+        self._video_tasks.labels(*labels, outcome).inc()
+        self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # a clock may have been set back
 
     def loop_lag(self, seconds: float) -> None:
         self._loop_lag.set(seconds)

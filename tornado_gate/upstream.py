@@ -81,10 +81,13 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
     try:
         response = await _send(call, outgoing)
     except TimeoutError as error:
-        raise UpstreamTimeout(f"The provider '{call.target.provider}' did not accept a connection in time.") from error
+        message = f"The provider '{call.target.provider}' did not accept a connection in time."
+        raise UpstreamTimeout(message, code="upstream_unreachable") from error
     except _client_errors() as error:
         log.warning("upstream '%s' failed: %s: %s", call.target.provider, type(error).__name__, error)
-        raise UpstreamError(f"The provider '{call.target.provider}' could not be reached.") from error
+        message = f"The provider '{call.target.provider}' could not be reached."
+        code = "upstream_unreachable" if isinstance(error, _never_connected()) else None
+        raise UpstreamError(message, code=code) from error
     call.closing.callback(response.close)
     headers = {name.lower(): value for name, value in response.headers.items()}
     if response.status >= 300:
@@ -96,6 +99,13 @@ def _client_errors() -> tuple[type[BaseException], ...]:
     import aiohttp
 
     return (aiohttp.ClientError, OSError, ValueError)
+
+
+def _never_connected() -> tuple[type[BaseException], ...]:
+    """Faults after which the upstream surely has nothing of the request."""
+    import aiohttp
+
+    return (aiohttp.ClientConnectorError,)
 
 
 async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:

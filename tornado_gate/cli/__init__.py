@@ -11,6 +11,7 @@ from tornado_gate.cli.check import check
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
+from tornado_gate.cli.tasks import tasks
 
 EXIT_CODES = """\b
 Exit codes:
@@ -42,7 +43,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, keys):
+for command in (serve, check, plugins, keys, tasks):
     cli.add_command(command)
 
 

@@ -15,7 +15,7 @@ from tornado_gate.config.model import Videos
 from tornado_gate.errors import GateError
 from tornado_gate.media import MediaStore
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.run import LONGEST_PAUSE, Asker, Run
+from tornado_gate.tasks.run import LONGEST_PAUSE, Asker, Means, Run, Webhook
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,8 @@ CANCEL_SECONDS = 10.0
 class TaskEngine:
     """Runs the tasks of a store. `start` inside the loop, `close` before it ends: what runs goes on in another process."""
 
-    def __init__(self, store: TaskStore, files: MediaStore, asker: Asker, rules: Videos) -> None:
+    def __init__(self, store: TaskStore, files: MediaStore, asker: Asker, rules: Videos, hook: Webhook) -> None:
+        self.hook = hook
         self.store = store
         self.files = files
         self.asker = asker
@@ -137,12 +138,11 @@ class TaskEngine:
     async def _run(self, task_id: str, lease: Lease, slot: Slot) -> None:
         try:
             record = await self.store.get(task_id)
-            await Run(
-                record, lease, store=self.store, files=self.files, asker=self.asker, rules=self.rules, tell=self._tell
-            ).go()
+            means = Means(self.store, self.files, self.asker, self.hook, self.rules)
+            await Run(record, lease, means, tell=self._tell, free=slot.release).go()
         except GateError as error:
             log.warning("task %s waits: %s", task_id, error.message)
-            await asyncio.sleep(LOOK_SECONDS)  # as when the disk is full: not at once again
+            await asyncio.sleep(self.rules.poll_seconds)  # as when the disk is full: not at once again
         except Exception:
             log.exception("task %s failed to run", task_id)
             await asyncio.sleep(LONGEST_PAUSE)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tornado_gate.tasks.filedisk import Disk
@@ -71,20 +72,26 @@ class AccountIndex:
     def compact(self, account: str, active: Callable[[], set[str]]) -> None:
         """Leave the dead lines out, when they are most or all. A task that is being made is active before it has a line."""
         path = self.path(account)
+        with suppress(FileNotFoundError):
+            if self._shorter(self._disk.read(path), active) is None:
+                return  # found out before anybody who adds a line has to wait
         with self._disk.locked(path) as descriptor:
-            lines = _LINE.findall(_read(descriptor, 0, _end(descriptor) // LINE_BYTES))
-            making = active()  # after the lines, before the records: what is in neither now was gone by then
-            dead = {line for line in lines if line.decode() not in making and not self._has_record(line.decode())}
-            if len(dead) == len(lines):
+            shorter = self._shorter(_read(descriptor, 0, _end(descriptor) // LINE_BYTES), active)
+            if shorter:
+                self._disk.write(path, shorter)
+            elif shorter is not None:
                 os.unlink(path)
-                return
-            if len(dead) < max(FEWEST_DEAD, len(lines) // 2):
-                return
-            whole = _read(descriptor, 0, _end(descriptor) // LINE_BYTES)
-            self._disk.write(path, b"".join(found[0] for found in _LINE.finditer(whole) if found[1] not in dead))
 
-    def _has_record(self, task_id: str) -> bool:
-        return os.path.lexists(record_path(self._disk, task_id))
+    def _shorter(self, data: bytes, active: Callable[[], set[str]]) -> bytes | None:
+        """The lines that live, when it is time to leave out the others."""
+        lines = list(_LINE.finditer(data))
+        making = active()  # after the lines, before the records: what is in neither now was gone by then
+        live = [line[0] for line in lines if self._lives(line[1].decode(), making)]
+        dead = len(lines) - len(live)
+        return b"".join(live) if not live or dead >= max(FEWEST_DEAD, len(lines) // 2) else None
+
+    def _lives(self, task_id: str, making: set[str]) -> bool:
+        return task_id in making or os.path.lexists(record_path(self._disk, task_id))
 
 
 def record_path(disk: Disk, task_id: str) -> Path:

@@ -130,7 +130,7 @@ class FileTaskStore:
                 size += len(chunk)
                 await self._work(part.write, chunk)
         except BaseException:
-            asyncio.get_running_loop().run_in_executor(None, part.discard)
+            await self._work(part.discard)
             raise
         return part, size
 

@@ -119,29 +119,27 @@ class Sweep:
 
     def leftovers(self) -> None:
         """What has no task, has been so for a while, and is in nobody's hands."""
-        owned = (
-            self._disk.names("images"),
-            self._disk.names("cancels"),
-        )  # before the markers: those come first, and go last
-        active = list(markers(self._disk))
+        images, cancels = self._disk.names("images"), self._disk.names("cancels")  # before the markers, which go last
+        ids = {task.id for task in list(markers(self._disk)) if not self._drop_marker(task)}
         for name in self._disk.names("tmp"):
             self._drop("tmp", name, ours=bool(_PART.fullmatch(name)))
-        ids = {task.id for task in active}
-        for folder, names in zip(("images", "cancels"), owned, strict=True):
+        for folder, names in (("images", images), ("cancels", cancels)):
             for name in names:
                 if name not in ids:
                     self._drop(folder, name, ours=bool(ID.fullmatch(name)))
-        for task in active:
-            if not os.path.lexists(record_path(self._disk, task.id)):
-                self._drop("active", marker_name(task), ours=True, unless=record_path(self._disk, task.id))
 
-    def _drop(self, folder: str, name: str, *, ours: bool, unless: Path | None = None) -> None:
+    def _drop_marker(self, task: ActiveTask) -> bool:
+        """Remove a marker whose maker died before there was a record."""
+        path, record = self._disk.root / "active" / marker_name(task), record_path(self._disk, task.id)
+        left = not os.path.lexists(record) and self._disk.is_left(path)
+        return left and not os.path.lexists(record) and self._disk.remove(path)  # its maker may have been about to
+
+    def _drop(self, folder: str, name: str, *, ours: bool) -> None:
         path = self._disk.root / folder / name
         if not ours:
             self._disk.report(path)
-        elif self._disk.is_left(path) and not (unless is not None and os.path.lexists(unless)):
-            with suppress(OSError):
-                self._disk.remove(path)
+        elif self._disk.is_left(path):
+            self._disk.remove(path)
 
     def keys(self, lock: Path, id_under: Callable[[str], str]) -> None:
         """Forget idempotency keys whose task is gone, among a small part of them."""

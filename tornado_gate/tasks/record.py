@@ -17,7 +17,7 @@ from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 VERSION = 1
 """Of the bytes. A version that adds a field raises it: an older gateway must not run, and then write, what it half knows."""
 
-Step = Literal["new", "starting", "running", "fetching", "done"]
+Step = Literal["new", "starting", "running", "fetching", "telling", "done"]
 
 _STATUSES: tuple[str, ...] = get_args(TaskStatus)
 _STEPS: tuple[str, ...] = get_args(Step)
@@ -46,8 +46,9 @@ class TaskRecord:
     `step` says how far the gateway is, `status` how far the caller is told it is. `request` is the VideoRequest as JSON, but
     for its image: `image` holds that one's media_type, filename and size, and the store its bytes. `digest` is that of the
     body, `key` that of the idempotency key, "" without one; the store sets it. `files` are the videos that are here, of
-    `videos` that there are; each is `duration` seconds long. `failures` counts in a row. `webhook` has url, attempts, next_at
-    and state. `asked` are fields of the request that answers repeat.
+    `videos` that there are; each is `duration` seconds long. `failures` counts in a row, `spent` is for how many seconds it
+    has been run, by whatever processes. `webhook` has url, attempts and next_at. `asked` are fields of the request that
+    answers repeat.
     """
 
     id: str
@@ -78,6 +79,7 @@ class TaskRecord:
     polls: int = 0
     failures: int = 0
     next_poll_at: float = 0.0
+    spent: float = 0.0
     remixed_from: str | None = None
     digest: str = ""
     key: str = ""

@@ -7,7 +7,8 @@ The record says how far the task is (`step`), and is durable before the upstream
               this harms nobody, asked again
     running   its operation is known, and is polled at the provider's pace, whoever polls us
     fetching  it is done there; its videos are brought home one by one
-    done      completed or failed
+    telling   completed or failed; its webhook is still to be told
+    done      nothing is left to do
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tornado_gate.config.model import Videos
@@ -30,13 +32,15 @@ from tornado_gate.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
 )
-from tornado_gate.media import MediaFull, MediaStore
+from tornado_gate.media import MediaFull, MediaStore, MediaUnavailable
 from tornado_gate.tasks.record import TaskRecord, advanced
 from tornado_gate.tasks.store import Lease, TaskStore
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
 
 log = logging.getLogger(__name__)
 
+ENDED = ("completed", "failed")
+UNREACHABLE = "upstream_unreachable"
 LOOK_SECONDS = 1.0
 """How often a run looks whether it shall stop."""
 MOST_FAILURES = 60
@@ -66,6 +70,24 @@ class Asker(Protocol):
         """Whether beginning twice harms nobody, as at an upstream that is inside this process."""
 
 
+class Webhook(Protocol):
+    """Who wants to hear of a task's end."""
+
+    async def tell(self, record: TaskRecord) -> float | None:
+        """Try once. Seconds until it should be tried again; None when that is over, one way or the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What every run needs."""
+
+    store: TaskStore
+    files: MediaStore
+    asker: Asker
+    hook: Webhook
+    rules: Videos
+
+
 class Run:
     """One task, from where it stands to its end."""
 
@@ -73,36 +95,48 @@ class Run:
         self,
         record: TaskRecord,
         lease: Lease,
+        means: Means,
         *,
-        store: TaskStore,
-        files: MediaStore,
-        asker: Asker,
-        rules: Videos,
         tell: Callable[[TaskRecord], None],
+        free: Callable[[], None],
     ) -> None:
-        """`tell` is called with the record after each change that is durable."""
+        """`tell` is called with the record after each change that is durable, `free` when the upstream is needed no more."""
         self.record = record
         self.lease = lease
-        self.store = store
-        self.files = files
-        self.asker = asker
-        self.rules = rules
+        self.store = means.store
+        self.files = means.files
+        self.asker = means.asker
+        self.rules = means.rules
+        self.hook = means.hook
         self.tell = tell
+        self.free = free
         self.unknown = self.lost = 0
+        self.began = time.monotonic() - record.spent
+        self.uncertain: GateError | None = None
 
     async def go(self) -> None:
         """Step by step. Raises GateError when the store cannot be written: then the task stays as it is."""
         while self.record.step != "done":
-            if await self.store.cancel_requested(self.record.id):
+            if self.record.status in ENDED:
+                await self._telling()
+            elif await self.store.cancel_requested(self.record.id):
                 await self._cancelled()
-            elif time.time() > self.record.deadline:
+            elif self._spent() > self.rules.task_seconds:
                 await self._fail("task_timeout", "The video was not ready in the time that a task may take.")
             else:
                 await getattr(self, f"_{self.record.step}")()
         await self.store.ended(self.record, self.lease)
 
-    async def _save(self, **changes: Any) -> None:
-        self.record = advanced(self.record, updated_at=time.time(), **changes)
+    def _spent(self) -> float:
+        """Seconds that this task has been run, whatever the clock on the wall does meanwhile."""
+        return time.monotonic() - self.began
+
+    async def _save(self, *, again: bool = False, **changes: Any) -> None:
+        changed = advanced(self.record, again=again, **changes)
+        if not again and _told(changed) == _told(self.record):
+            self.record = changed  # nothing that must outlive this process
+            return
+        self.record = replace(changed, updated_at=time.time(), spent=round(self._spent(), 3))
         if self.record.step == "done":
             await self.store.ended(self.record, self.lease)
         else:
@@ -116,7 +150,7 @@ class Run:
         await self._begin()
 
     async def _starting(self) -> None:
-        """The process that began it died: has the upstream got it?"""
+        """It was begun, but nobody heard the answer: has the upstream got it?"""
         try:
             operation = await self.asker.poll(self.record)
         except UnsupportedOperation:
@@ -127,7 +161,8 @@ class Run:
         if operation.status == "lost" or (operation.status == "unknown" and self.asker.may_repeat(self.record)):
             await self._begin()
         elif operation.status == "unknown":
-            await self._fail("start_uncertain", UNCERTAIN)
+            why = self.uncertain
+            await self._fail("start_uncertain" if why is None else why.code, UNCERTAIN if why is None else why.message)
         else:
             await self._take(operation)
 
@@ -143,17 +178,15 @@ class Run:
         await self._take(operation)
 
     async def _not_begun(self, error: GateError) -> None:
-        """Begun again only when the upstream surely has nothing; else it might be made, and paid, twice."""
-        surely_not = isinstance(error, UpstreamRateLimited | UpstreamOverloaded) or error.code == "upstream_unreachable"
-        if (
-            (surely_not or self.asker.may_repeat(self.record))
-            and self.record.failures < MOST_FAILURES
-            and error.retryable
-        ):
+        """Begun again only when the upstream surely has nothing; else it is asked, or it might be made, and paid, twice."""
+        surely_not = isinstance(error, UpstreamRateLimited | UpstreamOverloaded) or error.code == UNREACHABLE
+        if not error.retryable or self.record.failures >= MOST_FAILURES:
+            await self._fail(error.code, error.message)
+        elif surely_not or self.asker.may_repeat(self.record):
             await self._save(step="new", again=True, failures=self.record.failures + 1)
             await self._pause(_backoff(self.record.failures))
-            return
-        await self._fail(error.code, error.message)
+        else:
+            self.uncertain = error
 
     async def _running(self) -> None:
         await self._pause(self.record.next_poll_at - time.time())
@@ -222,8 +255,10 @@ class Run:
         try:
             async with self.asker.download(self.record, index) as incoming:
                 kept = await self.files.put(_video(incoming), "video/mp4", f"{self.record.id}.mp4")
-        except MediaFull:
-            raise  # until there is room; the task's deadline ends it
+        except (MediaFull, MediaUnavailable) as error:
+            log.warning("the video of task %s waits: %s", self.record.id, error.message)
+            await self._pause(LONGEST_PAUSE)
+            return
         except GateError as error:
             failures = self.record.failures + 1
             if failures >= MOST_DOWNLOADS or isinstance(error, UpstreamRefused):
@@ -237,33 +272,48 @@ class Run:
         if len(files) < self.record.videos:
             await self._save(files=files, failures=0)
         else:
-            now = time.time()
-            await self._save(
-                files=files, step="done", status="completed", progress=100,
-                completed_at=now, expires_at=now + self.rules.keep_seconds,
-            )  # fmt: skip
+            await self._end(files=files, status="completed", progress=100)
 
     async def _fail(self, code: str, message: str) -> None:
-        now = time.time()
         log.info("task %s failed: %s", self.record.id, code)
-        await self._save(
-            step="done", status="failed", error_code=code, error_message=message,
-            completed_at=now, expires_at=now + self.rules.keep_seconds,
-        )  # fmt: skip
+        await self._end(status="failed", error_code=code, error_message=message)
+
+    async def _end(self, **changes: Any) -> None:
+        now = time.time()
+        step = "done" if self.record.webhook is None else "telling"
+        await self._save(**changes, step=step, completed_at=now, expires_at=now + self.rules.keep_seconds)
+
+    async def _telling(self) -> None:
+        """Tell the webhook, until it has heard or the tries are used up. The upstream's place is free meanwhile."""
+        self.free()
+        webhook = dict(self.record.webhook or {})
+        await self._pause(webhook.get("next_at", 0.0) - time.time())
+        pause = await self.hook.tell(self.record)
+        if pause is None:
+            await self._save(step="done")
+        else:
+            webhook |= {"attempts": webhook.get("attempts", 0) + 1, "next_at": time.time() + pause}
+            await self._save(webhook=webhook)
 
     async def _cancelled(self) -> None:
         if self.record.operation is not None:
             with suppress(GateError):
                 await self.asker.cancel(self.record)
         await self._fail("cancelled", "The task was cancelled.")
+        self.free()
 
     async def _pause(self, seconds: float) -> None:
         """Wait, in pieces, so that a cancellation is soon seen."""
-        ends = time.monotonic() + min(max(0.0, seconds), LONGEST_PAUSE)
+        ends = time.monotonic() + min(max(0.0, seconds), LONGEST_PAUSE)  # however the clock was set meanwhile
         while (left := ends - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
             if await self.store.cancel_requested(self.record.id):
                 return
+
+
+def _told(record: TaskRecord) -> TaskRecord:
+    """A record without what changes at every look at the upstream, and need not outlive the process that looks."""
+    return replace(record, next_poll_at=0.0, spent=0.0, updated_at=0.0)
 
 
 def _backoff(failures: int) -> float:

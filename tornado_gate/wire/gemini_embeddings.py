@@ -30,6 +30,8 @@ MOST_AT_ONCE: Final = 100
 
 _FIELDS: Final = {"dimensions": "outputDimensionality", "task": "taskType", "title": "title"}
 _NESTED: Final = "embedContentConfig"
+_FIRST: Final = "requests.0."
+"""Before the names of a batch's unknown members, so that they are told where they stand."""
 _ENTRY: Final = ("model", "content", _NESTED, *_FIELDS.values())
 _VALUES: Final = re.compile(rb'"values"\s*:\s*\[')
 _USAGE: Final = re.compile(rb'"usage(?:Metadata|_metadata)"\s*:\s*(?=\{)')
@@ -108,12 +110,10 @@ class _Told:
         return value
 
     def extra(self, entries: Sequence[_Entry]) -> dict[str, Any]:
-        """The unknown members, when all contents have the same."""
+        """The unknown members by their paths in the first content, when all contents have the same."""
         unknown = [entry.unknown() for entry in entries]
         if all(other == unknown[0] for other in unknown):
-            first = entries[0]
-            words = {name: spelled(self._body, first.at(name)).rpartition(".")[2] for name in unknown[0]}
-            return {words[name]: value for name, value in unknown[0].items()}
+            return {spelled(self._body, entries[0].at(name)): value for name, value in unknown[0].items()}
         for entry, members in zip(entries, unknown, strict=True):
             for name in members:
                 self.lose(entry.at(name))
@@ -152,7 +152,7 @@ def render_embedding_request(call: Call, request: EmbeddingRequest, *, model: st
     )
     for name, value in request.extra.items():
         if own and value is not None:
-            settings |= camelised({name: value})
+            settings |= camelised({name.removeprefix(_FIRST): value})
         elif value is not None:
             call.lose(name)
     return {

@@ -96,7 +96,7 @@ def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
         call.lose(request.field_name("language"))
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
-            body.setdefault(name, value)
+            body[name] = value  # a voice of the account's own replaces the usual one
         else:
             call.lose(name)
     return body

@@ -152,13 +152,17 @@ class _Reader:
 
     def _take(self, turn: _Turn, path: str, value: Mapping[str, Any], pictures: bool) -> None:
         match parse_part(value):
-            case Text(text=text):
+            case Text(text=text, extra=extra):
                 turn.texts.append(text)
-            case Image(source=Data() | Link() as source) if pictures:
+            case Image(source=Data() | Link() as source, extra=extra) if pictures:
                 inner = "inlineData.data" if isinstance(source, Data) else "fileData.fileUri"
                 turn.images.append((spelled(self._body, f"{path}.{inner}"), source))
             case _:
                 self._call.lose(path)
+                return
+        for name, member in extra.items():
+            if not _says_nothing(member):
+                self._call.lose(spelled(self._body, f"{path}.{name}"))
 
     def instruction(self) -> str | None:
         """The text of ``systemInstruction``: a string, a part, or a content."""

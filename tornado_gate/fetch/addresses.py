@@ -1,0 +1,187 @@
+"""Which addresses may be reached, and how one is read. Pure, but for `system_resolve`."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolve = Callable[[str, int], Sequence[str]]
+"""(name, port) -> its addresses. Waits for the network: it is called in a thread. Raises OSError."""
+
+LONGEST_URL = 8192
+
+DENIED_PORTS = frozenset((
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+    540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+    6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 445, 1433, 1521, 2181, 2375, 2379, 3306, 3389, 5432,
+    5900, 6379, 9042, 9092, 11211, 27017,
+))  # fmt: skip
+"""The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), then those of well-known databases and of remote control."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRules:
+    """What may be fetched. `allow_private` opens the networks of an organisation and the machine itself, never the
+    addresses that clouds give secrets on; `allow_networks` opens any network that it names. `ports` None: all but
+    DENIED_PORTS. `seconds` holds for one fetch with everything it needs; of a file that is read while it arrives it holds for
+    the way to its beginning, and `gap_seconds` between two pieces of it. At most `parallel` run at once."""
+
+    max_bytes: int = 20 * 1024 * 1024
+    seconds: float = 20.0
+    gap_seconds: float = 60.0
+    redirects: int = 3
+    allow_private: bool = False
+    allow_networks: tuple[Network, ...] = ()
+    schemes: frozenset[str] = frozenset({"http", "https"})
+    ports: frozenset[int] | None = None
+    parallel: int = 32
+
+
+class Refused(Exception):
+    """Why an address is not read, before it is known who gave it: `what` is a sentence that is safe to show, `advice` what a
+    client may do. `status` is what the address's server answered, 0 when it did not."""
+
+    def __init__(self, code: str, what: str, advice: str = "", status: int = 0) -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.advice = advice
+        self.status = status
+
+
+SEND_IT = "Use another address, or send the file itself as a data: URL."
+CHECK_IT = "Check that it opens without a login, or send the file itself as a data: URL."
+
+
+def too_large(most: int) -> Refused:
+    return Refused("too_large", f"The file is larger than the {most} bytes that are allowed.", "Send a smaller one.")
+
+
+def system_resolve(name: str, port: int) -> list[str]:
+    """The addresses that the machine's own resolver knows for a name. Raises OSError."""
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
+
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\\]")
+_HOST_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(ip_network(text) for text in texts)
+
+
+_PRIVATE = _networks(
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"
+)  # fmt: skip
+"""What `allow_private` opens."""
+_SECRETS = _networks("100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "fd00:ec2::/32")
+"""Where clouds tell machines their secrets (Alibaba, Azure, most, Oracle, AWS); some lie inside other networks."""
+_PUBLIC_6 = ip_network("2000::/3")
+_RESERVED = _networks(
+    "0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+    "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20",
+)  # fmt: skip
+"""Not for the public, from IANA's registries of special-purpose addresses (iana.org/assignments/iana-ipv4-special-registry and
+-ipv6-): this network, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, the rest; Teredo, ORCHID."""
+
+
+def allowed(address: Address, rules: FetchRules) -> bool:
+    """May a connection be made to this address? One that carries an IPv4 address inside is judged by that."""
+    if _within(address, rules.allow_networks):
+        return True
+    inner = _inner(address)
+    if inner is not None:
+        return allowed(inner, rules)
+    if _within(address, _SECRETS):
+        return False
+    if _within(address, _PRIVATE):
+        return rules.allow_private
+    if address.version == 6 and address not in _PUBLIC_6:
+        return False
+    return not _within(address, _RESERVED)
+
+
+def _within(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
+
+
+def _inner(address: Address) -> IPv4Address | None:
+    """The IPv4 address inside a mapped, compatible, translated, 6to4 or NAT64 one (RFC 4291 2.5.5, 2765, 3056, 6052)."""
+    if isinstance(address, IPv4Address):
+        return None
+    number = int(address)
+    if number >> 32 in (0, 0xFFFF, 0xFFFF_0000, 0x64FF9B << 64) and number > 1:  # above the last 32 bits: the kind
+        return IPv4Address(number & 0xFFFF_FFFF)
+    return address.sixtofour
+
+
+def rules_at(url: URL, rules: FetchRules, own_host: str) -> FetchRules:
+    """The rules, but at `own_host` ("host:port", or "host" for the port of the scheme; "" for none), which an operator has
+    named in conf: that may be in a private network, and have any port. Where clouds keep secrets stays closed there too."""
+    port = url.port or 0
+    host = f"[{url.raw_host}]" if ":" in (url.raw_host or "") else url.raw_host
+    names = {f"{host}:{port}", host if url.is_default_port() else ""}
+    if not own_host or own_host.lower() not in names:
+        return rules
+    return replace(rules, allow_private=True, ports=frozenset({port}), schemes=frozenset({"http", "https"}))
+
+
+def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str = "") -> URL:
+    """The URL, absolute, of an allowed scheme and port, without a user. `base` is the one that redirected here.
+
+    Raises Refused (``invalid_url``).
+    """
+    what = "This address redirects to one that" if base else "This address"
+    try:
+        url = _split(text, base)
+        address = literal(url.raw_host or "")
+        url = url.with_host(str(address)) if address else url
+    except ValueError:
+        raise _invalid(f"{what} is not a valid URL.", "Give one that begins with https://.") from None
+    rules = rules_at(url, rules, own_host)
+    if url.scheme not in rules.schemes or not (address or _HOST_NAME.fullmatch(url.raw_host or "")):
+        raise _invalid(f"{what} is not a valid URL.", "Give one that begins with https:// and a host's name.")
+    if url.user is not None or url.password is not None:
+        raise _invalid(f"{what} holds a user name or a password.", "Give one without them.")
+    if not url.port or (url.port in DENIED_PORTS if rules.ports is None else url.port not in rules.ports):
+        raise _invalid(f"{what} names a port that is not allowed.", "Give one without a port.")
+    return url
+
+
+def _invalid(what: str, advice: str) -> Refused:
+    return Refused("invalid_url", what, advice)
+
+
+def _split(text: str, base: URL | None) -> URL:
+    """Read by the library that connects, so that nothing can be one host here and another there. Raises ValueError."""
+    from yarl import URL
+
+    if len(text) > LONGEST_URL or _CONTROLS.search(text):
+        raise ValueError("too long, or with characters that no URL has")
+    url = URL(text, encoded=text.isascii() and " " not in text)  # as given: signatures in queries bear no rewriting
+    return base.join(url) if base else url
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host spells, None for a name. Raises ValueError for 0x7f.1, 2130706433 and the like.
+
+    Resolvers take such spellings for IPv4 addresses; browsers too, whenever the last label is a number (url.spec.whatwg.org).
+    """
+    name = host.removesuffix(".")
+    if ":" in name:
+        address = IPv6Address(name)
+        if address.scope_id is not None:
+            raise ValueError("a zone has a meaning on one machine only")
+        return address
+    return IPv4Address(name) if _NUMBER.fullmatch(name.rpartition(".")[2]) else None
