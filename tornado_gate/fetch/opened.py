@@ -81,7 +81,7 @@ class Body:
         return b"".join(kept)[:LOOKED_AT]
 
     async def close(self) -> None:
-        self._failure = self._failure or UpstreamError("The upstream's file was closed before it was read.")
+        self._failure = self._failure or _unread()
         await self._source.aclose()
 
     async def _next(self) -> bytes:
@@ -91,8 +91,8 @@ class Body:
         try:
             with as_upstream_errors(self._url, self._gap):
                 return await self._read()
-        except UpstreamError as error:
-            self._failure = error
+        except BaseException as error:  # also a cancelled reader: what was under way is lost
+            self._failure = error if isinstance(error, UpstreamError) else _unread()
             raise
 
     async def _read(self) -> bytes:
@@ -105,6 +105,10 @@ class Body:
         if self._most is not None and self._size > self._most:
             raise too_large(self._most)
         return piece or b""
+
+
+def _unread() -> UpstreamError:
+    return UpstreamError("The upstream's file was left before its end.", code="upstream_file_unreachable")
 
 
 async def begin(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -95,6 +95,14 @@ class Fetches(Protocol):
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
         """What is there, as `media_type` and `data`. Raises InvalidField for the caller's field `param`."""
+
+    def open(
+        self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
+    ) -> AbstractAsyncContextManager[Any]:
+        """What is at an address that an upstream gave, as it comes: `media_type`, `length`, `chunks()`.
+
+        `allow_host` is the provider's own host, which may be in a private network. Raises UpstreamError.
+        """
 
 
 class Files(Protocol):

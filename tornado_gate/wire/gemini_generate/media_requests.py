@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, Data, Image, ImageRequest, Link, SpeechRequest, Text
+from tornado_gate.types import Call, Data, File, Image, ImageRequest, Link, SpeechRequest, Text
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
 from tornado_gate.wire.gemini_generate.parts import parse_part
 from tornado_gate.wire.gemini_generate.values import items, mapping
@@ -121,10 +121,10 @@ class _Reader:
 
     def at(self, path: str) -> Mapping[str, Any]:
         """The object at a path; an empty one when there is none."""
-        found: Mapping[str, Any] = self._wire
+        found: Any = self._wire
         for name in path.split(".") if path else ():
-            found = mapping(found.get(name))
-        return found
+            found = found[int(name)] if isinstance(found, list) else mapping(found).get(name)
+        return mapping(found)
 
     def need_modality(self, wanted: str, *, said: bool) -> None:
         """`said` when silence does not mean it."""
@@ -154,9 +154,12 @@ class _Reader:
         match parse_part(value):
             case Text(text=text, extra=extra):
                 turn.texts.append(text)
-            case Image(source=Data() | Link() as source, extra=extra) if pictures:
-                inner = "inlineData.data" if isinstance(source, Data) else "fileData.fileUri"
-                turn.images.append((spelled(self._body, f"{path}.{inner}"), source))
+            case (Image(source=source, extra=extra) | File(source=source, extra=extra)) if pictures and _shows(source):
+                assert isinstance(source, Data | Link)
+                holder, inner = ("inlineData", "data") if isinstance(source, Data) else ("fileData", "fileUri")
+                turn.images.append((spelled(self._body, f"{path}.{holder}.{inner}"), source))
+                self.lose_rest(f"{path}.{holder}", inner, "mimeType")
+                extra = {name: member for name, member in extra.items() if name != holder}
             case _:
                 self._call.lose(path)
                 return
@@ -179,6 +182,11 @@ class _Reader:
         for name, value in self.at(path).items():
             if name not in known and not _says_nothing(value):
                 self._call.lose(spelled(self._body, f"{path}.{name}" if path else name))
+
+
+def _shows(source: object) -> bool:
+    """Whether a source is a picture that can be had. One with a name is a File in the vocabulary."""
+    return isinstance(source, Data | Link) and source.media_type.lower().startswith("image/")
 
 
 def _says_nothing(value: Any) -> bool:

@@ -1,0 +1,217 @@
+"""A record: what it may become, and that its bytes give it back whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from tornado_gate.tasks import record as record_module
+from tornado_gate.tasks.record import (
+    RecordDamaged,
+    RecordNewer,
+    TaskRecord,
+    advanced,
+    as_bytes,
+    from_bytes,
+    request_as_json,
+    request_of,
+)
+from tornado_gate.types import Data, VideoFile, VideoRequest
+
+ID = "video_" + "0123456789abcdef" * 2
+
+
+def a_record(**values: Any) -> TaskRecord:
+    known: dict[str, Any] = {
+        "id": ID,
+        "account": "acme",
+        "model": "film",
+        "provider": "studio",
+        "upstream_model": "film-1",
+        "created_at": 1_790_000_000.123456,
+        "deadline": 1_790_003_600.0,
+        "request": {"model": "film", "prompt": "a cat"},
+    }
+    return TaskRecord(**{**known, **values})
+
+
+FULL = a_record(
+    caller_id="key-1",
+    operation={"name": "operations/7", "parts": [1, None, {"deep": True}], "big": 2**70},
+    step="fetching",
+    status="pending",
+    progress=40,
+    updated_at=1_790_000_001.5,
+    started_at=1_790_000_000.5,
+    completed_at=1.0,
+    expires_at=2.0,
+    image={"media_type": "image/png", "filename": "žába\ud800.png", "size": 3},
+    kind="image",
+    files=(VideoFile(id="f.mp4", media_type="video/mp4", size=7, duration=4.0),),
+    videos=2,
+    fetched=1,
+    duration=4.0,
+    error_code="x",
+    error_message="y",
+    polls=3,
+    failures=1,
+    next_poll_at=9.0,
+    spent=7.5,
+    remixed_from="video_" + "f" * 32,
+    digest="d",
+    key="k",
+    webhook={"url": "https://example.com", "attempts": 1, "next_at": 2.5, "state": "owed"},
+    asked={"seconds": "4"},
+)
+
+
+@pytest.mark.parametrize("record", [a_record(), FULL])
+def test_the_bytes_of_a_record_give_it_back(record: TaskRecord) -> None:
+    assert from_bytes(as_bytes(record)) == record
+
+
+def test_no_field_of_the_full_record_is_left_at_its_default() -> None:
+    plain = a_record()
+    same = {item.name for item in fields(TaskRecord) if getattr(FULL, item.name) == getattr(plain, item.name)}
+    required = {"id", "account", "model", "provider", "upstream_model", "created_at", "deadline", "request"}
+    assert same == required | {"version"}
+
+
+def test_the_bytes_are_json() -> None:
+    assert json.loads(as_bytes(FULL))["record"]["progress"] == 40
+
+
+def test_a_mapping_that_is_no_dict_is_kept_too() -> None:
+    operation: Mapping[str, Any] = MappingProxyType({"name": MappingProxyType({"a": 1})})
+    assert from_bytes(as_bytes(a_record(operation=operation))).operation == {"name": {"a": 1}}
+
+
+def test_what_is_no_json_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(TypeError):
+        as_bytes(a_record(operation={"name": object()}))
+
+
+def test_a_record_that_is_torn_anywhere_is_noticed() -> None:
+    data = as_bytes(FULL)
+    for length in range(len(data)):
+        with pytest.raises(RecordDamaged):
+            from_bytes(data[:length])
+
+
+def test_a_record_with_any_bit_flipped_is_noticed() -> None:
+    data = as_bytes(a_record())
+    for place in range(len(data)):
+        with pytest.raises(RecordDamaged):
+            from_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+
+
+def resealed(body: bytes) -> bytes:
+    """Bytes that some other program has written with a right checksum."""
+    sealed = hashlib.sha256(body).hexdigest().encode()
+    return b'{"sha256":"' + sealed + b'","record":' + body + b"}\n"
+
+
+def changed(**values: Any) -> bytes:
+    return resealed(json.dumps({**json.loads(as_bytes(a_record()))["record"], **values}).encode())
+
+
+def test_a_field_that_this_version_has_not_is_named() -> None:
+    with pytest.raises(RecordDamaged, match="colour"):
+        from_bytes(changed(colour="red"))
+
+
+def test_a_record_of_a_newer_gateway_is_told_from_a_damaged_one() -> None:
+    with pytest.raises(RecordNewer, match="newer gateway"):
+        from_bytes(changed(version=record_module.VERSION + 1, colour="red"))
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b"{", b'"x"', b"{}", b'{"files":[{"a":1}]}'])
+def test_what_is_no_record_is_damaged_whatever_its_checksum(body: bytes) -> None:
+    with pytest.raises(RecordDamaged):
+        from_bytes(resealed(body))
+
+
+# Steps
+
+
+def test_progress_never_falls_and_ends_at_100() -> None:
+    record = advanced(a_record(progress=40), progress=30)
+    assert record.progress == 40
+    assert advanced(record, progress=170).progress == 100
+
+
+@pytest.mark.parametrize(("now", "then"), [("pending", "queued"), ("completed", "failed"), ("failed", "completed")])
+def test_a_status_never_goes_back_and_a_last_one_never_changes(now: Any, then: str) -> None:
+    with pytest.raises(ValueError, match=then):
+        advanced(a_record(status=now), status=then)
+
+
+@pytest.mark.parametrize("status", ["queued", "pending", "completed", "failed"])
+def test_a_status_may_stay_or_skip(status: str) -> None:
+    assert advanced(a_record(), status=status).status == status
+    assert advanced(a_record(status=status), status=status, polls=2).polls == 2
+
+
+STEPS = ["new", "starting", "running", "fetching", "done"]
+
+
+@pytest.mark.parametrize("now", STEPS)
+@pytest.mark.parametrize("then", STEPS)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_step_goes_back_only_to_begin_again(now: Any, then: str, again: bool) -> None:
+    forward = STEPS.index(then) >= STEPS.index(now)
+    if forward or (again and then == "new" and now in ("starting", "running")):
+        assert advanced(a_record(step=now), again=again, step=then).step == then
+    else:
+        with pytest.raises(ValueError, match=then):
+            advanced(a_record(step=now), again=again, step=then)
+
+
+def test_beginning_again_may_forget_the_operation() -> None:
+    record = advanced(a_record(step="running", operation={"a": 1}), again=True, step="new", operation=None)
+    assert (record.step, record.operation) == ("new", None)
+
+
+def test_created_ns_is_exact_to_the_microsecond() -> None:
+    assert a_record().created_ns == 1_790_000_000_123_456_000
+    assert a_record(created_at=-5.0).created_ns == 0
+
+
+# Requests
+
+
+REQUEST = VideoRequest(
+    model="film", wire_format="openai", user="u", extra={"x": (1, 2)}, names={"seconds": "duration"}, prompt="a cat",
+    image=Data(media_type="image/png", base64="AAAA"), task_id="other", seconds=4.0, width=640, height=480, fps=24,
+    seed=7, n=2, watermark=False, metadata={"negative_prompt": "dogs"}, remix_of={"name": "o"}, webhook="https://e.com",
+)  # fmt: skip
+
+
+def test_a_request_comes_back_with_its_task_and_its_image() -> None:
+    record = from_bytes(as_bytes(a_record(request=request_as_json(REQUEST))))
+    image = Data(media_type="image/jpeg", base64="BBBB")
+    back = record.video_request(image)
+    assert (back.image, back.task_id) == (image, ID)
+    for item in fields(VideoRequest):
+        if item.name not in ("image", "task_id", "extra"):
+            assert getattr(back, item.name) == getattr(REQUEST, item.name), item.name
+    assert back.extra == {"x": [1, 2]}
+
+
+def test_the_json_of_a_request_holds_no_image_and_nothing_unsaid() -> None:
+    assert request_as_json(VideoRequest(model="film", prompt="p", image=REQUEST.image)) == {
+        "model": "film",
+        "prompt": "p",
+    }
+    assert not {"image", "task_id"} & request_as_json(REQUEST).keys()
+
+
+def test_a_field_that_requests_no_longer_have_is_left_out() -> None:
+    record = a_record(request={"model": "film", "prompt": "p", "mood": "blue", "task_id": "forged", "image": "x"})
+    assert request_of(record, None) == VideoRequest(model="film", prompt="p", task_id=ID)

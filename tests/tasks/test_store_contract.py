@@ -1,0 +1,493 @@
+"""What every store of tasks promises. A test module of a store inherits `StoreContract` and gives it its fixtures."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.record import TaskRecord, advanced
+from tornado_gate.tasks.store import Conflict, Lease, TaskStore
+
+IMAGE = b"\x89PNG" + bytes(range(256)) * 2000
+BAD_IDS = [
+    "", "video_", "x", "..", "../../etc/passwd", "video_" + "0" * 31, "video_" + "0" * 33, "video_" + "A" * 32,
+    "video_" + "0" * 31 + "\n", "video_" + "0" * 32 + "\n", "video_" + "0" * 32 + "\0", "video_../" + "0" * 29,
+    "video_" + "٠" * 32, "\0", "/", "video_" + "0" * 32 + "/..", "a" * 5000, "video_\udcff",
+]  # fmt: skip
+
+
+def a_task(**values: Any) -> TaskRecord:
+    known: dict[str, Any] = {
+        "id": "video_" + secrets.token_hex(16),
+        "account": "acme",
+        "model": "film",
+        "provider": "studio",
+        "upstream_model": "film-1",
+        "created_at": time.time(),
+        "deadline": time.time() + 3600,
+        "request": {"model": "film", "prompt": "a cat"},
+        "digest": "body-1",
+    }
+    return TaskRecord(**{**known, **values})
+
+
+async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def leased(store: TaskStore, task_id: str) -> Lease:
+    lease = await store.lease(task_id)
+    assert lease is not None
+    return lease
+
+
+async def end(store: TaskStore, record: TaskRecord, **changes: Any) -> TaskRecord:
+    """Run a task to its end, as an engine does."""
+    lease = await leased(store, record.id)
+    values = {"step": "done", "status": "completed", "progress": 100, "expires_at": time.time() + 60, **changes}
+    record = advanced(record, **values)
+    await store.ended(record, lease)
+    lease.release()
+    return record
+
+
+async def is_gone(store: TaskStore, task_id: str) -> bool:
+    try:
+        await store.get(task_id)
+    except NotFound as error:
+        return error.code == "task_not_found"
+    return False
+
+
+class StoreContract:
+    """Needs the fixtures `store`, and `twin`: another object on the same storage, as another process has it."""
+
+    # Making
+
+    @pytest.mark.gen_test
+    async def test_a_task_that_was_made_is_there_for_every_process(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        assert await store.get(made.id) == await twin.get(made.id) == made
+        (task,) = await twin.active()
+        assert (task.id, task.created) == (made.id, made.created_ns)
+        assert (task.provider, task.account) == (twin.digest("studio"), twin.digest("acme"))
+        assert await twin.count_active("acme") == 1
+        assert await twin.count_active("other") == 0
+
+    @pytest.mark.gen_test
+    async def test_an_image_is_kept_with_its_task_until_that_has_ended(self, store: TaskStore, twin: TaskStore) -> None:
+        about = {"media_type": "image/png", "filename": "cat.png"}
+        made = await store.create(a_task(image=about), pieces(IMAGE[:1000], b"", IMAGE[1000:]))
+        assert made.image == {**about, "size": len(IMAGE)}
+        image = await twin.image(made.id)
+        assert image is not None
+        assert (image.field, image.filename, image.media_type, image.size) == (
+            "image",
+            "cat.png",
+            "image/png",
+            len(IMAGE),
+        )
+        assert await image.read() == IMAGE
+        assert await image.read(10) == IMAGE[:10]
+        for _ in range(2):
+            assert b"".join([chunk async for chunk in image.chunks()]) == IMAGE
+        await end(store, made)
+        assert await twin.image(made.id) is None
+
+    @pytest.mark.gen_test
+    async def test_a_task_without_an_image_has_none(self, store: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        assert await store.image(made.id) is None
+        with pytest.raises(NotFound):
+            await store.image("video_" + "0" * 32)
+
+    @pytest.mark.gen_test
+    async def test_an_image_that_breaks_off_makes_no_task(self, store: TaskStore) -> None:
+        async def broken() -> AsyncIterator[bytes]:
+            yield IMAGE
+            raise EOFError
+
+        task = a_task()
+        with pytest.raises(EOFError):
+            await store.create(task, broken())
+        assert await is_gone(store, task.id)
+        assert await store.active() == []
+
+    @pytest.mark.gen_test
+    async def test_tasks_that_come_at_one_time_differ_in_it_by_a_little(self, store: TaskStore) -> None:
+        made = [await store.create(a_task(created_at=1_790_000_000.0), None) for _ in range(20)]
+        assert len({task.created_ns for task in made}) == 20
+        assert all(0 <= task.created_at - 1_790_000_000.0 < 0.001 for task in made)
+        assert [task.id for task in await store.active()] == [task.id for task in made]
+
+    # Idempotency
+
+    @pytest.mark.gen_test
+    async def test_the_same_key_and_body_give_the_same_task(self, store: TaskStore, twin: TaskStore) -> None:
+        first = await store.create(a_task(), None, "key")
+        assert await twin.create(a_task(), pieces(IMAGE), "key") == first
+        assert len(await store.active()) == 1
+
+    @pytest.mark.gen_test
+    async def test_the_same_key_gives_the_task_as_it_is_now(self, store: TaskStore) -> None:
+        first = await store.create(a_task(), None, "key")
+        ended = await end(store, first)
+        assert await store.create(a_task(), None, "key") == ended
+
+    @pytest.mark.gen_test
+    async def test_the_same_key_with_another_body_is_a_conflict(self, store: TaskStore, twin: TaskStore) -> None:
+        await store.create(a_task(), None, "key")
+        with pytest.raises(Conflict) as raised:
+            await twin.create(a_task(digest="body-2"), None, "key")
+        assert (raised.value.status, raised.value.code) == (409, "idempotency_conflict")
+        assert len(await store.active()) == 1
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("key", ["../../x", "\0", "k" * 10_000, "\ud800", " "])
+    async def test_a_key_is_the_accounts_own_whatever_it_looks_like(self, store: TaskStore, key: str) -> None:
+        first = await store.create(a_task(), None, key)
+        other = await store.create(a_task(account="other", digest="body-2"), None, key)
+        assert first.id != other.id
+        assert (await store.create(a_task(), None, key)).id == first.id
+
+    @pytest.mark.gen_test
+    async def test_an_account_and_a_key_cannot_pass_for_another_account_and_key(self, store: TaskStore) -> None:
+        first = await store.create(a_task(account="ab"), None, "c")
+        assert (await store.create(a_task(account="a"), None, "bc")).id != first.id
+
+    @pytest.mark.gen_test
+    async def test_of_many_that_come_with_one_key_at_once_one_makes_the_task(
+        self, store: TaskStore, twin: TaskStore
+    ) -> None:
+        both = (store, twin)
+        made = await asyncio.gather(*(both[turn % 2].create(a_task(), None, "key") for turn in range(12)))
+        assert len({task.id for task in made}) == 1
+        assert len(await store.active()) == 1
+
+    @pytest.mark.gen_test
+    async def test_a_key_is_free_again_when_its_task_is_gone(self, store: TaskStore) -> None:
+        first = await store.create(a_task(), None, "key")
+        await store.delete(first.id)
+        second = await store.create(a_task(digest="body-2"), None, "key")
+        assert second.id != first.id
+
+    # Leases
+
+    @pytest.mark.gen_test
+    async def test_one_at_a_time_has_the_lease(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        assert (lease.task_id, lease.held) == (made.id, True)
+        assert await store.lease(made.id) is None
+        assert await twin.lease(made.id) is None
+        lease.release()
+        lease.release()
+        assert not lease.held
+        other = await leased(twin, made.id)
+        assert await store.lease(made.id) is None
+        other.release()
+
+    @pytest.mark.gen_test
+    async def test_many_ask_for_one_lease_and_one_gets_it(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        asked = await asyncio.gather(*((store, twin)[turn % 2].lease(made.id) for turn in range(20)))
+        (lease,) = [lease for lease in asked if lease is not None]
+        lease.release()
+
+    @pytest.mark.gen_test
+    async def test_a_task_that_has_ended_or_never_was_has_no_lease(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        await twin.active()  # which may be what a process remembers
+        await end(store, made)
+        assert await store.lease(made.id) is None
+        assert await twin.lease(made.id) is None
+        for bad in ["video_" + "0" * 32, *BAD_IDS]:
+            assert await store.lease(bad) is None
+
+    @pytest.mark.gen_test
+    async def test_a_lease_whose_asker_left_meanwhile_is_not_lost(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        for _ in range(20):
+            asking = asyncio.ensure_future(store.lease(made.id))
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        async with asyncio.timeout(10):
+            while (lease := await twin.lease(made.id)) is None:
+                pass
+        lease.release()
+
+    # Changing
+
+    @pytest.mark.gen_test
+    async def test_what_was_saved_is_there_for_every_process(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        for progress in (10, 20):
+            record = replace(made, step="running", progress=progress, operation={"name": "o"})
+            await store.save(record, lease)
+            assert await twin.get(made.id) == record
+        lease.release()
+
+    @pytest.mark.gen_test
+    async def test_nothing_is_saved_without_the_tasks_own_lease(self, store: TaskStore) -> None:
+        made, other = [await store.create(a_task(), None) for _ in range(2)]
+        lease = await leased(store, other.id)
+        for attempt in (store.save, store.ended):
+            with pytest.raises(ValueError, match="lease"):
+                await attempt(replace(made, step="done"), lease)
+        lease.release()
+        with pytest.raises(ValueError, match="lease"):
+            await store.save(replace(other, progress=3), lease)
+        assert await store.get(other.id) == other
+
+    @pytest.mark.gen_test
+    async def test_only_what_is_done_can_end(self, store: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        with pytest.raises(ValueError, match="not ended"):
+            await store.ended(made, lease)
+        assert len(await store.active()) == 1
+        lease.release()
+
+    @pytest.mark.gen_test
+    async def test_what_has_ended_is_active_no_more_and_may_end_again(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        ended = replace(made, step="done", status="completed", expires_at=time.time() + 60)
+        for _ in range(2):
+            await store.ended(ended, lease)
+        lease.release()
+        assert await twin.active() == []
+        assert await twin.count_active("acme") == 0
+        assert await twin.get(made.id) == ended
+
+    @pytest.mark.gen_test
+    async def test_a_task_that_is_deleted_while_it_runs_does_not_come_back(
+        self, store: TaskStore, twin: TaskStore
+    ) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        await twin.delete(made.id)
+        for attempt, record in ((store.save, made), (store.ended, replace(made, step="done", expires_at=1.0))):
+            with pytest.raises(NotFound):
+                await attempt(record, lease)
+        lease.release()
+        assert await is_gone(store, made.id)
+        assert await store.active() == []
+        assert await store.sweep(time.time()) == []
+
+    # Cancelling
+
+    @pytest.mark.gen_test
+    async def test_any_process_can_ask_that_a_task_be_cancelled(self, store: TaskStore, twin: TaskStore) -> None:
+        made, other = [await store.create(a_task(), None) for _ in range(2)]
+        assert not await store.cancel_requested(made.id)
+        for _ in range(2):
+            await twin.request_cancel(made.id)
+        assert await store.cancel_requested(made.id)
+        assert not await store.cancel_requested(other.id)
+        await end(store, made, status="failed")
+        assert not await store.cancel_requested(made.id)
+
+    @pytest.mark.gen_test
+    async def test_what_is_not_there_or_has_ended_cannot_be_cancelled(self, store: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        await end(store, made)
+        await store.request_cancel(made.id)
+        assert not await store.cancel_requested(made.id)
+        for bad in ["video_" + "0" * 32, *BAD_IDS]:
+            with pytest.raises(NotFound):
+                await store.request_cancel(bad)
+            assert not await store.cancel_requested(bad)
+
+    # Names
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("bad", BAD_IDS, ids=lambda bad: ascii(bad)[:40])
+    async def test_what_is_no_id_is_not_found(self, store: TaskStore, bad: str) -> None:
+        await store.create(a_task(), None)
+        assert await is_gone(store, bad)
+        for attempt in (store.image, store.delete):
+            with pytest.raises(NotFound):
+                await attempt(bad)
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("bad", BAD_IDS, ids=lambda bad: ascii(bad)[:40])
+    async def test_no_task_is_made_under_what_is_no_id(self, store: TaskStore, bad: str) -> None:
+        with pytest.raises(ValueError, match="no id"):
+            await store.create(a_task(id=bad), None)
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("account", ["../x", "a/b", "\0", "a" * 5000, "ž\ud800", ".", ""])
+    async def test_an_account_may_be_called_anything(self, store: TaskStore, account: str) -> None:
+        made = await store.create(a_task(account=account, provider=account), None)
+        assert (await store.list(account, "", 5, "desc")).records == (made,)
+        assert await store.count_active(account) == 1
+
+    # Lists
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("order", ["asc", "desc"])
+    @pytest.mark.parametrize("limit", [1, 3, 7, 100])
+    async def test_pages_hold_every_task_once_and_in_order(self, store: TaskStore, order: Any, limit: int) -> None:
+        made = [await store.create(a_task(account=("acme", "other")[number % 2]), None) for number in range(14)]
+        mine = [record.id for record in made if record.account == "acme"]
+        seen: list[str] = []
+        after, has_more = "", True
+        while has_more:
+            records, has_more = await store.list("acme", after, limit, order)
+            assert len(records) == limit if has_more else 0 < len(records) <= limit
+            seen += [record.id for record in records]
+            after = seen[-1]
+        assert seen == (mine if order == "asc" else mine[::-1])
+        assert await store.list("acme", after, limit, order) == ((), False)
+
+    @pytest.mark.gen_test
+    async def test_an_account_without_tasks_has_an_empty_list(self, store: TaskStore) -> None:
+        assert await store.list("nobody", "", 20, "desc") == ((), False)
+
+    @pytest.mark.gen_test
+    async def test_a_list_shows_tasks_as_they_are_now(self, store: TaskStore) -> None:
+        made = [await store.create(a_task(), None) for _ in range(3)]
+        ended = await end(store, made[0])
+        await store.delete(made[1].id)
+        assert await store.list("acme", "", 2, "asc") == ((ended, made[2]), False)
+
+    @pytest.mark.gen_test
+    async def test_a_list_begins_only_after_a_task_of_the_account(self, store: TaskStore) -> None:
+        await store.create(a_task(), None)
+        theirs = await store.create(a_task(account="other"), None)
+        for bad in [theirs.id, "video_" + "0" * 32, *filter(None, BAD_IDS)]:
+            for account in ("acme", "nobody"):
+                with pytest.raises(InvalidField) as raised:
+                    await store.list(account, bad, 20, "desc")
+                assert raised.value.param == "after"
+
+    @pytest.mark.gen_test
+    async def test_a_clock_that_is_set_back_breaks_no_list(self, store: TaskStore) -> None:
+        now = time.time()
+        made = [await store.create(a_task(created_at=now + step), None) for step in (0, 1, -3600, -3599, 2)]
+        ids = [record.id for record in made]
+        assert [record.id for record in (await store.list("acme", "", 9, "desc")).records] == ids[::-1]
+        assert [record.id for record in (await store.list("acme", ids[1], 9, "asc")).records] == ids[2:]
+        assert [task.id for task in await store.active()] == [ids[2], ids[3], ids[0], ids[1], ids[4]]
+        lease = await leased(store, ids[2])
+        lease.release()
+
+    # The end
+
+    @pytest.mark.gen_test
+    async def test_a_task_is_forgotten_whole(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), pieces(IMAGE), "key")
+        await store.request_cancel(made.id)
+        await twin.delete(made.id)
+        assert await is_gone(store, made.id)
+        assert await store.active() == []
+        assert await store.lease(made.id) is None
+        assert await store.list("acme", "", 20, "desc") == ((), False)
+        assert not await store.cancel_requested(made.id)
+        with pytest.raises(NotFound):
+            await store.delete(made.id)
+
+    @pytest.mark.gen_test
+    async def test_of_many_that_delete_a_task_one_does(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await end(store, await store.create(a_task(), None))
+        both = (store, twin)
+        results = await asyncio.gather(*(both[turn % 2].delete(made.id) for turn in range(8)), return_exceptions=True)
+        assert [result for result in results if not isinstance(result, NotFound)] == [None]
+
+    @pytest.mark.gen_test
+    async def test_what_expired_is_forgotten_and_nothing_else(self, store: TaskStore, twin: TaskStore) -> None:
+        now = 1_790_000_000.5
+        made = {
+            name: await store.create(a_task(), None, name) for name in ("long ago", "now", "soon", "later", "running")
+        }
+        ends = {"long ago": now - 90_000, "now": now, "soon": now + 0.01, "later": now + 90_000}
+        for name, expires in ends.items():
+            await end(store, made[name], expires_at=expires)
+        assert set(await twin.sweep(now)) == {made["long ago"].id, made["now"].id}
+        left = {made[name].id for name in ("soon", "later", "running")}
+        assert {record.id for record in (await store.list("acme", "", 9, "asc")).records} == left
+        assert [await is_gone(store, record.id) for record in made.values()] == [True, True, False, False, False]
+        assert (await store.create(a_task(digest="body-2"), None, "now")).id != made["now"].id
+        assert await store.sweep(now) == []
+        assert set(await store.sweep(now + 90_000)) == {made["soon"].id, made["later"].id}
+
+    @pytest.mark.gen_test
+    async def test_a_task_that_ended_without_a_date_stays(self, store: TaskStore) -> None:
+        made = await end(store, await store.create(a_task(), None), expires_at=None)
+        assert await store.sweep(time.time() + 1e9) == []
+        assert await store.get(made.id) == made
+
+    @pytest.mark.gen_test
+    async def test_a_task_whose_date_was_moved_goes_at_the_later_one(self, store: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        lease = await leased(store, made.id)
+        for expires in (1000.0, 9000.0):
+            await store.ended(replace(made, step="done", status="failed", expires_at=expires), lease)
+        lease.release()
+        assert await store.sweep(2000.0) == []
+        assert await store.sweep(9000.0) == [made.id]
+
+    @pytest.mark.gen_test
+    async def test_two_processes_may_sweep_at_once(self, store: TaskStore, twin: TaskStore) -> None:
+        made = [await end(store, await store.create(a_task(), None), expires_at=5.0) for _ in range(20)]
+        swept = await asyncio.gather(store.sweep(10.0), twin.sweep(10.0))
+        assert sorted(swept[0] + swept[1]) == sorted(record.id for record in made)
+
+    # Slots
+
+    @pytest.mark.gen_test
+    async def test_there_are_as_many_slots_as_were_said(self, store: TaskStore, twin: TaskStore) -> None:
+        studio, other = store.digest("studio"), store.digest("other")
+        asked = await asyncio.gather(*((store, twin)[turn % 2].slot(studio, 3) for turn in range(12)))
+        taken = [slot for slot in asked if slot is not None]
+        assert len(taken) == 3
+        elsewhere = await store.slot(other, 1)
+        assert elsewhere is not None
+        taken[1].release()
+        taken[1].release()
+        again = await twin.slot(studio, 3)
+        assert again is not None
+        assert await store.slot(studio, 3) is None
+        for slot in (*taken, again, elsewhere):
+            slot.release()
+        assert await store.slot(studio, 0) is None
+
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("bad", ["studio", "../../xy", "", "........"])
+    async def test_slots_are_asked_for_by_digest(self, store: TaskStore, bad: str) -> None:
+        with pytest.raises(ValueError, match="digest"):
+            await store.slot(bad, 1)
+
+    # Restart
+
+    @pytest.mark.gen_test
+    async def test_a_store_may_be_closed_and_opened_again(self, store: TaskStore) -> None:
+        made = await store.create(a_task(), None)
+        await store.close()
+        await store.open()
+        await store.open()
+        assert [task.id for task in await store.active()] == [made.id]
+
+
+class TestFileTaskStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> TaskStore:
+        return FileTaskStore(tmp_path / "tasks")
+
+    @pytest.fixture
+    def twin(self, tmp_path: Path) -> TaskStore:
+        return FileTaskStore(tmp_path / "tasks")
