@@ -103,7 +103,7 @@ def test_what_cannot_be_said_is_lost_in_the_callers_words() -> None:
         names={"prompt_extend": "parameters.prompt_extend"},
     )
     losses = ["mask", "negative_prompt", "quality", "style", "moderation", "output_format", "output_compression"]
-    losses += ["input_fidelity", "watermark", "parameters.prompt_extend", "user", "x", "n"]
+    losses += ["input_fidelity", "watermark", "parameters.prompt_extend", "user", "partial_images", "x", "n"]
     body_of(request, PICTURES, losses)
 
 

@@ -59,8 +59,16 @@ def test_a_setting_that_is_none_is_refused(settings: dict[str, Any]) -> None:
 
 def test_what_the_plugin_can_do() -> None:
     capabilities = plugin.configure(ProviderEntry(name="g"))
-    assert capabilities.operations == {"chat", "count_tokens", "embeddings", "images", "image_edits", "speech"}
-    assert capabilities.speaks == {"gemini-generate", "gemini_embeddings"}
+    assert capabilities.operations == {
+        "chat",
+        "count_tokens",
+        "embeddings",
+        "images",
+        "image_edits",
+        "speech",
+        "videos",
+    }
+    assert capabilities.speaks == {"gemini-generate", "gemini-embeddings"}
     assert capabilities.inputs_at_once == 100
     assert capabilities.signatures
 
@@ -71,6 +79,8 @@ def test_what_the_plugin_can_do() -> None:
         ("gemini-embedding-001", {"embeddings"}),
         ("imagen-4.0-generate-001", {"images"}),
         ("models/imagen-4.0-ultra-generate-001", {"images"}),
+        ("veo-3.1-generate-preview", {"videos"}),
+        ("publishers/google/models/veo-2.0-generate-001", {"videos"}),
         ("gemini-2.5-flash-preview-tts", {"chat", "speech"}),
         ("gemini-3-pro-image-preview", {"chat", "count_tokens", "images", "image_edits"}),
         ("gemini-3-flash", {"chat", "count_tokens"}),

@@ -27,7 +27,7 @@ TEXTS = EmbeddingRequest(model="m", inputs=("a", "b"))
 
 def test_texts_go_up_as_one_batch_that_names_the_model_each_time() -> None:
     request = replace(
-        TEXTS, dimensions=8, title="T", task="CLUSTERING", wire_format="gemini_embeddings", extra={"x": 1}
+        TEXTS, dimensions=8, title="T", task="CLUSTERING", wire_format="gemini-embeddings", extra={"x": 1}
     )
     settings = {"taskType": "CLUSTERING", "title": "T", "outputDimensionality": 8, "x": 1}
     assert sent(request, call_for(EMBEDDING)).url == f"{BASE}/models/{EMBEDDING}:batchEmbedContents"
@@ -46,7 +46,7 @@ def test_a_foreign_requests_unknown_fields_are_lost() -> None:
 
 def test_settings_nested_in_snake_case_go_up_in_camel_case() -> None:
     extra = {"embed_content_config": {"autoTruncate": True}}
-    body = body_of(replace(TEXTS, wire_format="gemini_embeddings", extra=extra), EMBEDDING)
+    body = body_of(replace(TEXTS, wire_format="gemini-embeddings", extra=extra), EMBEDDING)
     assert body["requests"][0]["embedContentConfig"] == {"autoTruncate": True}
 
 
@@ -100,7 +100,7 @@ def test_vectors_that_are_none_are_a_fault_of_the_upstream(raw: bytes) -> None:
 
 def verbatim(method: str, raw: bytes) -> Verbatim:
     path = f"/v1beta/models/asked:{method}"
-    return Verbatim(wire_format="gemini_embeddings", operation="embeddings", path=path, raw=raw, body=orjson.loads(raw))
+    return Verbatim(wire_format="gemini-embeddings", operation="embeddings", path=path, raw=raw, body=orjson.loads(raw))
 
 
 def test_a_body_goes_up_as_it_came_with_the_upstreams_name_of_the_model() -> None:

@@ -1,7 +1,7 @@
-"""Chat, counts of tokens, vectors, pictures and speech at the Gemini API.
+"""Chat, counts of tokens, vectors, pictures, speech and videos at the Gemini API.
 
-The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings` and `gemini_images`; here is where
-requests go and what differs from model to model.
+The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings`, `gemini_images` and
+`gemini_videos`; here is where requests go and what differs from model to model.
 
 Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models.py.
 """
@@ -30,6 +30,11 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
     Verbatim,
+    VideoCancel,
+    VideoDownload,
+    VideoOperation,
+    VideoPoll,
+    VideoRequest,
 )
 from tornado_gate.wire import gemini_embeddings
 from tornado_gate.wire.gemini_generate import (
@@ -46,6 +51,7 @@ from tornado_gate.wire.gemini_generate import (
     speech_events,
 )
 from tornado_gate.wire.gemini_images import parse_predictions
+from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import resource, url_of
 from tornado_gate_gemini.facts import OPERATIONS, Facts, is_imagen, read
 from tornado_gate_gemini.media import EMBED, EMBED_BATCH, body_of, one
@@ -90,6 +96,8 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
         case EmbeddingRequest() | ImageRequest() | SpeechRequest():
             method, body = await body_of(call, request)
             return _outgoing(call, method, json=body)
+        case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
+            return await videos.asked(call, request, _headers(call))
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this; it does what GET /v1beta/models says.")
 
 
@@ -153,6 +161,11 @@ def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 @provider_impl
+async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    return await videos.called(call, outgoing)
+
+
+@provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     match request:
         case CountTokensRequest():
@@ -165,6 +178,9 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
         case SpeechRequest():
             async for event in _speech(call, request, incoming):
                 yield event
+        case VideoRequest() | VideoPoll():
+            lost = videos.is_lost(incoming)
+            yield VideoOperation(status="lost") if lost else videos.stands(call, await _body(call, incoming))
         case _:
             async for event in _events(call, request, incoming):
                 yield event

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import InvalidField, UpstreamError
 
 DEFAULT: Final = "https://generativelanguage.googleapis.com"
 
@@ -36,6 +36,14 @@ def normalised(base_url: str) -> str:
 def resource(model: str) -> str:
     """The resource that a model's name stands for: one with a collection of its own (``tunedModels/mine``) keeps it."""
     return model if model.startswith(_COLLECTIONS) else f"models/{model}"
+
+
+def resource_url(base_url: str, name: str) -> str:
+    """The address of a resource that the upstream has named, as ``models/veo/operations/abc``. Raises UpstreamError."""
+    segments = name.split("/")
+    if any(segment in ("", ".", "..") for segment in segments):
+        raise UpstreamError("The upstream has named something that is no resource.")
+    return "/".join([base_url, *(quote(segment, safe="") for segment in segments)])
 
 
 def url_of(base_url: str, model: str, method: str) -> str:

@@ -2,8 +2,8 @@
 
 Source: https://ai.google.dev/gemini-api/docs/thinking, /thought-signatures, /structured-output and /function-calling: models
 before Gemini 3 think within budgets, check no signatures, take no pictures inside a function's response, and take tools or a
-response format but not both. A name that says no number is one of the newest. /image-generation, /imagen, /speech-generation
-and /embeddings say which of them make what.
+response format but not both. A name that says no number is one of the newest. /image-generation, /imagen, /speech-generation,
+/video and /embeddings say which of them make what.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _IMAGEN: Final = re.compile(r"imagen-(\d+)")
 OPERATIONS: Final[Mapping[str, frozenset[str]]] = {
     "*embedding*": frozenset({"embeddings"}),
     "*imagen-*": frozenset({"images"}),
+    "*veo-*": frozenset({"videos"}),
     "*-tts*": frozenset({"chat", "speech"}),
     "*-image*": frozenset({"chat", "count_tokens", "images", "image_edits"}),
     "*": frozenset({"chat", "count_tokens"}),

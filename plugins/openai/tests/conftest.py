@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import tornado_gate_openai as plugin
+from tests.support.upstream import Upstream
 from tornado_gate import ProviderEntry
 from tornado_gate.types import Call, Caller, ChatRequest, Message, Target, Text
 
 BASE = "https://upstream.test/v1"
+
+
+@pytest.fixture(scope="session")
+def upstream_process() -> Iterator[Upstream]:
+    started = Upstream.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def upstream(upstream_process: Upstream) -> Upstream:
+    """The scripted upstream, in a process of its own, with nothing in its script and its records."""
+    upstream_process.reset()
+    return upstream_process
 
 
 @pytest.fixture

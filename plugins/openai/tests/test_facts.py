@@ -31,6 +31,7 @@ Entry = Callable[..., ProviderEntry]
         ("https://h/v1/embeddings", "v1", "https://h/v1"),
         ("https://h/v1/audio/speech/", "v1", "https://h/v1"),
         ("https://h/images/generations", "v1", "https://h/v1"),
+        ("https://h/v1/videos/", "v1", "https://h/v1"),
         ("https://h/v2", "v1", "https://h/v2"),
         ("https://h/V1", "v1", "https://h/V1"),
         ("https://h/v3alpha", "v1", "https://h/v3alpha"),

@@ -108,15 +108,15 @@ async def form(outgoing: UpstreamRequest) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     ("wire_format", "operation", "callers", "path"),
     [
-        ("openai_embeddings", "embeddings", "/v1/embeddings", "/embeddings"),
-        ("openai_embeddings", "embeddings", "/v1/engines/a/b/embeddings/", "/embeddings"),
-        ("openai_moderations", "moderation", "/v1/moderations", "/moderations"),
-        ("openai_images", "images", "/v1/images/generations/", "/images/generations"),
-        ("openai_image_edits", "image_edits", "/v1/images/edits", "/images/edits"),
-        ("openai_image_edits", "image_edits", "/v1/images/variations/", "/images/variations"),
-        ("openai_speech", "speech", "/v1/audio/speech", "/audio/speech"),
-        ("openai_transcriptions", "transcription", "/v1/audio/transcriptions", "/audio/transcriptions"),
-        ("openai_transcriptions", "transcription", "/v1/audio/translations", "/audio/translations"),
+        ("openai-embeddings", "embeddings", "/v1/embeddings", "/embeddings"),
+        ("openai-embeddings", "embeddings", "/v1/engines/a/b/embeddings/", "/embeddings"),
+        ("openai-moderations", "moderation", "/v1/moderations", "/moderations"),
+        ("openai-images", "images", "/v1/images/generations/", "/images/generations"),
+        ("openai-image-edits", "image_edits", "/v1/images/edits", "/images/edits"),
+        ("openai-image-edits", "image_edits", "/v1/images/variations/", "/images/variations"),
+        ("openai-speech", "speech", "/v1/audio/speech", "/audio/speech"),
+        ("openai-transcriptions", "transcription", "/v1/audio/transcriptions", "/audio/transcriptions"),
+        ("openai-transcriptions", "transcription", "/v1/audio/translations", "/audio/translations"),
     ],
 )
 def test_each_format_goes_to_its_path_with_only_the_model_changed(
@@ -132,7 +132,7 @@ def test_each_format_goes_to_its_path_with_only_the_model_changed(
 
 
 def test_an_engines_body_without_a_model_gets_one(call: MakeCall) -> None:
-    request = verbatim("openai_embeddings", "embeddings", "/v1/engines/gpt/embeddings", {"input": "Hi"})
+    request = verbatim("openai-embeddings", "embeddings", "/v1/engines/gpt/embeddings", {"input": "Hi"})
     outgoing = plugin.translate_request(call(), request)
     assert isinstance(outgoing, UpstreamRequest)
     assert outgoing.body == b'{"input":"Hi","model":"gpt-4o"}'
@@ -141,7 +141,7 @@ def test_an_engines_body_without_a_model_gets_one(call: MakeCall) -> None:
 def test_facts_hold_for_these_bodies_too(call: MakeCall) -> None:
     used = call(drop=["quality", "user"], rename={"dimensions": "output_dimension"})
     body = {"model": "gpt", "quality": "hd", "dimensions": 5, "user": None}
-    outgoing = plugin.translate_request(used, verbatim("openai_images", "images", "/v1/images/generations", body))
+    outgoing = plugin.translate_request(used, verbatim("openai-images", "images", "/v1/images/generations", body))
     assert isinstance(outgoing, UpstreamRequest)
     assert orjson.loads(outgoing.body) == {"model": "gpt-4o", "output_dimension": 5}  # type: ignore[arg-type]
     assert used.losses == ["quality"]
@@ -151,7 +151,7 @@ def test_facts_hold_for_these_bodies_too(call: MakeCall) -> None:
 async def test_a_form_goes_up_as_a_form_with_the_model_changed(call: MakeCall) -> None:
     files = (Memory("image[]", PNG, "a.png", "image/png"), Memory("mask", PNG + b"2", "m.png", "image/png"))
     body = {"model": "gpt", "prompt": "A hat", "n": "2", "include": ["a", "b"]}
-    request = verbatim("openai_image_edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
+    request = verbatim("openai-image-edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
     outgoing = await asked(call(), request)
     assert outgoing.url == BASE + "/images/edits"
     assert await form(outgoing) == {
@@ -167,7 +167,7 @@ async def test_a_form_goes_up_as_a_form_with_the_model_changed(call: MakeCall) -
 @pytest.mark.gen_test
 async def test_a_forms_content_type_cannot_be_replaced(call: MakeCall) -> None:
     used = call(headers={"Content-Type": "application/json", "x-team": "a"})
-    request = verbatim("openai_transcriptions", "transcription", "/v1/audio/transcriptions", {}, raw=b"", form=True)
+    request = verbatim("openai-transcriptions", "transcription", "/v1/audio/transcriptions", {}, raw=b"", form=True)
     outgoing = await asked(used, request)
     assert outgoing.headers["content-type"].startswith("multipart/form-data; boundary=")
     assert outgoing.headers["x-team"] == "a"
@@ -179,7 +179,7 @@ async def test_dropped_fields_and_files_of_a_form_are_lost(call: MakeCall) -> No
     used = call(drop=["mask", "quality"])
     files = (Memory("image", PNG), Memory("mask", PNG))
     body = {"model": "gpt", "prompt": "A hat", "quality": "low"}
-    request = verbatim("openai_image_edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
+    request = verbatim("openai-image-edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
     assert set(await form(await asked(used, request))) == {"model", "prompt", "image"}
     assert used.losses == ["quality", "mask"]
 
@@ -274,7 +274,7 @@ async def test_what_an_edit_may_not_say_is_lost(call: MakeCall) -> None:
         images=(picture,),
         mask=picture,
         quality="low",
-        wire_format="openai_image_edits",
+        wire_format="openai-image-edits",
         extra={"x-own": "1", "x-other": "2"},
         names={"quality": "generationConfig.quality"},
     )
@@ -290,8 +290,8 @@ async def test_what_an_edit_may_not_say_is_lost(call: MakeCall) -> None:
         ("Sulafat", {}, "gemini", "Sulafat"),
         ("verse", {}, "gemini", "verse"),
         (None, {}, "gemini", "alloy"),
-        (None, {}, "openai_speech", "alloy"),
-        ("Kore", {}, "openai_speech", "Kore"),
+        (None, {}, "openai-speech", "alloy"),
+        ("Kore", {}, "openai-speech", "Kore"),
         ("Kore", {"voices": {"Kore": "hannah"}}, "gemini", "hannah"),
         ("Puck", {"voices": {"Kore": "hannah"}}, "gemini", "echo"),
         (None, {"voices": {"alloy": "hannah"}}, "gemini", "hannah"),

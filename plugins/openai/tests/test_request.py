@@ -121,7 +121,7 @@ def test_roles_are_changed_only_where_a_message_has_one(call: MakeCall) -> None:
 
 def test_roles_are_left_alone_in_messages_that_nobody_checked(call: MakeCall) -> None:
     used = call(roles={"developer": "system"})
-    facts = {"wire_format": "openai_embeddings", "operation": "embeddings"}
+    facts = {"wire_format": "openai-embeddings", "operation": "embeddings"}
     for messages in ("Hi", {"a": 1}, [1, None, {"role": []}]):
         raw = orjson.dumps({"model": "gpt-4o", "input": "Hi", "messages": messages})
         assert plugin.translate_request(used, verbatim(raw, **facts)).body == raw

@@ -16,7 +16,7 @@ from tornado_gate_openai.voices import GEMINI
 
 MakeEntry = Callable[..., ProviderEntry]
 
-EVERYTHING = {"chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription"}
+EVERYTHING = {"chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos"}
 PICTURES = {"images", "image_edits"}
 
 
@@ -27,24 +27,24 @@ def test_an_entry_with_only_an_address_offers_everything(entry: MakeEntry) -> No
     assert capabilities.inputs_at_once is None
     assert capabilities.speaks == {
         "openai-chat",
-        "openai_embeddings",
-        "openai_moderations",
-        "openai_images",
-        "openai_image_edits",
-        "openai_speech",
-        "openai_transcriptions",
+        "openai-embeddings",
+        "openai-moderations",
+        "openai-images",
+        "openai-image-edits",
+        "openai-speech",
+        "openai-transcriptions",
     }
 
 
 def test_a_setting_narrows_the_operations_and_the_formats(entry: MakeEntry) -> None:
     capabilities = plugin.configure(entry(serves=["embeddings", "image_edits"]))
     assert capabilities.operations == {"embeddings", "image_edits"}
-    assert capabilities.speaks == {"openai_embeddings", "openai_image_edits"}
+    assert capabilities.speaks == {"openai-embeddings", "openai-image-edits"}
 
 
 def test_without_chat_no_format_of_chat_is_spoken(entry: MakeEntry) -> None:
     capabilities = plugin.configure(entry(preset="openai", serves=["speech"], responses=True, completions=True))
-    assert capabilities.speaks == {"openai_speech"}
+    assert capabilities.speaks == {"openai-speech"}
 
 
 def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
@@ -74,7 +74,8 @@ def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
         ("whisper-1", {"transcription"}),
         ("gpt-transcribe", {"transcription"}),
         ("gpt-4o-transcribe-diarize", {"transcription"}),
-        ("sora-2", set()),
+        ("sora-2", {"videos"}),
+        ("sora-2-pro-2025-10-06", {"videos"}),
         ("gpt-realtime", set()),
         ("gpt-4o-mini-realtime-preview", set()),
     ],
@@ -90,7 +91,7 @@ def test_a_deployment_of_azures_may_have_any_name(entry: MakeEntry) -> None:
     assert capabilities.offered("o3-mini") == {"chat"}
     assert capabilities.offered("gpt-image-1") == PICTURES
     assert capabilities.offered("gpt-4o-mini-tts") == {"speech"}
-    assert capabilities.offered("sora-2") == set()
+    assert capabilities.offered("sora-2") == {"videos"}
 
 
 def test_an_entrys_own_patterns_come_before_its_presets(entry: MakeEntry) -> None:
@@ -141,6 +142,7 @@ def test_eight_voices_of_geminis_stand_for_eight_of_openais() -> None:
         ({"inputs_at_once": 0}, ("inputs_at_once",), "1 or more"),
         ({"inputs_at_once": 1.5}, ("inputs_at_once",), "must be an integer"),
         ({"image_bytes": "gpt-*"}, ("image_bytes",), "list"),
+        ({"video_json": "yes"}, ("video_json",), "must be true or false"),
         ({"image_bytes": [""]}, ("image_bytes",), "must hold no empty name"),
         ({"voices": {"Kore": 1}}, ("voices", "Kore"), "must be a string"),
         ({"voices": {"": "nova"}}, ("voices",), "must hold no empty name"),

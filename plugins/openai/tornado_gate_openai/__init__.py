@@ -1,7 +1,8 @@
 """OpenAI and every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
 
-Chats are here, all else is in `media.py`. The wire formats themselves are in `tornado_gate.wire.openai_*`; here is only what
-differs from upstream to upstream, which `facts.py` reads from conf and `presets.yaml`.
+Chats are here, videos in `videos.py`, all else in `media.py`. The wire formats themselves are in
+`tornado_gate.wire.openai_*`; here is only what differs from upstream to upstream, which `facts.py` reads from conf and
+`presets.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
@@ -25,10 +26,14 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
     Verbatim,
+    VideoCancel,
+    VideoDownload,
+    VideoPoll,
+    VideoRequest,
 )
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_openai import media, siblings
+from tornado_gate_openai import media, siblings, videos
 from tornado_gate_openai.answers import is_stream, json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
@@ -85,6 +90,8 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
             body = _translated(call, facts, request)
             changed = changes(facts, body, lambda name: call.lose(request.field_name(_FIELDS.get(name, name))))
             return _outgoing(call, facts, RESPONSES if facts.api == "responses" else CHAT, applied(changed, body))
+        case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
+            return _video(call, facts, request)
         case MediaRequest():
             return _asked(call, facts, request)
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
@@ -93,6 +100,15 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
 async def _asked(call: Call, facts: Facts, request: MediaRequest) -> UpstreamRequest:
     path, body = await media.asked(call, facts, request)
     return _outgoing(call, facts, path, body)
+
+
+async def _video(call: Call, facts: Facts, request: videos.AnyVideo) -> UpstreamRequest:
+    asked = await videos.asked(call, facts, request)
+    if asked.body is not None:
+        return _outgoing(call, facts, asked.path, asked.body)
+    headers = {name: value for name, value in _headers(call, facts).items() if name != "content-type"}
+    url = call.target.base_url + asked.path
+    return UpstreamRequest(method=asked.method, url=url, headers=headers, context=asked.context)
 
 
 def _forwarded(call: Call, facts: Facts, request: Verbatim, endpoint: Endpoint) -> UpstreamRequest:
@@ -144,6 +160,11 @@ def _headers(call: Call, facts: Facts) -> Mapping[str, str]:
 
 
 @provider_impl
+async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    return await videos.called(call, outgoing)
+
+
+@provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     events = _events(call, request, incoming)
     try:
@@ -159,7 +180,9 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
 
 
 async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    if isinstance(request, MediaRequest):
+    if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
+        events = videos.events(call, request, incoming)
+    elif isinstance(request, MediaRequest):
         events = media.events(call, request, incoming)
     else:
         events = await _chat_events(call, request, incoming)

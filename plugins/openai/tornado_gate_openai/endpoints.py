@@ -1,6 +1,6 @@
 """Which wire format is spoken at which path below an upstream's address, and what is done there. Pure.
 
-Source: openai-python 3.52, resources/ (chat, completions, responses, embeddings, moderations, images, audio).
+Source: openai-python 3.52, resources/ (chat, completions, responses, embeddings, moderations, images, audio, videos).
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ VARIATIONS: Final = "/images/variations"
 SPEECH: Final = "/audio/speech"
 TRANSCRIPTIONS: Final = "/audio/transcriptions"
 TRANSLATIONS: Final = "/audio/translations"
+VIDEOS: Final = "/videos"
+"""Not spoken as it comes: the gateway keeps the task, under a name of its own."""
 
-OPERATIONS: Final = ("chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription")
+OPERATIONS: Final = (
+    "chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos",
+)  # fmt: skip
 """All that can be done at some upstream of this kind."""
 
 
@@ -62,5 +66,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 }
 """By wire format."""
 
-ENDS: Final = sorted((path for endpoint in ENDPOINTS.values() for path in endpoint.paths), key=len, reverse=True)
+ENDS: Final = sorted(
+    (VIDEOS, *(path for endpoint in ENDPOINTS.values() for path in endpoint.paths)), key=len, reverse=True
+)
 """How the whole address of an endpoint may end, the longest first."""

@@ -40,12 +40,16 @@ _UNSAYABLE: Final = (
     "watermark",
     "prompt_extend",
     "user",
+    "partial_images",
 )
 _LONGEST: Final = 500
 
 
 def lose_unsayable(call: Call, request: ImageRequest, *sayable: str) -> None:
-    """Report every field that no model of the vendor's takes, except those in `sayable`. "auto" is what it does anyway."""
+    """Report every field that no model of the vendor's takes, except those in `sayable`.
+
+    "auto" is what it does anyway, as are no watermark and no unfinished pictures.
+    """
     for name in _UNSAYABLE:
         if name not in sayable and getattr(request, name) not in (None, "auto"):
             call.lose(request.field_name(name))
