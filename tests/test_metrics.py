@@ -173,6 +173,70 @@ def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
     assert value(metrics, "event_loop_lag_seconds") == 0.125
 
 
+def test_open_video_tasks_are_told_by_provider_and_state(metrics: Metrics) -> None:
+    metrics.video_tasks({("openai", "queued"): 3, ("openai", "running"): 2}, 61.5)
+    assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 3
+    assert value(metrics, "open_video_tasks", provider="openai", state="running") == 2
+    assert value(metrics, "video_oldest_seconds") == 61.5
+    metrics.video_tasks({("openai", "running"): 1}, 0.0)
+    assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 0
+    assert value(metrics, "open_video_tasks", provider="openai", state="running") == 1
+    assert value(metrics, "video_oldest_seconds") == 0
+
+
+def test_open_video_tasks_of_providers_that_conf_lacks_are_added_up(metrics: Metrics) -> None:
+    metrics.video_tasks({("gone", "queued"): 3, ("lost", "queued"): 4}, 1.0)
+    assert names(metrics, "open_video_tasks", "provider") == {"other"}
+    assert value(metrics, "open_video_tasks", provider="other", state="queued") == 7
+
+
+def test_a_video_task_that_has_ended_is_counted_and_timed(metrics: Metrics) -> None:
+    metrics.video_ended("openai", "gpt", "completed", 45.0)
+    metrics.video_ended("openai", "smart", "completed", 61.0)
+    metrics.video_ended("openai", "gpt", "failed", -3.0)
+    assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="completed") == 1
+    assert value(metrics, "video_tasks_total", provider="openai", model="smart", outcome="completed") == 1
+    assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="failed") == 1
+    assert value(metrics, "video_task_seconds_bucket", provider="openai", outcome="completed", le="60.0") == 1
+    assert value(metrics, "video_task_seconds_sum", provider="openai", outcome="completed") == 106
+    assert value(metrics, "video_task_seconds_sum", provider="openai", outcome="failed") == 0
+
+
+def test_video_tasks_of_names_that_conf_does_not_hold_are_counted_as_other(metrics: Metrics) -> None:
+    for number in range(100):
+        metrics.video_ended(f"p{number}", f"m{number}", "failed", 1.0)
+    assert value(metrics, "video_tasks_total", provider="other", model="other", outcome="failed") == 100
+    assert names(metrics, "video_tasks_total", "provider") == {"other"}
+    assert names(metrics, "video_task_seconds_count", "provider") == {"other"}
+
+
+def test_series_of_video_tasks_are_bounded_whatever_conf_holds(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_module, "MOST_CHILDREN", 2)
+    metrics.known(models=[f"m{number}" for number in range(20)], providers=["openai"])
+    for number in range(20):
+        metrics.video_ended("openai", f"m{number}", "completed", 1.0)
+    metrics.video_ended("openai", "m0", "completed", 1.0)
+    assert names(metrics, "video_tasks_total", "model") == {"m0", "m1", "other"}
+    assert value(metrics, "video_tasks_total", provider="openai", model="m0", outcome="completed") == 2
+
+
+def test_a_reload_forgets_the_video_tasks_of_gone_names(metrics: Metrics) -> None:
+    metrics.video_tasks({("openai", "queued"): 1}, 1.0)
+    metrics.video_ended("openai", "gpt", "completed", 1.0)
+    metrics.video_ended("openai", "smart", "failed", 1.0)
+    metrics.known(models=["smart"], providers=["openai"])
+    assert names(metrics, "video_tasks_total", "model") == {"smart"}
+    assert value(metrics, "video_task_seconds_count", provider="openai", outcome="completed") == 1
+    metrics.known(models=["smart"], providers=[])
+    assert names(metrics, "video_tasks_total", "model") == set()
+    assert names(metrics, "open_video_tasks", "provider") == set()
+    assert names(metrics, "video_task_seconds_count", "provider") == set()
+    metrics.video_tasks({("openai", "queued"): 1}, 1.0)
+    assert names(metrics, "open_video_tasks", "provider") == {"other"}
+
+
 def test_build_info_names_the_version(metrics: Metrics) -> None:
     assert names(metrics, "build_info", "version") == {__version__}
 
@@ -202,6 +266,8 @@ for process in range(3):
         metrics.request_finished("format-openai", "chat", "gpt", "openai", 200, 0.1)
         metrics.stream_opened()
         metrics.loop_lag(process)
+        metrics.video_tasks({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
+        metrics.video_ended("openai", "gpt", "completed", 2.0)
         os._exit(0)
     os.waitpid(child, 0)
     if process == 2:
@@ -220,6 +286,11 @@ def test_several_processes_are_rendered_as_one(tmp_path: Path, monkeypatch: pyte
     assert found["tornado_gate_requests_total", frozenset(LABELS.items())] == 4
     assert found["tornado_gate_open_streams", frozenset()] == 2
     assert found["tornado_gate_event_loop_lag_seconds", frozenset()] == 1
+    queued = frozenset({"provider": "openai", "state": "queued"}.items())
+    assert found["tornado_gate_open_video_tasks", queued] == 8, "it is what the last living process saw, not a sum"
+    assert found["tornado_gate_video_oldest_seconds", frozenset()] == 99
+    ended = frozenset({"provider": "openai", "model": "gpt", "outcome": "completed"}.items())
+    assert found["tornado_gate_video_tasks_total", ended] == 3
 
 
 def test_what_a_former_run_counted_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

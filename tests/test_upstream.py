@@ -117,7 +117,7 @@ async def test_an_upstream_that_is_not_there_is_502(pool: upstream.Pool) -> None
     async with AsyncExitStack() as closing:
         with pytest.raises(errors.UpstreamError) as caught:
             await upstream.call_upstream(call_for(url, pool, closing), UpstreamRequest(url=url, json={}))
-    assert (caught.value.status, caught.value.code) == (502, "upstream_error")
+    assert (caught.value.status, caught.value.code) == (502, "upstream_unreachable")
     assert "127.0.0.1" not in caught.value.message
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Literal
 
 from tornado_gate.asking import TaskAsker, TaskTeller
 from tornado_gate.auth import unknown_key
@@ -24,6 +27,7 @@ from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.webhooks import webhook_secret
 from tornado_gate.types import Caller
 from tornado_gate.upstream import Pool
@@ -51,6 +55,8 @@ class Gate:
         asker = TaskAsker(lambda: self.snapshot, self.using, self.pool, self.fetcher)
         teller = TaskTeller(self.fetcher, webhook_secret(data_dir))
         self.tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), self.videos, asker, config.videos, teller)
+        self.tasks.on_look = self._count_tasks
+        self.tasks.on_end = self._note_end
         self.metrics = metrics
         self.draining = False
         self.open_requests = 0
@@ -96,6 +102,23 @@ class Gate:
                 await self.videos.sweep()
             except GateError as error:
                 log.warning("expired files stay for now: %s", error.message)
+
+    def _count_tasks(self) -> None:
+        """How many video tasks wait and run, of all processes, and how old the oldest is."""
+        names = {self.tasks.store.digest(name): name for name in self.snapshot.config.providers}
+        active = Counter(names.get(task.provider, "") for task in self.tasks.active)
+        places = self.tasks.rules.concurrency
+        counts = {(name, "running"): min(number, places) for name, number in active.items()}
+        counts |= {(name, "queued"): max(0, number - places) for name, number in active.items()}
+        oldest = time.time() - self.tasks.active[0].created / 1e9 if self.tasks.active else 0.0
+        self.metrics.video_tasks(counts, max(0.0, oldest))
+
+    def _note_end(self, record: TaskRecord) -> None:
+        seconds = (record.completed_at or record.created_at) - record.created_at
+        found = self.snapshot.models.find(record.model)
+        model = found.entry.name if found else ""
+        outcome: Literal["completed", "failed"] = "completed" if record.status == "completed" else "failed"
+        self.metrics.video_ended(record.provider, model, outcome, max(0.0, seconds))
 
     async def authenticate(self, key: str) -> Caller:
         """Who a key belongs to. Raises AuthenticationFailed."""

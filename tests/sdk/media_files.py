@@ -7,7 +7,7 @@ import io
 import math
 import struct
 import wave
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.parser import BytesParser
 from email.policy import HTTP
 
@@ -62,7 +62,7 @@ def data_url(data: bytes, media_type: str = "image/png") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """`seconds` are counted from the samples, `loudest` is of 1."""
+    """`seconds` are counted from the samples; `loudest` is of 1."""
 
     format: str
     rate: int
@@ -73,14 +73,14 @@ class Sound:
 
 def heard(data: bytes) -> Sound:
     """A file of sound, every sample of it decoded."""
-    with av.open(io.BytesIO(data)) as container:
+    with av.open(io.BytesIO(data), "r") as container:
         stream = container.streams.audio[0]
-        frames = [frame.to_ndarray() for frame in container.decode(stream)]
-        planar = stream.format.is_planar
-        per_frame = [frame.shape[1] if planar else frame.shape[1] // stream.channels for frame in frames]
-        full = 1.0 if frames[0].dtype.kind == "f" else float(2 ** (8 * frames[0].itemsize - 1))
-        loudest = max(float(abs(frame.astype(float)).max()) for frame in frames) / full
-        return Sound(container.format.name, stream.rate, stream.channels, sum(per_frame) / stream.rate, loudest)
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
+        decoded_frames = [*container.decode(stream), None]
+        frames = [piece for frame in decoded_frames for piece in resampler.resample(frame)]
+        samples = b"".join(bytes(frame.planes[0])[: 2 * frame.samples] for frame in frames)
+        plain = heard_raw(samples)
+        return replace(plain, format=container.format.name, rate=stream.rate, channels=stream.channels)
 
 
 def heard_raw(data: bytes) -> Sound:

@@ -1,6 +1,6 @@
 """One gateway for the tests of every route beyond chat, and how they ask it without an SDK.
 
-A module that wants it says ``pytest_plugins = ["tests.sdk.media_gateway"]``: so all of them have the same one.
+A module that wants the fixture says ``media = media_gateway.media``. The gateway is the same for all of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.support.upstream import Upstream
 KEY = "test-key-of-the-media-tests"
 UPSTREAM_KEY = "scripted-key"
 
-# Each target has a circuit of its own: what fails on purpose is asked under a name of its own ("scripted/…").
+# Names of one wildcard share a circuit: upstreams that fail on purpose have a gateway of their own.
 CONF = """
 plugins: {{local: true, openai: true, gemini: true, dashscope: true}}
 providers:
@@ -52,6 +52,7 @@ defaults:
 fetch: {{allow_private: true}}
 """
 
+_STARTED = pytest.StashKey[Gateway]()
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -103,9 +104,13 @@ def _lower(headers: Any) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def media(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def media(
+    request: pytest.FixtureRequest, upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory
+) -> Gateway:
     """A gateway that serves the embedded models, and the scripted upstream as OpenAI, Gemini and Model Studio."""
-    conf = CONF.format(scripted=upstream_process.url, upstream_key=UPSTREAM_KEY, key=KEY)
-    started = Gateway.start(conf, tmp_path_factory.mktemp("media"))
-    yield started
-    started.stop()
+    stash = request.config.stash
+    if _STARTED not in stash:
+        conf = CONF.format(scripted=upstream_process.url, upstream_key=UPSTREAM_KEY, key=KEY)
+        stash[_STARTED] = Gateway.start(conf, tmp_path_factory.mktemp("media"))
+        request.session.addfinalizer(stash[_STARTED].stop)
+    return stash[_STARTED]

@@ -56,8 +56,10 @@ class AnswerHandler(KeyedHandler, FileHandler):
         try:
             if reply.content_type.startswith("text/event-stream"):
                 await self._write_stream(reply)
-            else:
+            elif reply.content_type.startswith("application/json"):
                 await self._write_whole(reply)
+            else:
+                await self._write_bytes(reply)
         except StreamClosedError:
             pass  # the caller left while we wrote
         except GateError as error:
@@ -86,6 +88,13 @@ class AnswerHandler(KeyedHandler, FileHandler):
             held = chunk
         self.sent_bytes += len(held or b"")
         self.finish(held)
+
+    async def _write_bytes(self, reply: Reply) -> None:
+        """Sound and the like: whoever plays it wants each piece as soon as it is there."""
+        self.connection.stream.set_nodelay(True)
+        async for chunk in reply.chunks:
+            await self._send(chunk)
+        self.finish()
 
     async def _write_stream(self, reply: Reply) -> None:
         self.connection.stream.set_nodelay(True)  # an event is small, and must not wait for an acknowledgement

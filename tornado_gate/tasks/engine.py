@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from tornado_gate.config.model import Videos
@@ -36,6 +37,8 @@ class TaskEngine:
         self.files = files
         self.asker = asker
         self.rules = rules
+        self.on_end: Callable[[TaskRecord], None] = lambda _: None
+        self.on_look: Callable[[], None] = lambda: None
         self.active: list[ActiveTask] = []
         self.running: dict[str, asyncio.Task[None]] = {}
         self._changed: dict[str, asyncio.Event] = {}
@@ -120,6 +123,7 @@ class TaskEngine:
 
     async def _look(self) -> None:
         self.active = await self.store.active()
+        self.on_look()
         full: set[str] = set()
         for task in self.active:
             if task.id in self.running or task.provider in full:
@@ -138,7 +142,7 @@ class TaskEngine:
     async def _run(self, task_id: str, lease: Lease, slot: Slot) -> None:
         try:
             record = await self.store.get(task_id)
-            means = Means(self.store, self.files, self.asker, self.hook, self.rules)
+            means = Means(self.store, self.files, self.asker, self.hook, self.rules, self.on_end)
             await Run(record, lease, means, tell=self._tell, free=slot.release).go()
         except GateError as error:
             log.warning("task %s waits: %s", task_id, error.message)

@@ -79,13 +79,14 @@ class Webhook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every run needs."""
+    """What every run needs. `noted` is called once with each task that has ended, for metrics."""
 
     store: TaskStore
     files: MediaStore
     asker: Asker
     hook: Webhook
     rules: Videos
+    noted: Callable[[TaskRecord], None] = lambda _: None
 
 
 class Run:
@@ -108,6 +109,7 @@ class Run:
         self.asker = means.asker
         self.rules = means.rules
         self.hook = means.hook
+        self.noted = means.noted
         self.tell = tell
         self.free = free
         self.unknown = self.lost = 0
@@ -282,6 +284,7 @@ class Run:
         now = time.time()
         step = "done" if self.record.webhook is None else "telling"
         await self._save(**changes, step=step, completed_at=now, expires_at=now + self.rules.keep_seconds)
+        self.noted(self.record)
 
     async def _telling(self) -> None:
         """Tell the webhook, until it has heard or the tries are used up. The upstream's place is free meanwhile."""
@@ -307,7 +310,7 @@ class Run:
         ends = time.monotonic() + min(max(0.0, seconds), LONGEST_PAUSE)  # however the clock was set meanwhile
         while (left := ends - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
-            if await self.store.cancel_requested(self.record.id):
+            if self.record.status not in ENDED and await self.store.cancel_requested(self.record.id):
                 return
 
 

@@ -48,10 +48,12 @@ _LONGEST: Final = 500
 def lose_unsayable(call: Call, request: ImageRequest, *sayable: str) -> None:
     """Report every field that no model of the vendor's takes, except those in `sayable`.
 
-    "auto" is what it does anyway, as are no watermark and no unfinished pictures.
+    "auto" is what it does anyway, and so is to send no unfinished pictures.
     """
     for name in _UNSAYABLE:
-        if name not in sayable and getattr(request, name) not in (None, "auto"):
+        value = getattr(request, name)
+        anyway = value in (None, "auto") or (name == "partial_images" and value == 0)
+        if name not in sayable and not anyway:
             call.lose(request.field_name(name))
     for name, value in request.extra.items():
         if value is not None:

@@ -154,7 +154,7 @@ class _Reader:
         match parse_part(value):
             case Text(text=text, extra=extra):
                 turn.texts.append(text)
-            case (Image(source=source, extra=extra) | File(source=source, extra=extra)) if pictures and _shows(source):
+            case Image(source=source, extra=extra) | File(source=source, extra=extra) if pictures and _shows(source):
                 assert isinstance(source, Data | Link)
                 holder, inner = ("inlineData", "data") if isinstance(source, Data) else ("fileData", "fileUri")
                 turn.images.append((spelled(self._body, f"{path}.{holder}.{inner}"), source))
