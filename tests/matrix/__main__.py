@@ -1,7 +1,8 @@
-"""``python -m tests.matrix`` writes `docs/matrix.md` anew."""
+"""``python -m tests.matrix`` writes `docs/matrix.md` and `docs/matrix-media.md` anew."""
 
 from __future__ import annotations
 
-from tests.matrix.page import PAGE, page
+from tests.matrix.page import pages
 
-PAGE.write_text(page(), encoding="utf-8")
+for path, text in pages().items():
+    path.write_text(text, encoding="utf-8")

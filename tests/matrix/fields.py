@@ -1,25 +1,49 @@
 """What a row of the matrix is: one field of a request, a body that carries it, and one that does not.
 
-The tables themselves are in `chat`, `responses`, `completions`, `messages` and `generate`. A value that holds a mark
-(`mark-…`, or base64 of one) must be found again in whatever is sent upstream: a body that changed for another reason does
-not count.
+The tables themselves are in `chat`, `responses`, `completions`, `messages` and `generate`, and of the operations beyond chat
+in `embeddings`, `moderations`, `images`, `edits`, `audio` and `made`. A value that holds a mark (`mark-…`, base64 of one, or a
+known picture) must be found again in whatever is sent upstream: a body that changed for another reason does not count.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
 import re
+import struct
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 ABSENT: Final = object()
 """For `instead`: the field is not there at all."""
 
 MODEL: Final = "asked-model"
+UNKNOWN: Final = "field_of_tomorrow"
+"""A field that nobody knows yet."""
 
 PICTURE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A PNG of one pixel."""
+
+
+def png(red: int, green: int, blue: int) -> str:
+    """Another PNG of one pixel, in base64."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    pixel = chunk(b"IDAT", zlib.compress(bytes((0, red, green, blue))))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + header + pixel + chunk(b"IEND", b"")).decode()
+
+
+SECOND: Final = png(200, 0, 0)
+MASK: Final = png(0, 200, 0)
+FETCHED: Final = png(0, 0, 200)
+"""What is found at LINK."""
+PICTURES: Final = (PICTURE, SECOND, MASK, FETCHED)
+LINK: Final = "https://pictures.example/mark-picture.png"
 PDF: Final = "JVBERi0xLjQKbWFyay1wZGYK"
 SOUND: Final = "bWFyay1zb3VuZC0x"
 """Base64 of "mark-sound-1"."""
@@ -32,6 +56,20 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["city"],
     "additionalProperties": False,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """A file of a form, as the value of its field."""
+
+    filename: str
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+def picture_file(picture: str, filename: str = "picture.png") -> Attached:
+    """A picture in base64 as a file."""
+    return Attached(filename=filename, media_type="image/png", data=base64.b64decode(picture))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +88,8 @@ class Idle:
 class Field:
     """One row. `at` is the place in the body (``messages.0.name``); `kind` tells rows of one place apart.
 
-    `body` carries `value` there; `without` is the same body with another value in its place, or with nothing.
+    `body` carries `value` there; `without` is the same body with another value in its place, or with nothing. `needs` is
+    another field of both without which this one has no meaning: where that is refused, so is this.
     """
 
     at: str
@@ -59,6 +98,7 @@ class Field:
     body: Mapping[str, Any]
     without: Mapping[str, Any]
     idle: Idle | None = None
+    needs: str = ""
 
     @property
     def place(self) -> str:
@@ -79,12 +119,19 @@ class Group:
 
 
 def row(
-    base: Mapping[str, Any], at: str, value: Any, kind: str = "", *, instead: Any = ABSENT, idle: Idle | None = None
+    base: Mapping[str, Any],
+    at: str,
+    value: Any,
+    kind: str = "",
+    *,
+    instead: Any = ABSENT,
+    idle: Idle | None = None,
+    needs: str = "",
 ) -> Field:
     """The row of `value` at the place `at` of `base`, beside one of `instead` or of nothing."""
     body = put(base, at, value)
     without = put(base, at, instead) if instead is not ABSENT else removed(body, at)
-    return Field(at=at, kind=kind, value=value, body=body, without=without, idle=idle)
+    return Field(at=at, kind=kind, value=value, body=body, without=without, idle=idle, needs=needs)
 
 
 def put(base: Mapping[str, Any], at: str, value: Any) -> dict[str, Any]:

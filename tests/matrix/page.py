@@ -1,17 +1,18 @@
-"""The page `docs/matrix.md`, made of what the walk has seen."""
+"""The pages `docs/matrix.md` and `docs/matrix-media.md`, made of what the walk has seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from tests.matrix.fields import Field, Group
-from tests.matrix.walk import MISNAMED, SILENT, Walk, outcomes
-from tests.matrix.ways import UPSTREAMS, WAYS, Upstream, Way
+from tests.matrix.media import MEDIA_WAYS
+from tests.matrix.walk import MISNAMED, SILENT, outcomes
+from tests.matrix.ways import WAYS, Upstream, Way
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "matrix.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 
 HEAD: Final = """\
 # Which field reaches which upstream
@@ -20,6 +21,8 @@ Made by the tests: `python -m tests.matrix` writes this page, and a test fails w
 field that the vendors' own SDKs know is pushed through the gateway to every provider, and what would be sent is looked at.
 No field may vanish in silence: what an upstream cannot honour comes back in the header `x-gate-loss`, and with
 `x-gate-strict: 1` such a request is a 400 that names it.
+
+Chat and its like are here; embeddings, moderation, pictures, speech and transcripts are in [matrix-media.md](matrix-media.md).
 
 | word | what becomes of the field |
 |---|---|
@@ -37,22 +40,69 @@ No field may vanish in silence: what an upstream cannot honour comes back in the
 """
 
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *_lanes(), *(line for way in WAYS for line in _way(way))]).rstrip() + "\n"
+MEDIA_HEAD: Final = """\
+# Which field reaches which upstream: beyond chat
+
+The other half of [matrix.md](matrix.md), which says what the words mean: embeddings, moderation, pictures, speech and
+transcripts. Made by the same tests in the same way. `field_of_tomorrow` stands for any field that nobody knows yet. What the
+embedded provider would have to compute at length is not made; what its makers are asked for is looked at.
+
+A request for pictures goes up as it came when its caller is to get what the upstream gives, which is bytes inside the answer,
+and is translated when the gateway hands out addresses: "either" below.
+"""
 
 
-def _lanes() -> Iterator[str]:
+def pages() -> dict[Path, str]:
+    """Every page by its file."""
+    return {
+        DOCS / "matrix.md": _page(HEAD, WAYS, _columns(WAYS)),
+        DOCS / "matrix-media.md": _page(MEDIA_HEAD, MEDIA_WAYS, _models(MEDIA_WAYS)),
+    }
+
+
+def _page(head: str, ways: Sequence[Way], columns: Iterable[str]) -> str:
+    return "\n".join([head, *_lanes(ways), *columns, *(line for way in ways for line in _way(way))]).rstrip() + "\n"
+
+
+def _lanes(ways: Sequence[Way]) -> Iterator[str]:
+    names = _names(ways)
     yield "## Ways in, and upstreams"
     yield ""
-    yield from _header("way in")
-    for way in WAYS:
-        yield _line(f"`{way.title}`", (_lane(way, upstream) for upstream in UPSTREAMS))
+    yield from _header("way in", names)
+    for way in ways:
+        lanes = {upstream.name: _lane(way, upstream) for upstream in way.upstreams}
+        yield _line(way.heading, (lanes.get(name, "not served") for name in names))
     yield ""
+
+
+def _names(ways: Sequence[Way]) -> list[str]:
+    """Of all upstreams that have a column, the embedded provider last."""
+    names = dict.fromkeys(upstream.name for way in ways for upstream in way.upstreams)
+    return sorted(names, key=lambda name: name == "local")
+
+
+def _columns(ways: Sequence[Way]) -> Iterator[str]:
+    """Ways that all ask the same upstreams."""
     yield "The columns are provider entries of conf:"
     yield ""
-    for upstream in UPSTREAMS:
+    for upstream in ways[0].upstreams:
         yield f"- **{upstream.name}**: {_entry(upstream)}"
+    yield ""
+
+
+def _models(ways: Sequence[Way]) -> Iterator[str]:
+    """Ways each of which asks for models of its own."""
+    yield "The columns are models at provider entries of conf, of the plugin of the same name unless another is named:"
+    yield ""
+    named: dict[str, list[Upstream]] = {}
+    for way in ways:
+        for upstream in way.upstreams:
+            named.setdefault(upstream.name, []).append(upstream)
+    for name in _names(ways):
+        upstreams = named[name]
+        models = dict.fromkeys(f"`{upstream.model}`" for upstream in upstreams)
+        plugin = "" if upstreams[0].plugin == name else f"the plugin `{upstreams[0].plugin}`; "
+        yield f"- **{name}**: {plugin}{', '.join(models)}"
     yield ""
 
 
@@ -65,18 +115,19 @@ def _entry(upstream: Upstream) -> str:
 
 
 def _lane(way: Way, upstream: Upstream) -> str:
-    walk = Walk(way, upstream)
-    if not walk.served:
+    seen = outcomes(way, upstream).values()
+    if any(outcome.word == "not served" for outcome in seen):
         return "not served"
-    return "verbatim" if walk.verbatim else "translated"
+    forwarded = {outcome.forwarded for outcome in seen if outcome.word != "refused"}
+    return "either" if len(forwarded) > 1 else "verbatim" if True in forwarded else "translated"
 
 
 def _way(way: Way) -> Iterator[str]:
-    yield f"## `{way.title}`"
+    yield f"## {way.heading}"
     yield ""
-    yield from _header("field")
+    yield from _header("field", [upstream.name for upstream in way.upstreams])
     for group in way.groups:
-        yield _line(f"**{group.title}**", [""] * len(UPSTREAMS))
+        yield _line(f"**{group.title}**", [""] * len(way.upstreams))
         yield from _rows(way, group)
     yield ""
     yield from _reasons(way)
@@ -94,7 +145,7 @@ def _rows(way: Way, group: Group) -> Iterator[str]:
 
 
 def _words(way: Way, row: Field) -> tuple[str, ...]:
-    words = [outcomes(way, upstream)[row].word for upstream in UPSTREAMS]
+    words = [outcomes(way, upstream)[row].word for upstream in way.upstreams]
     return tuple(f"**{word.lower()}**" if word in (SILENT, MISNAMED) else word for word in words)
 
 
@@ -111,9 +162,9 @@ def _reasons(way: Way) -> Iterator[str]:
         yield ""
 
 
-def _header(first: str) -> Iterator[str]:
-    yield _line(first, (upstream.name for upstream in UPSTREAMS))
-    yield "|---" * (len(UPSTREAMS) + 1) + "|"
+def _header(first: str, names: Sequence[str]) -> Iterator[str]:
+    yield _line(first, names)
+    yield "|---" * (len(names) + 1) + "|"
 
 
 def _line(first: str, cells: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 from openai.types.responses.tool_param import ToolParam
 
-from tests.matrix.ways import WAYS, Way
+from tests.matrix.places import aliases, members, said, way
 
 ROUTING: Final = {"model"}
 """Said by every body, and read by the gateway itself, which sends the upstream's own name."""
@@ -31,37 +31,6 @@ GOOGLE_KEEPS_TO_ITSELF: Final = {
     "automaticContinuation",  # the SDK asks again by itself
     "generationOutputConfig",  # on the wire: outputConfig
 }
-
-
-def way(name: str) -> Way:
-    return next(way for way in WAYS if way.name == name)
-
-
-def places(name: str) -> set[str]:
-    """The places of all rows of a way in, and those inside their values."""
-    rows = [row for group in way(name).groups for row in group.fields]
-    return {path for row in rows for path in (*_above(row.place), *_inside(row.place, row.value))}
-
-
-def _above(place: str) -> Iterator[str]:
-    steps = place.split(".")
-    yield from (".".join(steps[: length + 1]) for length in range(len(steps)))
-
-
-def _inside(place: str, value: Any) -> Iterator[str]:
-    yield place
-    if isinstance(value, Mapping):
-        for name, member in value.items():
-            yield from _inside(f"{place}.{name}", member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from _inside(f"{place}[]", member)
-
-
-def members(name: str, prefix: str = "") -> set[str]:
-    """The members that are tested directly below `prefix`."""
-    below = [path.removeprefix(prefix) for path in places(name) if path.startswith(prefix)]
-    return {path.split(".")[0].removesuffix("[]") for path in below}
 
 
 def kinds(name: str) -> set[str]:
@@ -80,11 +49,6 @@ def _types(value: Any) -> Iterator[str]:
             yield from _types(member)
 
 
-def said(*types: Any) -> set[str]:
-    """The members of TypedDicts."""
-    return {name for kind in types for name in kind.__annotations__}
-
-
 def type_words(union: Any) -> Iterator[str]:
     """The words that ``type`` may be in the TypedDicts of a union."""
     for kind in get_args(union):
@@ -98,11 +62,6 @@ def _words(hint: Any) -> Iterator[str]:
             yield inner
         else:
             yield from _words(inner)
-
-
-def aliases(model: Any) -> set[str]:
-    """The members of one of google-genai's models, as they stand on the wire."""
-    return {member.alias or name for name, member in model.model_fields.items()}
 
 
 def test_chat_has_every_field_of_the_sdk() -> None:

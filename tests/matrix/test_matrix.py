@@ -7,16 +7,25 @@ import json
 import pytest
 
 from tests.matrix.fields import ABSENT, found, put, removed
-from tests.matrix.page import PAGE, page
-from tests.matrix.walk import BAD, about, marks, outcomes, strict_trips
+from tests.matrix.media import MEDIA_WAYS, OTHER_WAYS
+from tests.matrix.page import pages
+from tests.matrix.trips import marks
+from tests.matrix.walk import BAD, Walk, about, outcomes, strict_trips
 from tests.matrix.ways import UPSTREAMS, VARIANTS, WAYS, Upstream, Way
 
-every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-every_upstream = pytest.mark.parametrize("upstream", [*UPSTREAMS, *VARIANTS], ids=lambda upstream: upstream.name)
+EVERY_WAY = (*WAYS, *MEDIA_WAYS, *OTHER_WAYS)
+every_way = pytest.mark.parametrize("way", EVERY_WAY, ids=lambda way: way.name)
+every_pair = pytest.mark.parametrize(
+    ("way", "upstream"),
+    [
+        pytest.param(way, upstream, id=f"{way.name}-{upstream.name}")
+        for way in EVERY_WAY
+        for upstream in (*way.upstreams, *way.variants)
+    ],
+)
 
 
-@every_upstream
-@every_way
+@every_pair
 def test_no_field_is_dropped_in_silence(way: Way, upstream: Upstream) -> None:
     dropped = [
         f"{outcome.word} {row.name} ({outcome.detail})"
@@ -26,8 +35,7 @@ def test_no_field_is_dropped_in_silence(way: Way, upstream: Upstream) -> None:
     assert dropped == []
 
 
-@every_upstream
-@every_way
+@every_pair
 def test_a_strict_caller_gets_a_400_that_names_what_would_be_lost(way: Way, upstream: Upstream) -> None:
     wrong = []
     for row, trip in strict_trips(way, upstream).items():
@@ -74,8 +82,20 @@ def test_a_body_and_the_one_beside_it_differ_in_the_field_alone(way: Way) -> Non
             assert put(row.without, row.at, row.value) == row.body
 
 
-def test_the_page_is_what_the_walk_sees() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.matrix"
+def test_the_pages_are_what_the_walk_sees() -> None:
+    for path, text in pages().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run: python -m tests.matrix"
+
+
+@pytest.mark.parametrize("way", MEDIA_WAYS, ids=lambda way: way.name)
+def test_every_upstream_with_a_column_does_the_operation_and_no_other_plugin_does(way: Way) -> None:
+    walks = [Walk(way, upstream) for upstream in (*way.upstreams, *way.variants)]
+    assert all(walk.served for walk in walks)
+    operation = Walk(way, next(upstream for upstream in way.upstreams if upstream.plugin == "openai")).operation
+    others = {"openai", "anthropic", "gemini", "dashscope", "local"} - {upstream.plugin for upstream in way.upstreams}
+    for plugin in others:
+        walk = Walk(way, Upstream(name=plugin, plugin=plugin, model="m"))
+        assert operation not in walk.capabilities.operations, f"{plugin} wants a column"
 
 
 def test_a_place_is_put_found_and_removed() -> None:

@@ -7,57 +7,53 @@ speaks the route's wire format, else the common lane, with what the core does to
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from unittest import mock
 
-from tests.matrix.fields import ABSENT, MODEL, PDF, PICTURE, Field, found
+from tests.matrix.fields import ABSENT, MODEL, Field, found
 from tests.matrix.responses import PREVIOUS
+from tests.matrix.trips import Shelf, Trip, arrived, marks, no_chance, trip_of, uploads
 from tests.matrix.ways import Upstream, Way
 from tornado_gate import continuity
 from tornado_gate.errors import GateError
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins import FormatLane, PluginHost, ProviderLane
-from tornado_gate.types import Call, Caller, ChatRequest, Request, Route, Target, UpstreamRequest, Usage, WireRequest
+from tornado_gate.types import (
+    NOWHERE,
+    Call,
+    Caller,
+    ChatRequest,
+    MediaRequest,
+    Request,
+    Route,
+    Target,
+    UpstreamRequest,
+    WireRequest,
+)
 
 SILENT: Final = "SILENT"
 MISNAMED: Final = "MISNAMED"
 BAD: Final = (SILENT, MISNAMED)
 
 PLUGINS: Final = Path(__file__).parents[2] / "plugins"
-_MARK: Final = re.compile(r"mark-[a-z][a-z0-9.-]*[a-z0-9]|bWFyay1[A-Za-z0-9+/=]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a field: `word` is what the page says, `detail` what a failing test adds.
 
-    `others` are the losses that its body has beside it.
+    `others` are the losses that its body has beside it; `forwarded` says that it took the verbatim lane.
     """
 
     word: str
     detail: str = ""
     others: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trip:
-    """One body on its way up. `sent` can be compared; `text` is what would go over the wire, "" when nothing would."""
-
-    sent: Any = None
-    counted: Any = None
-    text: str = ""
-    body: Any = None
-    losses: tuple[str, ...] = ()
-    request: Request | None = None
-    error: GateError | None = None
+    forwarded: bool = False
 
 
 @dataclass(slots=True)
@@ -128,40 +124,55 @@ class Walk:
             base_url=upstream.base_url if able.base_url is None else able.base_url,
             api_key="secret",
             settings=entry.settings if able.settings is None else able.settings,
+            facts=upstream.facts,
         )
         return able, target
 
     @property
     def verbatim(self) -> bool:
-        return self.format.forwards and self.route.wire_format in self.capabilities.speaks
+        """Whether a body may go up as it came, unless its format declines."""
+        speaks = self.route.wire_format in self.capabilities.speaks and self.operation == self.route.operation
+        return speaks and self.format.forwards and not self.upstream.translated
+
+    @property
+    def operation(self) -> str:
+        """What the model does of what the route can be; "" when it does nothing of it."""
+        offered = self.capabilities.offered(self.target.upstream_model)
+        return next((operation for operation in self.route.operations if operation in offered), "")
 
     @property
     def served(self) -> bool:
-        return self.route.operation in self.capabilities.operations
+        return bool(self.operation)
 
     async def push(self, body: Mapping[str, Any], *, strict: bool = False) -> Trip:
         """`body` on its way up. A refusal is the trip's `error`."""
-        raw = json.dumps(body).replace(PREVIOUS, self.previous).encode()
-        wire = WireRequest(
+        call = self._call(strict)
+        try:
+            request, outgoing, forwarded = await self._stops(call, self._wire(body))
+            return await trip_of(call, request, outgoing, forwarded=forwarded)
+        except GateError as error:
+            return Trip(losses=tuple(call.losses), error=error)
+
+    def _wire(self, body: Mapping[str, Any]) -> WireRequest:
+        whole = WireRequest(
             route=self.route,
             path=self.route.path.replace("{model}", MODEL),
             path_arguments=self.way.path_arguments,
             query={},
             headers=self.way.headers,
-            raw=raw,
-            json=json.loads(raw),
+            raw=b"",
+            json={},
         )
-        call = self._call(strict)
-        try:
-            request, outgoing = await self._stops(call, wire)
-        except GateError as error:
-            return Trip(losses=tuple(call.losses), error=error)
-        return _trip(call, request, outgoing)
+        if self.way.form:
+            fields_of_text, files = uploads(body)
+            return replace(whole, json=fields_of_text, files=files, form=True)
+        raw = json.dumps(body).replace(PREVIOUS, self.previous).encode()
+        return replace(whole, raw=raw, json=json.loads(raw))
 
     def _call(self, strict: bool) -> Call:
         return Call(
             id="req_matrix",
-            operation=self.route.operation,
+            operation=self.operation,
             format=self.format.name,
             model=MODEL,
             caller=Caller(id="key_matrix", account="matrix"),
@@ -169,17 +180,22 @@ class Walk:
             strict=strict,
             headers=self.way.headers,
             memory=self.memory,
+            fetcher=Shelf() if self.way.fetches else None,
+            facts=self.upstream.facts,
         )
 
-    async def _stops(self, call: Call, wire: WireRequest) -> tuple[Request, UpstreamRequest]:
+    async def _stops(self, call: Call, wire: WireRequest) -> tuple[Request, UpstreamRequest, bool]:
+        """The last says whether it was the verbatim lane."""
         request: Request
         forwarded = await self.format.forward_request(call, wire) if self.verbatim else None
         if forwarded is not None:
             request = forwarded
-        else:  # as in the pipeline, what a format would lose here is not the attempt's
-            request = await self.format.translate_request(replace(call, losses=[]), wire)
+        else:
+            alone = replace(call, target=NOWHERE, losses=[])
+            request = await self.format.translate_request(alone, wire)
+            call.losses.extend(alone.losses)
             request = await continuity.restored(call, request, signatures=self.capabilities.signatures)
-        return request, await self.provider.translate_request(call, request)
+        return request, await self.provider.translate_request(call, request), forwarded is not None
 
     async def remember(self) -> None:
         """Have the embedded provider answer a turn that the gateway keeps, for rows that continue one."""
@@ -188,17 +204,8 @@ class Walk:
         teller = Walk(self.way, Upstream(name="local", plugin="local", model="local-chat"))
         teller.memory = self.memory
         body = {"model": MODEL, "input": "mark-before"}
-        wire = WireRequest(
-            route=self.route,
-            path=self.route.path,
-            path_arguments={},
-            query={},
-            headers={},
-            raw=json.dumps(body).encode(),
-            json=body,
-        )
         call = teller._call(strict=False)
-        request, outgoing = await teller._stops(call, wire)
+        request, outgoing, _ = await teller._stops(call, teller._wire(body))
         incoming = await teller.provider.call_upstream(call, outgoing)
         events = teller.provider.translate_response(call, request, incoming)
         reply = self.format.translate_response(call, request, events)
@@ -207,32 +214,6 @@ class Walk:
 
 async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join([chunk async for chunk in chunks])
-
-
-def _trip(call: Call, request: Request, outgoing: UpstreamRequest) -> Trip:
-    losses = tuple(call.losses)
-    if outgoing.context is not None:  # the embedded provider: the answer itself is what it has made of the request
-        plan = outgoing.context
-        whole = replace(plan.result, id=None, created=None)
-        answer = (replace(whole, usage=Usage()), plan.streamed)
-        return Trip(sent=answer, counted=whole.usage, losses=losses, request=request)
-    text = outgoing.body.decode() if isinstance(outgoing.body, bytes) else json.dumps(outgoing.json)
-    body = json.loads(text)
-    return Trip(sent=(outgoing.url, body), text=text, body=body, losses=losses, request=request)
-
-
-def marks(value: Any) -> list[str]:
-    """What must be found again of a value wherever it went."""
-    text = json.dumps(value)
-    return _MARK.findall(text) + [known for known in (PICTURE, PDF) if known in text]
-
-
-def _arrived(mark: str, text: str) -> bool:
-    """Whether `text` holds a mark as it is, in base64, or decoded from it."""
-    forms = [mark, base64.b64encode(mark.encode()).decode()]
-    if mark.startswith("bWFyay1"):
-        forms.append(base64.b64decode(mark).decode())
-    return any(form in text for form in forms)
 
 
 def about(name: str, at: str) -> bool:
@@ -249,16 +230,29 @@ def about(name: str, at: str) -> bool:
 
 def classified(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
     """What became of `row`, by its trip and that of the body without it."""
+    if bare.error is not None and _refused_around(row, trip, bare.error):
+        return Outcome("refused", f"so is {bare.error.param}")
     if bare.error is not None:
         raise AssertionError(f"{row.name}: the body without the field is refused: {bare.error.message}")
+    return replace(_fate(walk, row, trip, bare), forwarded=trip.forwarded)
+
+
+def _refused_around(row: Field, trip: Trip, error: GateError) -> bool:
+    """Whether what the field stands in, or has its meaning from, is refused in its own name."""
+    if trip.error is None or trip.error.param != error.param or error.status != 400:
+        return False
+    return error.param == row.needs or row.at.startswith(f"{error.param}.")
+
+
+def _fate(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
     if trip.error is not None:
         named = about(trip.error.param, row.at) and trip.error.status in (400, 404)
         return Outcome("refused" if named else MISNAMED, f"{trip.error.status} {trip.error.param}: {trip.error}")
     named_losses = [name for name in trip.losses if about(name, row.at)]
     strays = [name for name in trip.losses if name not in bare.losses and name not in named_losses]
-    if not named_losses and walk.verbatim and _unchanged(row, trip):
+    if not named_losses and trip.forwarded and _unchanged(row, trip):
         return Outcome("verbatim")
-    missing = [mark for mark in marks(row.value) if not _arrived(mark, trip.text)] if trip.text else []
+    missing = [mark for mark in marks(row.value) if not arrived(mark, trip.text)] if trip.text else []
     changed = trip.sent != bare.sent and not missing
     if named_losses:
         others = tuple(name for name in trip.losses if name not in named_losses)
@@ -283,7 +277,7 @@ def _unchanged(row: Field, trip: Trip) -> bool:
 
 def _documented(plugin: str, request: Request | None, bare: Request | None) -> bool:
     """Whether the README of a plugin that sends nothing lists all that differs as accepted without effect."""
-    if not isinstance(request, ChatRequest) or not isinstance(bare, ChatRequest):
+    if not isinstance(request, ChatRequest | MediaRequest) or type(request) is not type(bare):
         return False
     changed = set(_differing(request, bare))
     return bool(changed) and changed <= without_effect(plugin)
@@ -316,13 +310,6 @@ def without_effect(plugin: str) -> frozenset[str]:
     return frozenset(re.findall(r"`(\w+)`", listed)) | penalties
 
 
-@contextmanager
-def _no_chance() -> Iterator[None]:
-    """What the embedded provider draws for ids would differ from trip to trip."""
-    with mock.patch("secrets.token_hex", lambda length=32: "0" * 2 * length):
-        yield
-
-
 @cache
 def outcomes(way: Way, upstream: Upstream) -> Mapping[Field, Outcome]:
     """What becomes of each field of a way in at an upstream; "not served" when the upstream has no such operation."""
@@ -335,7 +322,7 @@ def outcomes(way: Way, upstream: Upstream) -> Mapping[Field, Outcome]:
         await walk.remember()
         return {row: classified(walk, row, await walk.push(row.body), await walk.push(row.without)) for row in rows}
 
-    with _no_chance():
+    with no_chance():
         return asyncio.run(all_rows())
 
 
@@ -348,5 +335,5 @@ def strict_trips(way: Way, upstream: Upstream) -> Mapping[Field, Trip]:
         await walk.remember()
         return {row: await walk.push(row.body, strict=True) for row in lost}
 
-    with _no_chance():
+    with no_chance():
         return asyncio.run(all_rows())

@@ -11,16 +11,70 @@ from tests.matrix.fields import MODEL, Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Upstream:
+    """A provider entry as conf would have it, and the model that is asked there.
+
+    `facts` are what conf says of the model. With `translated` nothing goes up as it came, as behind a plugin that speaks no
+    caller's format.
+    """
+
+    name: str
+    plugin: str
+    model: str
+    base_url: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    translated: bool = False
+
+
+UPSTREAMS: Final = (
+    Upstream(name="openai", plugin="openai", model="gpt-5.2", settings={"preset": "openai"}),
+    Upstream(name="compatible", plugin="openai", model="some-model", base_url="https://upstream.test/v1"),
+    Upstream(name="anthropic", plugin="anthropic", model="claude-sonnet-4-5"),
+    Upstream(name="gemini", plugin="gemini", model="gemini-3-pro-preview"),
+    Upstream(name="local", plugin="local", model="local-chat"),
+)
+"""The columns of the page."""
+
+VARIANTS: Final = (
+    Upstream(
+        name="openai, asked by responses",
+        plugin="openai",
+        model="gpt-5.2",
+        settings={"preset": "openai", "api": "responses"},
+    ),
+    Upstream(name="anthropic, newest", plugin="anthropic", model="claude-opus-4-8"),
+    Upstream(name="anthropic, oldest", plugin="anthropic", model="claude-3-haiku-20240307"),
+    Upstream(name="gemini 2.5", plugin="gemini", model="gemini-2.5-flash"),
+)
+"""Upstreams that are asked otherwise. They have no column, but nothing may be silent there either."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Way:
-    """A route. `path_arguments` are what its path holds, and `headers` what its callers must send."""
+    """A route. `path_arguments` are what its path holds, and `headers` what its callers must send; `note` tells ways of one
+    route apart.
+
+    `upstreams` are the columns of its table; `variants` are asked too, and nothing may be silent there either. Bodies are
+    forms where `form` says so; `fetches` gives the walk something to fetch addresses with.
+    """
 
     name: str
     title: str
     path: str
     groups: tuple[Group, ...]
     sdk: str
+    note: str = ""
+    upstreams: tuple[Upstream, ...] = UPSTREAMS
+    variants: tuple[Upstream, ...] = VARIANTS
     path_arguments: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    form: bool = False
+    fetches: bool = False
+
+    @property
+    def heading(self) -> str:
+        return f"`{self.title}` {self.note}".rstrip()
 
 
 WAYS: Final = (
@@ -62,37 +116,3 @@ WAYS: Final = (
         path_arguments={"model": MODEL},
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Upstream:
-    """A provider entry as conf would have it, and the model that is asked there."""
-
-    name: str
-    plugin: str
-    model: str
-    base_url: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-UPSTREAMS: Final = (
-    Upstream(name="openai", plugin="openai", model="gpt-5.2", settings={"preset": "openai"}),
-    Upstream(name="compatible", plugin="openai", model="some-model", base_url="https://upstream.test/v1"),
-    Upstream(name="anthropic", plugin="anthropic", model="claude-sonnet-4-5"),
-    Upstream(name="gemini", plugin="gemini", model="gemini-3-pro-preview"),
-    Upstream(name="local", plugin="local", model="local-chat"),
-)
-"""The columns of the page."""
-
-VARIANTS: Final = (
-    Upstream(
-        name="openai, asked by responses",
-        plugin="openai",
-        model="gpt-5.2",
-        settings={"preset": "openai", "api": "responses"},
-    ),
-    Upstream(name="anthropic, newest", plugin="anthropic", model="claude-opus-4-8"),
-    Upstream(name="anthropic, oldest", plugin="anthropic", model="claude-3-haiku-20240307"),
-    Upstream(name="gemini 2.5", plugin="gemini", model="gemini-2.5-flash"),
-)
-"""Upstreams that are asked otherwise. They have no column, but nothing may be silent there either."""

@@ -1,6 +1,6 @@
 """The vocabulary that formats and providers share. Frozen dataclasses; dispatch with `match` on the class."""
 
-from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Memory, Meter, Target, Timeouts
+from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Inner, Memory, Meter, Target, Timeouts
 from tornado_gate.types.content import (
     Audio,
     Data,
@@ -55,6 +55,7 @@ from tornado_gate.types.media_results import (
     Vector,
     Verdict,
 )
+from tornado_gate.types.realtime import RealtimeDialect, RealtimeRequest, Socket
 from tornado_gate.types.requests import (
     ChatRequest,
     CountTokensRequest,
@@ -114,6 +115,7 @@ __all__ = [
     "Image",
     "ImageRequest",
     "ImageResult",
+    "Inner",
     "Link",
     "MadeImage",
     "MediaRequest",
@@ -133,6 +135,8 @@ __all__ = [
     "PartKind",
     "PartStart",
     "PartialImage",
+    "RealtimeDialect",
+    "RealtimeRequest",
     "Reasoning",
     "Refusal",
     "Reply",
@@ -142,6 +146,7 @@ __all__ = [
     "Result",
     "Role",
     "Route",
+    "Socket",
     "Source",
     "SpeechChunk",
     "SpeechEnd",

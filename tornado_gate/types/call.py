@@ -121,6 +121,13 @@ class Files(Protocol):
         """
 
 
+class Inner(Protocol):
+    """Other models of the gateway, for a provider that is made of them; with the caller's key, limits and permissions."""
+
+    def ask(self, model: str, operation: str, request: Any) -> AsyncIterator[Any]:
+        """The events of an answer to a common request. Raises GateError as a caller would get it."""
+
+
 class NoMemory:
     """A memory that forgets: what a call has that nobody gave one."""
 
@@ -148,8 +155,8 @@ class Call:
     "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
     the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
     `fetcher` is the one way to an address that a client gave; see `tornado_gate.inline` and `tornado_gate.pictures`.
-    `closing` is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when
-    the caller leaves.
+    `inner` is the way to other models of the gateway. `closing` is entered by the handler: what is pushed on it is closed
+    when the answer is complete, when it fails and when the caller leaves.
     """
 
     id: str
@@ -169,6 +176,7 @@ class Call:
     fetcher: Fetches | None = field(default=None, repr=False)
     files: Files | None = field(default=None, repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    inner: Inner | None = field(default=None, repr=False)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

@@ -14,6 +14,7 @@ from tornado_gate.types.media_requests import (
     SpeechRequest,
     TranscriptionRequest,
 )
+from tornado_gate.types.realtime import RealtimeRequest
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
 
@@ -170,6 +171,7 @@ Request = (
     | ImageRequest
     | ModelsRequest
     | ModerationRequest
+    | RealtimeRequest
     | SpeechRequest
     | TaskRequest
     | TranscriptionRequest

@@ -43,14 +43,14 @@ def refused(path: str, body: Any) -> InvalidField:
 @pytest.mark.parametrize("method", ["embedContent", "batchEmbedContents"])
 def test_both_methods_are_served_wherever_generate_content_is(version: str, prefix: str, method: str) -> None:
     wire = wire_to(f"/{version}/{prefix}a/b:{method}", {"x": 1})
-    assert (wire.route.operation, wire.route.wire_format) == ("embeddings", "gemini_embeddings")
+    assert (wire.route.operation, wire.route.wire_format) == ("embeddings", "gemini-embeddings")
     assert wire.path_arguments == {"model": "a/b"}
 
 
 def test_one_content_is_one_input() -> None:
     body = {"content": content("a", "b"), "taskType": "RETRIEVAL_DOCUMENT", "title": "T", "outputDimensionality": 8}
     request = parsed(EMBED, body)
-    assert (request.model, request.inputs, request.wire_format) == ("m", ("a\nb",), "gemini_embeddings")
+    assert (request.model, request.inputs, request.wire_format) == ("m", ("a\nb",), "gemini-embeddings")
     assert (request.task, request.title, request.dimensions) == ("RETRIEVAL_DOCUMENT", "T", 8)
     assert request.field_name("dimensions") == "outputDimensionality"
     assert request.field_name("inputs") == "content"
@@ -91,8 +91,8 @@ def test_what_only_some_of_a_batch_say_is_lost_where_they_say_it() -> None:
     assert (request.task, request.title, request.extra) == (None, None, {})
 
 
-def test_unknown_members_that_all_of_a_batch_have_are_kept() -> None:
-    assert parsed(BATCH, {"requests": [{"content": content("a"), "x": 1}] * 2}).extra == {"x": 1}
+def test_unknown_members_that_all_of_a_batch_have_are_kept_where_they_stand() -> None:
+    assert parsed(BATCH, {"requests": [{"content": content("a"), "x": 1}] * 2}).extra == {"requests.0.x": 1}
 
 
 def test_a_batch_has_one_number_of_dimensions() -> None:
@@ -205,7 +205,7 @@ def test_a_body_goes_up_as_it_came_under_its_own_method() -> None:
     request = plugin.forward_request(call_for(), wire_to(EMBED, raw))
     assert isinstance(request, Verbatim)
     assert (request.raw, request.path, request.operation) == (raw, EMBED, "embeddings")
-    assert request.wire_format == "gemini_embeddings"
+    assert request.wire_format == "gemini-embeddings"
 
 
 def passed(raw: bytes) -> tuple[list[bytes], Usage | None]:

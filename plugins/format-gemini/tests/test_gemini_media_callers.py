@@ -145,6 +145,31 @@ def test_pictures_of_the_turn_are_those_to_change(operation: str) -> None:
     assert request.field_name("images") == "contents.0.parts"
 
 
+def test_a_picture_with_a_name_is_one_all_the_same() -> None:
+    named = {"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "cat.png"}}
+    linked = {"fileData": {"mimeType": "image/png", "fileUri": "https://h.example/a.png", "displayName": "a.png"}}
+    body = {"contents": [{"parts": [{"text": "Add a hat"}, named, linked]}]}
+    losses = ["contents.0.parts.1.inline_data.display_name", "contents.0.parts.2.fileData.displayName"]
+    request = parsed(body, "images", losses=losses)
+    assert request.images == (
+        Data(media_type="image/png", base64=PNG),
+        Link(url="https://h.example/a.png", media_type="image/png"),
+    )
+
+
+@pytest.mark.parametrize("operation", ["images", "speech"])
+def test_what_a_part_says_beside_its_text_is_lost_by_its_path(operation: str) -> None:
+    body = speak() if operation == "speech" else DRAW
+    part = {
+        "text": "A cat",
+        "speechMetadata": {"style": "cheerful"},
+        "media_resolution": {"level": "LOW"},
+        "thought": False,
+    }
+    losses = ["contents.0.parts.0.speechMetadata", "contents.0.parts.0.media_resolution"]
+    parsed({**body, "contents": [{"parts": [part]}]}, operation, losses=losses)
+
+
 @pytest.mark.parametrize("data", ["", "AAEC", "%%%", base64.b64encode(png(60_000, 60_000)).decode()])
 def test_a_picture_that_is_none_is_named(data: str) -> None:
     parts = [{"text": "Add a hat"}, {"inline_data": {"mime_type": "image/png", "data": data}}]

@@ -1,0 +1,186 @@
+"""What a body has become when it is about to leave: read back from what would be sent, or from what `local` sets out to do."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest import mock
+
+from tests.matrix.fields import FETCHED, LINK, PDF, PICTURES, Attached
+from tornado_gate.errors import GateError
+from tornado_gate.forms import FormBody, FormReader, as_json
+from tornado_gate.types import Call, Request, Upload, UpstreamRequest, Usage
+from tornado_gate_local.media.workers import WorkerPool
+from tornado_gate_local.operations.work import Work
+
+_MARK: Final = re.compile(r"mark-[a-z][a-z0-9.-]*[a-z0-9]|bWFyay1[A-Za-z0-9+/=]+")
+_SLOW: Final = ("make_image", "edit_image", "make_speech")
+"""Makers that are not called: their orders are looked at instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trip:
+    """One body on its way up. `sent` can be compared; `text` is what would go over the wire, "" when nothing would.
+
+    `forwarded` says that it went through the verbatim lane.
+    """
+
+    sent: Any = None
+    counted: Any = None
+    text: str = ""
+    body: Any = None
+    losses: tuple[str, ...] = ()
+    request: Request | None = None
+    error: GateError | None = None
+    forwarded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InMemory:
+    """An `Upload` of a form that came."""
+
+    field: str
+    filename: str
+    media_type: str
+    data: bytes = dataclasses.field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    async def read(self, size: int = -1) -> bytes:
+        return self.data if size < 0 else self.data[:size]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self.data
+
+
+class Shelf:
+    """`call.fetcher`: there is one picture, at LINK."""
+
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
+        assert url == LINK, f"'{param}' is to be fetched from {url}"
+        return SimpleNamespace(media_type="image/png", data=base64.b64decode(FETCHED))
+
+    def open(
+        self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
+    ) -> AbstractAsyncContextManager[Any]:
+        raise AssertionError(f"nothing is answered here, so {url} is no upstream's")
+
+
+def uploads(body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Upload, ...]]:
+    """The text fields and the files of a form; a field of several files is named as clients name it, with ``[]``."""
+    fields: dict[str, Any] = {}
+    files: list[Upload] = []
+    for name, value in body.items():
+        several = value if isinstance(value, list) else [value]
+        if not any(isinstance(one, Attached) for one in several):
+            fields[name] = value
+            continue
+        label = f"{name}[]" if isinstance(value, list) else name
+        files += [
+            InMemory(field=label, filename=one.filename, media_type=one.media_type, data=one.data) for one in several
+        ]
+    return fields, tuple(files)
+
+
+async def trip_of(call: Call, request: Request, outgoing: UpstreamRequest, *, forwarded: bool) -> Trip:
+    """What `outgoing` would send."""
+    losses = tuple(call.losses)
+    if not outgoing.url:  # the embedded provider: there is nobody to send to
+        sent, counted = await _made(outgoing.context)
+        return Trip(sent=sent, counted=counted, losses=tuple(call.losses), request=request)
+    if isinstance(outgoing.body, FormBody):
+        raw = b"".join([chunk async for chunk in outgoing.body.chunks()])
+        body = await _form(outgoing.body.content_type, raw)
+        text = raw.decode("latin-1")
+    else:
+        text = outgoing.body.decode() if isinstance(outgoing.body, bytes) else json.dumps(outgoing.json)
+        body = json.loads(text)
+    sent = (outgoing.url, body)
+    return Trip(sent=sent, text=text, body=body, losses=losses, request=request, forwarded=forwarded)
+
+
+async def _form(content_type: str, raw: bytes) -> dict[str, Any]:
+    """A form as the gateway itself would read it; files are values of their fields."""
+    reader = FormReader(content_type, Path(tempfile.gettempdir()))
+    try:
+        await reader.feed(raw)
+        await reader.finish()
+        body = as_json(reader.fields)
+        for file in reader.files:
+            one = Attached(filename=file.filename, media_type=file.media_type, data=await file.read())
+            if file.field.endswith("[]"):
+                body.setdefault(file.field.removesuffix("[]"), []).append(one)
+            else:
+                body[file.field] = one
+    finally:
+        reader.close()
+    return body
+
+
+async def _made(plan: Any) -> tuple[Any, Any]:
+    """What the embedded provider makes of a request, and what it counts: the answer, or what its makers are asked for."""
+    if not isinstance(plan, Work):
+        whole = replace(plan.result, id=None, created=None)
+        return (replace(whole, usage=Usage()), plan.streamed), whole.usage
+    orders: list[Any] = []
+
+    async def run(_: WorkerPool, function: Callable[..., Any], *args: Any) -> Any:
+        if function.__name__ not in _SLOW:
+            return function(*args)
+        orders.append((function.__name__, args))
+        return SimpleNamespace(data=bytes(100), media_type="", width=1, height=1, transparent=False, seconds=1.0)
+
+    with mock.patch.object(WorkerPool, "run", run):
+        events = [event async for event in plan.events()]
+    usage = [getattr(event, "usage", None) for event in events]
+    return (orders, [_timeless(event) for event in events]), usage
+
+
+def _timeless(event: Any) -> Any:
+    """An event without its ids, times and counts."""
+    names = {field.name for field in dataclasses.fields(event)} & {"id", "created", "usage"}
+    return replace(event, **dict.fromkeys(names)) if names else event
+
+
+def _readable(value: Any) -> str:
+    """For json: a file as the base64 of its bytes."""
+    assert isinstance(value, Attached)
+    return base64.b64encode(value.data).decode()
+
+
+def marks(value: Any) -> list[str]:
+    """What must be found again of a value wherever it went."""
+    text = json.dumps(value, default=_readable)
+    known = [known for known in (*PICTURES, PDF) if known in text]
+    return [mark for mark in _MARK.findall(text) if not any(mark in one for one in known)] + known
+
+
+def arrived(mark: str, text: str) -> bool:
+    """Whether `text` holds a mark as it is, in base64, or decoded from it; or what was found at its address."""
+    forms = [mark, base64.b64encode(mark.encode()).decode()]
+    if mark.startswith("bWFyay1") or mark in PICTURES:
+        forms.append(base64.b64decode(mark).decode("latin-1"))
+    if LINK.endswith(mark):
+        forms += [FETCHED, base64.b64decode(FETCHED).decode("latin-1")]
+    return any(form in text for form in forms)
+
+
+@contextmanager
+def no_chance() -> Iterator[None]:
+    """What the embedded provider draws for ids, and which libraries it finds, would differ from trip to trip."""
+    with (
+        mock.patch("secrets.token_hex", lambda length=32: "0" * 2 * length),
+        mock.patch("tornado_gate_local.media.speech.installed", return_value=True),
+    ):
+        yield

@@ -1,0 +1,43 @@
+"""Realtime: a conversation by voice over a WebSocket, in JSON text messages both ways.
+
+Two dialects of one wire format are spoken: "beta", which the service's contract shows (``response.audio.delta``, ``modalities``),
+and "current", which the vendor's SDKs speak today (``response.output_audio.delta``, ``session.type``). The core translates
+between the two where caller and upstream differ (`tornado_gate.wire.openai_realtime`); a provider speaks one and says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tornado_gate.types.media_requests import MediaRequest
+
+RealtimeDialect = Literal["beta", "current"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealtimeRequest(MediaRequest):
+    """A session with `model`. `dialect` is the caller's; `session` what a client secret has fixed for it."""
+
+    dialect: RealtimeDialect = "current"
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Socket(Protocol):
+    """One end of a conversation, as `open_socket` gives it. Messages are JSON texts.
+
+    `send` returns when the other end can take more, and `receive` gives the next message, None when the other end has closed;
+    then `close_code` and `close_reason` say how. Both raise UpstreamError when the connection breaks.
+    """
+
+    @property
+    def dialect(self) -> RealtimeDialect: ...
+    @property
+    def close_code(self) -> int | None: ...
+    @property
+    def close_reason(self) -> str: ...
+
+    async def send(self, text: str) -> None: ...
+    async def receive(self) -> str | None: ...
+    async def close(self, code: int = 1000, reason: str = "") -> None: ...
