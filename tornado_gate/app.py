@@ -18,6 +18,7 @@ from tornado_gate.handlers.answer import AnswerHandler
 from tornado_gate.handlers.base import GateHandler
 from tornado_gate.handlers.explain import ExplainHandler
 from tornado_gate.handlers.media import MediaHandler
+from tornado_gate.handlers.realtime import RealtimeHandler
 from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
 
 PUBLIC: Mapping[str, type[GateHandler]] = {
@@ -42,11 +43,11 @@ class GateApplication(Application):
         """Never declines: what no route answers is answered here with 404 or 405."""
         method, path = request.method or "", request.path
         try:
-            handler = self._public.get(path[:-1] if path.endswith("/") else path)
-            if handler is not None:
+            public = self._public.get(path[:-1] if path.endswith("/") else path)
+            if public is not None:
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
-                return self._delegate(request, handler)
+                return self._delegate(request, public)
             for store in (self._gate.media, self._gate.videos):
                 if path.startswith(store.address):
                     if method not in ("GET", "HEAD"):
@@ -59,7 +60,8 @@ class GateApplication(Application):
         except GateError as error:
             wire_format = self._gate.snapshot.routes.any_format(path)
             return self._delegate(request, RefusalHandler, error=error, format=wire_format)
-        return self._delegate(request, AnswerHandler, matched=matched)
+        handler = RealtimeHandler if matched.served.route.socket else AnswerHandler
+        return self._delegate(request, handler, matched=matched)
 
     def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})

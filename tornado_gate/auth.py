@@ -1,7 +1,7 @@
 """Find the caller's key in a request, and say what it may do. Knows no storage.
 
-Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key` and `?key=`. Two different keys are
-refused, because which of them an upstream or a log would take is anybody's guess.
+Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket's
+subprotocol. Two different keys are refused, because which of them an upstream or a log would take is anybody's guess.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from tornado_gate.types import Caller
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 KEY_PARAMETER = "key"
+PROTOCOLS = "sec-websocket-protocol"
+KEY_PROTOCOL = "openai-insecure-api-key."
 LONGEST_KEY = 512
 HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
 
@@ -25,6 +27,7 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
         found.add(token.strip())
     found.update(headers.get(name, "").strip() for name in KEY_HEADERS[1:])
     found.update(key.strip() for key in keys_in_query)
+    found.update(keys_in_protocols(headers.get(PROTOCOLS, "")))
     found.discard("")
     if not found:
         raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")
@@ -34,6 +37,12 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
     if len(key) > LONGEST_KEY:
         raise unknown_key()
     return key
+
+
+def keys_in_protocols(protocols: str) -> list[str]:
+    """The keys among the subprotocols of a WebSocket's handshake: how a browser sends one, which cannot set headers."""
+    names = [name.strip() for name in protocols.split(",")]
+    return [name.removeprefix(KEY_PROTOCOL) for name in names if name.startswith(KEY_PROTOCOL)]
 
 
 def unknown_key() -> AuthenticationFailed:

@@ -18,12 +18,13 @@ from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError
 from tornado_gate.fetch import Fetcher
 from tornado_gate.health import Health
-from tornado_gate.keystore import KeyRing, KeyStore, digest
+from tornado_gate.keystore import KeyRecord, KeyRing, KeyStore, digest
 from tornado_gate.limits import RateLimits
 from tornado_gate.media import MediaStore, media_secret
 from tornado_gate.memory import Memory, MemoryStore
 from tornado_gate.metrics import LoopLag, Metrics
 from tornado_gate.plugins import PluginHost
+from tornado_gate.sessions import ClientSecrets, Held, Sessions
 from tornado_gate.snapshot import ProviderInUse, Snapshot, build
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.filestore import FileTaskStore
@@ -34,6 +35,8 @@ from tornado_gate.upstream import Pool
 
 log = logging.getLogger(__name__)
 
+SECRETS_OWNER = "\0client secrets"
+"""Whose memory holds client secrets: no account has such a name."""
 SWEEP_SECONDS = 3600.0
 """How often files that have expired are looked for when no new one pushes them out."""
 
@@ -50,6 +53,8 @@ class Gate:
         secret = media_secret(data_dir)
         self.media = MediaStore(data_dir / "media", secret=secret)
         self.videos = MediaStore(data_dir / "videos", secret=secret, address="/videos/", evicts=False)
+        self.secrets = ClientSecrets(self.memory.of(SECRETS_OWNER))
+        self.sessions = Sessions()
         self.fetcher = Fetcher()
         self.bodies = Bodies(config.limits.bodies_bytes)
         asker = TaskAsker(lambda: self.snapshot, self.using, self.pool, self.fetcher)
@@ -125,6 +130,17 @@ class Gate:
         record = await self.keys.find(key)
         if record is None:
             raise unknown_key()
+        return self._caller(record)
+
+    async def authenticate_secret(self, value: str) -> tuple[Caller, Held]:
+        """Who a client secret was made for, and for what. Raises AuthenticationFailed."""
+        held = await self.secrets.find(value)
+        record = None if held is None else await self.keys.find_digest(held.key_digest)
+        if held is None or record is None:
+            raise unknown_key()
+        return self._caller(record), held
+
+    def _caller(self, record: KeyRecord) -> Caller:
         limits = self.snapshot.config.limits
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
@@ -136,6 +152,11 @@ class Gate:
             requests_per_minute=limits.requests_per_minute if requests is None else requests,
             tokens_per_minute=limits.tokens_per_minute if tokens is None else tokens,
         )
+
+    def drain(self) -> None:
+        """Take nothing new; sessions, which have no end of their own, end now."""
+        self.draining = True
+        self.sessions.close_all()
 
     def replace(self, snapshot: Snapshot) -> None:
         """Put a new snapshot in force. Requests that run keep theirs; its pools close when the last of them has ended."""

@@ -26,9 +26,11 @@ from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
     Operation,
+    RealtimeSide,
     Reply,
     Request,
     Route,
+    Socket,
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
@@ -152,6 +154,14 @@ class FormatSpec:
         """
         raise AssertionError("a specification is never called")
 
+    @format_spec(firstresult=True)
+    def open_session(self, call: Call, wire: WireRequest) -> RealtimeSide:
+        """Optional, for routes with ``socket=True``: check the handshake's headers and query, and give the caller's end.
+
+        Raises what the caller is to get instead of an upgrade. May be a coroutine function.
+        """
+        raise AssertionError("a specification is never called")
+
 
 class ProviderSpec:
     """A vendor's API. Required: `translate_request` and `translate_response`."""
@@ -182,6 +192,15 @@ class ProviderSpec:
 
         Return as soon as the upstream has begun to answer; `chunks` brings the rest. Raise an `UpstreamError` for an upstream
         that failed or refused. Push what must be closed on `call.closing`. Deadlines are kept by the core.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
+        """Optional, for the operation "realtime": a conversation, begun by what `translate_request` made of a RealtimeRequest.
+
+        The default connects by WebSocket to ``outgoing.url`` (ws or wss) with its headers; ``outgoing.context`` is then the
+        dialect that the upstream speaks. Raise an `UpstreamError` for one that refused.
         """
         raise AssertionError("a specification is never called")
 

@@ -307,9 +307,10 @@ class KeyRing:
 
         Raises Unavailable for a key that is not known yet while the store cannot be read.
         """
-        if not key:
-            return None
-        wanted = digest(key)
+        return await self.find_digest(digest(key)) if key else None
+
+    async def find_digest(self, wanted: bytes) -> KeyRecord | None:
+        """`find` by the digest of a key."""
         record = self._conf.get(wanted)
         if record is not None:
             return record

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tornado_gate import auth, batches, continuity, stream, videos
+from tornado_gate import auth, batches, continuity, realtime, stream, videos
 from tornado_gate.asking import asked, blamed
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, PluginError, Unavailable
@@ -24,6 +24,7 @@ from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import (
     NOWHERE,
     Call,
+    ClientSecretRequest,
     EmbeddingRequest,
     EmbeddingResult,
     Finish,
@@ -227,6 +228,10 @@ async def _answer_ourselves(
     request = await wire_format.answer_itself(call, wire)
     if isinstance(request, Reply):
         return Answer(call, await _with_first_chunk(wire_format, request))
+    if isinstance(request, ClientSecretRequest):
+        made = await realtime.client_secret(gate, snapshot, call, request)
+        reply = wire_format.translate_response(call, request, stream.aiter_events(iter([made])))
+        return Answer(call, await _with_first_chunk(wire_format, reply))
     if isinstance(request, TaskRequest):
         call, found = await videos.answer(gate, snapshot, call, request, wire_format)
         if isinstance(found, MediaFile):

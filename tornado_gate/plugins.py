@@ -19,7 +19,7 @@ from typing import Any
 
 import pluggy
 
-from tornado_gate import upstream
+from tornado_gate import sockets, upstream
 from tornado_gate.errors import ConfigError, GateError, PluginError
 from tornado_gate.hookspecs import (
     FORMAT_PROJECT,
@@ -34,12 +34,15 @@ from tornado_gate.stream import OrderError
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    ClientSecretRequest,
     CountTokensRequest,
     MediaRequest,
     ModelsRequest,
+    RealtimeSide,
     Reply,
     Request,
     Route,
+    Socket,
     StreamEvent,
     TaskRequest,
     UpstreamRequest,
@@ -57,7 +60,7 @@ REQUIRED = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
-REQUESTS = (ChatRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
+REQUESTS = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
@@ -201,6 +204,10 @@ class _Defaults:
         return await upstream.call_upstream(call, outgoing)
 
     @provider_impl(trylast=True)
+    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
+        return await sockets.open_socket(call, outgoing)
+
+    @provider_impl(trylast=True)
     def configure(self, entry: ProviderEntry) -> Capabilities:
         if entry.settings:
             raise ConfigError([((str(name),), "unknown key; this plugin takes no settings") for name in entry.settings])
@@ -284,10 +291,12 @@ class FormatLane(Lane):
         result: Request = await self.awaited("translate_request", REQUESTS, call=call, wire=wire)
         return result
 
-    async def answer_itself(self, call: Call, wire: WireRequest) -> ModelsRequest | TaskRequest | Reply:
+    async def answer_itself(
+        self, call: Call, wire: WireRequest
+    ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
         """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
-        kinds = (ModelsRequest, TaskRequest, Reply)
-        result: ModelsRequest | TaskRequest | Reply = await self.awaited(
+        kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
+        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.awaited(
             "translate_request", kinds, call=call, wire=wire
         )
         return result
@@ -304,6 +313,12 @@ class FormatLane(Lane):
     def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
         result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
         return result
+
+    async def open_session(self, call: Call, wire: WireRequest) -> RealtimeSide:
+        side: RealtimeSide = await self.awaited("open_session", object, call=call, wire=wire)
+        if side is None:
+            raise self.broken("it has a route for sockets, but no open_session")
+        return side
 
     def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
         result: bytes = self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
@@ -327,6 +342,10 @@ class ProviderLane(Lane):
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
         result: UpstreamResponse = await self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
         return result
+
+    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
+        socket: Socket = await self.awaited("open_socket", object, call=call, outgoing=outgoing)
+        return socket
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse

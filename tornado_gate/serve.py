@@ -199,7 +199,7 @@ class Process:
     def _stop(self, gate: Gate, stop: asyncio.Event) -> None:
         if gate.draining:
             gate.idle.set()
-        gate.draining = True
+        gate.drain()
         stop.set()
 
     async def _drain(self, gate: Gate, servers: list[HTTPServer]) -> None:

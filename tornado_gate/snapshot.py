@@ -82,7 +82,7 @@ class Snapshot:
         route = wire.route
         if route.model == "path":
             return wire.path_arguments["model"]
-        model = wire.json.get("model")
+        model = (wire.query if route.model == "query" else wire.json).get("model")
         if model is None:
             defaults = self.config.defaults
             which = route.default(wire.json) if route.default else route.operation

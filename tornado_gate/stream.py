@@ -32,10 +32,20 @@ from tornado_gate.types.media_results import (
     SpeechStart,
     TranscriptionResult,
 )
+from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
-_WHOLE = (EmbeddingResult, ModelList, ModerationResult, TaskList, TokenCount, TranscriptionResult, VideoOperation)
+_WHOLE = (
+    ClientSecret,
+    EmbeddingResult,
+    ModelList,
+    ModerationResult,
+    TaskList,
+    TokenCount,
+    TranscriptionResult,
+    VideoOperation,
+)
 """Events that are an answer by themselves."""
 _OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
 _HELD = (ResponseStart, SpeechStart)

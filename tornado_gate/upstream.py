@@ -77,7 +77,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
     Raises UpstreamRefused for its 4xx, UpstreamError and its kin for everything else that is not below 400. The
     connection is closed by `call.closing` unless the body was read to its end.
     """
-    _check_host(call, outgoing)
+    check_host(call, outgoing)
     try:
         response = await _send(call, outgoing)
     except TimeoutError as error:
@@ -143,10 +143,11 @@ def _body(outgoing: UpstreamRequest, headers: dict[str, str]) -> Any:
     return outgoing.body.chunks()
 
 
-def _check_host(call: Call, outgoing: UpstreamRequest) -> None:
+def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     """A provider's key goes to its configured host and nowhere else, whatever a plugin puts together."""
     base, url = urlsplit(call.target.base_url), urlsplit(outgoing.url)
-    if call.target.base_url and (base.scheme, base.netloc) != (url.scheme, url.netloc):
+    scheme = {"ws": "http", "wss": "https"}.get(url.scheme, url.scheme)
+    if call.target.base_url and (base.scheme, base.netloc) != (scheme, url.netloc):
         raise PluginError(call.target.plugin, f"the request was to go to {url.netloc}, not to {base.netloc}")
 
 

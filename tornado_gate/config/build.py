@@ -18,6 +18,7 @@ from tornado_gate.config.model import (
     ModelEntry,
     ModelTarget,
     Provider,
+    Realtime,
     Secret,
     Server,
     Videos,
@@ -50,6 +51,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         limits=Limits(**data.get("limits", {})),
         circuits=Circuits(**data.get("circuits", {})),
         media=Media(**data.get("media", {})),
+        realtime=realtime(data.get("realtime", {})),
         videos=videos(data.get("videos", {})),
         fetch=fetch(data.get("fetch", {})),
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
@@ -66,6 +68,13 @@ def server(data: Data) -> Server:
     if "public_url" in given:
         given["public_url"] = given["public_url"].rstrip("/")
     return Server(**given)
+
+
+def realtime(data: Data) -> Realtime:
+    given = dict(data)
+    if "origins" in given:
+        given["origins"] = tuple(origin.rstrip("/").lower() for origin in given["origins"])
+    return Realtime(**given)
 
 
 def videos(data: Data) -> Videos:

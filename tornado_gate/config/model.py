@@ -147,6 +147,19 @@ class Videos:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Realtime:
+    """Sessions by voice: how many a key may have open in one process, for how long each, how many messages a caller may send
+    in a second (then it is slowed down), how large one may be. `origins` are the pages that may open one; empty means all.
+    """
+
+    sessions_per_key: int = 20
+    minutes: float = 60.0
+    messages_per_second: int = 200
+    message_bytes: int = 1024 * 1024
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole file. `lines` maps a key path to its line, for faults that are found later (by a plugin's `configure`).
 
@@ -163,6 +176,7 @@ class Config:
     circuits: Circuits = Circuits()
     media: Media = Media()
     videos: Videos = Videos()
+    realtime: Realtime = Realtime()
     fetch: FetchRules = FetchRules()
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"

@@ -225,6 +225,14 @@ class VideosSchema(Schema):
     prefixes = List(String(validate=check_prefix))
 
 
+class RealtimeSchema(Schema):
+    sessions_per_key = Integer(least=1)
+    minutes = Integer(least=1, most=24 * 60)
+    messages_per_second = Integer(least=1)
+    message_bytes = Integer(least=1024, most=16 * 1024 * 1024)
+    origins = List(String(validate=check_url))
+
+
 class FetchSchema(Schema):
     allow_private = Boolean()
     allow_networks = List(String(validate=check_network))
@@ -247,6 +255,7 @@ class FileSchema(Schema):
     circuits = Section(CircuitsSchema)
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
+    realtime = Section(RealtimeSchema)
     fetch = Section(FetchSchema)
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))

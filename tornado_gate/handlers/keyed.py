@@ -16,6 +16,7 @@ from tornado_gate.bodies import SMALL_BYTES
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gate import Gate
 from tornado_gate.handlers.base import GateHandler
+from tornado_gate.keystore import digest
 from tornado_gate.media import AnswerFiles
 from tornado_gate.routing import Matched
 from tornado_gate.types import Call, Caller, WireRequest
@@ -54,7 +55,7 @@ class KeyedHandler(GateHandler):
             caller=NOBODY,
             strict=headers.get("x-gate-strict", "") == "1",
             dialect=self.snapshot.config.dialect,
-            headers=_without_keys(_headers(headers)),
+            headers=without_keys(headers_of(headers)),
         )
 
     async def prepare(self) -> None:
@@ -66,7 +67,7 @@ class KeyedHandler(GateHandler):
             if self.gate.draining:
                 self.set_header("Connection", "close")
                 raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
-            key = auth.find_key(_headers(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
+            key = auth.find_key(headers_of(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
             caller = await self.gate.authenticate(key)
             self.call = replace(
                 self.known_call,
@@ -74,6 +75,7 @@ class KeyedHandler(GateHandler):
                 memory=self.gate.memory.of(caller.account),
                 fetcher=self.gate.fetcher,
                 files=AnswerFiles(self.gate.media, self._public_url()),
+                key_digest=digest(key),
             )
             self.check_operation()
             self._check_body_headers(is_form)
@@ -226,12 +228,18 @@ class KeyedHandler(GateHandler):
         )
 
 
-def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """With names in lower case."""
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _without_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
+def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
+    """What plugins may see: no key, in whatever form it came."""
+    kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
+    if auth.PROTOCOLS in kept:
+        names = [name.strip() for name in kept[auth.PROTOCOLS].split(",")]
+        kept[auth.PROTOCOLS] = ", ".join(name for name in names if not name.startswith(auth.KEY_PROTOCOL))
+    return kept
 
 
 def _is_json(content_type: str) -> bool:

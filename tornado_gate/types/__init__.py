@@ -55,7 +55,14 @@ from tornado_gate.types.media_results import (
     Vector,
     Verdict,
 )
-from tornado_gate.types.realtime import RealtimeDialect, RealtimeRequest, Socket
+from tornado_gate.types.realtime import (
+    ClientSecret,
+    ClientSecretRequest,
+    RealtimeDialect,
+    RealtimeRequest,
+    RealtimeSide,
+    Socket,
+)
 from tornado_gate.types.requests import (
     ChatRequest,
     CountTokensRequest,
@@ -101,6 +108,8 @@ __all__ = [
     "ChatRequest",
     "ChatResult",
     "Choice",
+    "ClientSecret",
+    "ClientSecretRequest",
     "CountTokensRequest",
     "Data",
     "EmbeddingRequest",
@@ -137,6 +146,7 @@ __all__ = [
     "PartialImage",
     "RealtimeDialect",
     "RealtimeRequest",
+    "RealtimeSide",
     "Reasoning",
     "Refusal",
     "Reply",

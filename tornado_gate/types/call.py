@@ -155,8 +155,9 @@ class Call:
     "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
     the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
     `fetcher` is the one way to an address that a client gave; see `tornado_gate.inline` and `tornado_gate.pictures`.
-    `inner` is the way to other models of the gateway. `closing` is entered by the handler: what is pushed on it is closed
-    when the answer is complete, when it fails and when the caller leaves.
+    `inner` is the way to other models of the gateway; `key_digest` stands for the caller's key. `closing`
+    is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when the caller
+    leaves.
     """
 
     id: str
@@ -177,6 +178,7 @@ class Call:
     files: Files | None = field(default=None, repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict)
     inner: Inner | None = field(default=None, repr=False)
+    key_digest: bytes = field(default=b"", repr=False)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

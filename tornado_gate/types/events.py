@@ -24,6 +24,7 @@ from tornado_gate.types.media_results import (
     SpeechStart,
     TranscriptionResult,
 )
+from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
@@ -109,7 +110,8 @@ class StreamError:
 
 
 Result = (
-    EmbeddingResult
+    ClientSecret
+    | EmbeddingResult
     | ImageResult
     | ModelList
     | ModerationResult

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from tornado_gate.errors import GateError
 from tornado_gate.types.media_requests import MediaRequest
 
 RealtimeDialect = Literal["beta", "current"]
@@ -41,3 +42,45 @@ class Socket(Protocol):
     async def send(self, text: str) -> None: ...
     async def receive(self) -> str | None: ...
     async def close(self, code: int = 1000, reason: str = "") -> None: ...
+
+
+class RealtimeSide(Protocol):
+    """The caller's end of one session, as a format's `open_session` gives it: what is between the caller and the vocabulary.
+
+    `request` is what to ask the provider for, `subprotocol` what the handshake selects ("" for none). `client` and `server`
+    take one message and give those that go on, often the same text; `client` raises InvalidField for what is no event.
+    """
+
+    @property
+    def request(self) -> RealtimeRequest: ...
+    @property
+    def subprotocol(self) -> str: ...
+
+    def connected(self, dialect: RealtimeDialect) -> None:
+        """The provider speaks this dialect; called before any message."""
+
+    def client(self, text: str) -> list[str]: ...
+    def server(self, text: str) -> list[str]:
+        """Also notes on the call's meter what an answer took."""
+
+    def error(self, error: GateError, event_id: str = "") -> str:
+        """The message that tells the caller of a failure; `event_id` is that of the caller's message it is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecretRequest:
+    """A short-lived key for one page, which may open realtime sessions with `model` and do nothing else."""
+
+    seconds: int
+    model: str
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecret:
+    """`expires_at` is Unix seconds."""
+
+    value: str = field(repr=False)
+    expires_at: int
+    model: str
+    session: Mapping[str, Any] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from tornado_gate.types.media_requests import (
     SpeechRequest,
     TranscriptionRequest,
 )
-from tornado_gate.types.realtime import RealtimeRequest
+from tornado_gate.types.realtime import ClientSecretRequest, RealtimeRequest
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
 
@@ -166,6 +166,7 @@ class Verbatim:
 
 Request = (
     ChatRequest
+    | ClientSecretRequest
     | CountTokensRequest
     | EmbeddingRequest
     | ImageRequest

@@ -17,24 +17,26 @@ class Route:
 
     `path` may hold one or more ``{name}`` segments; the last may match slashes, so that ``/v1/models/{model}`` finds
     ``/v1/models/openai/gpt-4o``. `model` says where the model's name stands: in the body's field ``model``, in the path
-    segment ``{model}``, or nowhere. `wire_format` names the format of the body when providers may speak it too (the
+    segment ``{model}``, in the query, or nowhere. `wire_format` names the format of the body when providers may speak it too (the
     verbatim lane). Two formats may share a method and path: the one whose `claims` is true of the request's
     headers and query gets it, else the one without `claims`.
 
     `also` are operations that the route can answer with for models that cannot do `operation`; which one it is for a target
     stands in ``call.operation``. `multipart` says whether a form is taken: not at all, beside JSON, or as the only kind of
     body. `default` says, for a body that names no model, which of conf's ``defaults`` holds; without it that of the operation.
+    `socket` routes are upgraded to WebSockets.
     """
 
     method: str
     path: str
     operation: Operation
     wire_format: str = ""
-    model: Literal["body", "path", "none"] = "body"
+    model: Literal["body", "path", "query", "none"] = "body"
     claims: Callable[[Mapping[str, str], Mapping[str, str]], bool] | None = None
     also: tuple[Operation, ...] = ()
     multipart: Literal["no", "too", "only"] = "no"
     default: Callable[[Mapping[str, Any]], str] | None = None
+    socket: bool = False
 
     @property
     def operations(self) -> tuple[Operation, ...]:
