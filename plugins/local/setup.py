@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-local",
     version="0.1.0",
-    description="The embedded provider of tornado_gate: chat, vectors, pictures and speech with no network or weights",
+    description="The embedded provider of tornado_gate: chat, vectors, media and speech, with no network or weights",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

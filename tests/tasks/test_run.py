@@ -131,7 +131,10 @@ class World:
 
     async def ended(self, record: TaskRecord) -> TaskRecord:
         while not record.ended:
-            over = record.status in ("completed", "failed")  # then only its webhook is owed, and nothing is seen to change
+            over = record.status in (
+                "completed",
+                "failed",
+            )  # then only its webhook is owed, and nothing is seen to change
             record = await self.engine.changed(record, 0.02 if over else 20)
             self.seen.append(record)
         return record
@@ -268,6 +271,18 @@ def test_an_upstream_that_may_be_asked_twice_is(tmp_path: Path) -> None:
     upstream = Upstream(begins=[UpstreamError("500"), BEGUN], polls=[VideoOperation(status="lost"), DONE], repeats=True)
     assert outcome(tmp_path, upstream).status == "completed"
     assert len(upstream.begun) == 3
+
+
+def test_a_video_that_went_with_its_maker_is_made_again_where_that_harms_nobody(tmp_path: Path) -> None:
+    upstream = Upstream(
+        polls=[replace(DONE, videos=2)],
+        downloads=[MP4, UpstreamError("gone", code="upstream_lost_task"), MP4],
+        repeats=True,
+    )
+    ended = outcome(tmp_path, upstream)
+    assert ended.status == "completed"
+    assert len({file.id for file in ended.files}) == 2
+    assert len(upstream.begun) == 2
 
 
 def test_a_download_that_breaks_is_tried_again(tmp_path: Path) -> None:
@@ -447,4 +462,3 @@ def test_a_task_of_another_life_is_not_found(tmp_path: Path) -> None:
             await world.store.get("video_" + "0" * 32)
 
     lived(tmp_path, Upstream(), test)
-

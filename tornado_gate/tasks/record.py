@@ -125,13 +125,13 @@ def request_of(record: TaskRecord, image: FileSource | None) -> VideoRequest:
 def advanced(record: TaskRecord, *, again: bool = False, **changes: Any) -> TaskRecord:
     """The record with `changes`. Raises ValueError for a step or a status that goes back.
 
-    `again` lets a task that was starting or running be new once more. Progress never falls: an upstream may change its mind,
+    `again` lets a task that has not ended be new once more. Progress never falls: an upstream may change its mind,
     a caller must not see it.
     """
     status, step = changes.get("status", record.status), changes.get("step", record.step)
     if _backward(_STATUSES, record.status, status) or (record.status in _ENDED and status != record.status):
         raise ValueError(f"{record.id} is {record.status}: it cannot become {status}")
-    repeated = again and record.step in ("starting", "running") and step == "new"
+    repeated = again and record.step in ("starting", "running", "fetching") and step == "new"
     if _backward(_STEPS, record.step, step) and not repeated:
         raise ValueError(f"{record.id} is at the step {record.step}: it cannot go to {step}")
     if "progress" in changes:

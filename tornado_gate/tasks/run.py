@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 ENDED = ("completed", "failed")
 UNREACHABLE = "upstream_unreachable"
+LOST = "upstream_lost_task"
 LOOK_SECONDS = 1.0
 """How often a run looks whether it shall stop."""
 MOST_FAILURES = 60
@@ -247,7 +248,7 @@ class Run:
         if self.asker.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)
         elif self.lost >= MOST_LOST:
-            await self._fail("upstream_lost_task", "The upstream no longer knows this task.")
+            await self._fail(LOST, "The upstream no longer knows this task.")
         else:
             await self._save(next_poll_at=time.time() + self.rules.poll_seconds)
 
@@ -263,6 +264,9 @@ class Run:
             return
         except GateError as error:
             failures = self.record.failures + 1
+            if error.code == LOST and self.asker.may_repeat(self.record):
+                await self._save(step="new", again=True, operation=None)  # what is here stays
+                return
             if failures >= MOST_DOWNLOADS or isinstance(error, UpstreamRefused):
                 await self._fail("download_failed", f"The finished video could not be fetched: {error.message}")
             else:

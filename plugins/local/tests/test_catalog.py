@@ -26,7 +26,8 @@ CHAT = {"chat", "count_tokens"}
         ("local-image-1", {"images", "image_edits"}),
         ("local-image-edit", {"images", "image_edits"}),
         ("local-tts", {"speech"}),
-        ("local-video-1", set()),
+        ("local-video", {"videos"}),
+        ("local-video-1", {"videos"}),
         ("local-realtime", set()),
         ("whatever-you-like", CHAT),
     ],
@@ -35,8 +36,24 @@ def test_the_beginning_of_a_name_says_what_a_model_does(model, operations):
     assert local.configure(ProviderEntry(name="local")).offered(model) == operations
 
 
-def test_without_pillow_no_model_offers_pictures(monkeypatch):
-    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+@pytest.mark.parametrize(
+    ("missing", "pictures", "videos"),
+    [
+        ({"PIL"}, set(), set()),
+        ({"av"}, {"images", "image_edits"}, set()),
+        ({"PIL", "av"}, set(), set()),
+        (set(), {"images", "image_edits"}, {"videos"}),
+    ],
+)
+def test_without_pillow_there_are_no_pictures_and_without_either_library_no_videos(
+    monkeypatch, missing, pictures, videos
+):
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name in missing else "found")
     capabilities = local.configure(ProviderEntry(name="local"))
-    assert capabilities.offered("local-image-1") == set()
+    assert capabilities.offered("local-image-1") == pictures
+    assert capabilities.offered("local-video") == videos
     assert capabilities.offered("local-tts") == {"speech"}
+
+
+def test_a_video_whose_beginning_is_uncertain_may_be_begun_again():
+    assert local.configure(ProviderEntry(name="local")).videos_may_repeat

@@ -58,7 +58,7 @@ def test_the_plugin_meets_the_specification_of_providers():
 def test_an_entry_without_settings_serves_everything_without_pauses():
     capabilities = local.configure(ProviderEntry(name="local"))
     assert capabilities.operations == {
-        "chat", "count_tokens", "embeddings", "moderation", "images", "image_edits", "speech"
+        "chat", "count_tokens", "embeddings", "moderation", "images", "image_edits", "speech", "videos"
     }  # fmt: skip
     assert capabilities.inputs_at_once == 2_048
     assert capabilities.speaks == frozenset()

@@ -1,8 +1,8 @@
 """local: the embedded provider. A demonstration and a test bed that answers with no network, account or model weights.
 
 It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same
-for the same request. Vectors, verdicts, pictures and sounds are real files and numbers, made by the rules in `media`. See the
-README for what it does with which field.
+for the same request. Vectors, verdicts, pictures, videos and sounds are real files and numbers, made by the rules in
+`media`. See the README for what it does with which field.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tornado_gate_local import operations, pieces
 from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, operations_here
 from tornado_gate_local.losses import report_losses
+from tornado_gate_local.operations.videos import Fetching
 from tornado_gate_local.operations.work import Work
 
 __version__ = "0.1.0"
@@ -56,7 +57,13 @@ def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for a setting that is unknown or out of bounds."""
     loaded = load_settings(SettingsSchema, entry.settings)
     settings = Settings(pace_seconds=loaded["pace_seconds"])
-    return Capabilities(operations=operations_here(), models=MODELS, inputs_at_once=INPUTS_AT_ONCE, settings=settings)
+    return Capabilities(
+        operations=operations_here(),
+        models=MODELS,
+        inputs_at_once=INPUTS_AT_ONCE,
+        settings=settings,
+        videos_may_repeat=True,
+    )
 
 
 @provider_impl
@@ -76,7 +83,7 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             result = await asyncio.to_thread(_result, call, request) if heavy else _result(call, request)
             settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
             return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
-    work = operations.prepare(call, request)
+    work = await operations.prepare(call, request)
     if work is None:
         raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
     return UpstreamRequest(context=work)
@@ -95,8 +102,10 @@ def _result(call: Call, request: ChatRequest) -> ChatResult:
 
 @provider_impl
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Send the answer, without sending anything anywhere."""
+    """Send the answer, without sending anything anywhere. Raises UpstreamError for a video's file that is not there."""
     plan = outgoing.context
+    if isinstance(plan, Fetching):
+        return await plan.response()
     return UpstreamResponse(chunks=pieces.lines(plan) if isinstance(plan, pieces.Plan) else nothing(), context=plan)
 
 

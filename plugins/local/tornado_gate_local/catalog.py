@@ -13,6 +13,7 @@ INPUTS_AT_ONCE: Final = MOST_TEXTS
 CHAT: Final = frozenset({"chat", "count_tokens"})
 MODERATION: Final = frozenset({"moderation"})
 PICTURES: Final = frozenset({"images", "image_edits"})
+VIDEOS: Final = frozenset({"videos"})
 
 MODELS: Final[Mapping[str, frozenset[str]]] = {
     "local-chat*": CHAT,
@@ -22,7 +23,7 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
     "omni-moderation-*": MODERATION,
     "local-image*": PICTURES,
     "local-tts*": frozenset({"speech"}),
-    "local-video*": frozenset(),
+    "local-video*": VIDEOS,
     "local-realtime*": frozenset(),
     "*": CHAT,
 }
@@ -30,6 +31,7 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def operations_here() -> frozenset[str]:
-    """What can be done with the libraries that are installed: without Pillow there are no pictures."""
+    """What can be done with the libraries that are installed: pictures need Pillow, videos PyAV too."""
     pictures = PICTURES if installed("PIL") else frozenset()
-    return CHAT | MODERATION | {"embeddings", "speech"} | pictures
+    videos = VIDEOS if pictures and installed("av") else frozenset()
+    return CHAT | MODERATION | {"embeddings", "speech"} | pictures | videos

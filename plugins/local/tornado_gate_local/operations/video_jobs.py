@@ -1,0 +1,206 @@
+"""Videos in the making: jobs that go on after the request that began them, each in a folder of its own.
+
+Jobs belong to an event loop and are known to it alone. One that nobody has asked for in `IDLE_SECONDS` is ended, and its files
+are removed, whether it is done or not. When the last has gone, or the loop ends, the worker processes and the folder go too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from tornado_gate.errors import GateError, PluginError, UpstreamOverloaded
+from tornado_gate_local import scratch
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_sources import Source, make_video_from
+from tornado_gate_local.media.workers import WorkerPool
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 600.0
+MOST_JOBS = 64
+"""That are not done."""
+DEADLINE_SECONDS: Final = 900.0
+"""For one video, once it is its turn: a minute of 1920x1080 takes less than a tenth of it."""
+WORKERS: Final = min(2, os.cpu_count() or 1)
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One video for each of `orders`, made one after the other. `progress` is 0 to 100, over all of them."""
+
+    orders: tuple[VideoOrder, ...]
+    task_id: str = ""
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    state: Literal["queued", "running", "completed", "failed"] = "queued"
+    progress: int = 0
+    seconds: float | None = None
+    error: str = ""
+    code: str = ""
+    folder: Path | None = None
+    ended: bool = False
+    asked_at: float = field(default_factory=time.monotonic)
+    making: asyncio.Task[None] | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.state in ("completed", "failed")
+
+    def asked(self) -> None:
+        """Somebody wants to know about it still."""
+        self.asked_at = time.monotonic()
+
+    def file(self, number: int) -> Path:
+        """Of a job that has begun."""
+        assert self.folder is not None, "a job that was not begun has no files"
+        return self.folder / f"{number}.mp4"
+
+    def advance(self, number: int, share: float) -> None:
+        """So much of video `number` is made."""
+        self.state = "running"
+        self.progress = max(self.progress, min(99, int(100 * (number + share) / len(self.orders))))
+
+    def fail(self, error: str, code: str) -> None:
+        """`error` is safe to show."""
+        self.state, self.error, self.code = "failed", error, code
+
+
+class Jobs:
+    """Those of one event loop. Begun, asked for and ended inside it."""
+
+    def __init__(self) -> None:
+        self.scratch = scratch.Scratch()
+        self.pool = WorkerPool(size=WORKERS, most_waiting=MOST_JOBS, deadline_seconds=DEADLINE_SECONDS)
+        self.keeper: asyncio.Task[None] | None = None
+        self._jobs: dict[str, Job] = {}
+
+    def begin(self, job: Job, picture: bytes | None = None, earlier: Job | None = None) -> None:
+        """Begin a job: with a picture's file, or where an earlier one ended, if that one's first video is still there.
+
+        Raises UpstreamOverloaded when too many are not done.
+        """
+        if sum(not other.done for other in self._jobs.values()) >= MOST_JOBS:
+            raise UpstreamOverloaded("Too many videos are being made. Try again later.", headers={"Retry-After": "30"})
+        self._jobs[job.id] = job
+        job.making = asyncio.create_task(self._make(job, picture, earlier))
+        if self.keeper is None:
+            self.keeper = asyncio.create_task(self._keep())
+
+    def find(self, operation: Mapping[str, Any] | None, task_id: str = "") -> Job | None:
+        """The job of an operation; without one that of the task. Asking for it keeps it."""
+        if operation is not None:
+            name = operation.get("job")
+            found = self._jobs.get(name) if isinstance(name, str) else None
+        else:
+            found = next((job for job in self._jobs.values() if task_id and job.task_id == task_id), None)
+        if found is not None:
+            found.asked()
+        return found
+
+    async def end(self, job: Job) -> None:
+        """Stop it if it runs, remove its files and forget it."""
+        self._jobs.pop(job.id, None)
+        job.ended = True
+        if job.making is not None:
+            job.making.cancel()
+            await asyncio.wait([job.making])
+        await self._clear(job)
+
+    def close(self) -> None:
+        """End the worker processes and remove all files. Blocks for a moment; may be called again, from any thread."""
+        self.pool.close()
+        self.scratch.close()
+
+    async def _make(self, job: Job, picture: bytes | None, earlier: Job | None) -> None:
+        try:
+            source = await asyncio.to_thread(self._prepare, job, picture, earlier)
+            picture = earlier = None  # which would stay in memory for minutes
+            for number, order in enumerate(job.orders):
+                report, path = partial(job.advance, number), str(job.file(number))
+                job.seconds = (await self.pool.run_reporting(report, make_video_from, order, path, source)).seconds
+            job.state, job.progress = "completed", 100
+        except MediaError as error:
+            job.fail(error.message, "invalid_image" if error.param == "image" else "invalid_value")
+        except GateError as error:
+            log.error("video job %s: %s", job.id, error.detail if isinstance(error, PluginError) else error.message)
+            job.fail(error.message, error.code)
+        except OSError:
+            log.exception("video job %s has no folder", job.id)
+            job.fail("The gateway cannot write a file for this video.", "storage_unavailable")
+        except Exception:
+            log.exception("video job %s", job.id)
+            job.fail("The video could not be made.", "generation_failed")
+        if job.state == "failed":
+            await self._clear(job)
+
+    def _prepare(self, job: Job, picture: bytes | None, earlier: Job | None) -> Source | None:
+        """In a thread: a folder for the job, with what its videos begin with. Raises OSError."""
+        job.folder = folder = self.scratch.new(job.id)
+        if job.ended:  # meanwhile, and whoever ended it saw no folder
+            scratch.remove(folder)
+            return None
+        if picture is not None:
+            (folder / "picture").write_bytes(picture)
+            return "picture", str(folder / "picture")
+        if earlier is not None and earlier.state == "completed":
+            with suppress(OSError):  # its files have gone just now
+                os.link(earlier.file(0), folder / "earlier.mp4")
+                return "video", str(folder / "earlier.mp4")
+        return None
+
+    async def _clear(self, job: Job) -> None:
+        if job.folder is not None:
+            await asyncio.to_thread(scratch.remove, job.folder)
+
+    async def _keep(self) -> None:
+        """End the jobs that nobody asks for, until there are none."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._jobs:
+                await asyncio.sleep(IDLE_SECONDS / 10)
+                for job in list(self._jobs.values()):
+                    if time.monotonic() - job.asked_at >= IDLE_SECONDS:
+                        await self.end(job)
+            _of_loops.pop(loop, None)  # who comes now gets others
+            await asyncio.to_thread(self.close)
+        finally:
+            if _of_loops.get(loop) is self:  # the loop ends, and nothing else may run in this process afterwards
+                _of_loops.pop(loop)
+            self.close()
+
+
+_of_loops: dict[asyncio.AbstractEventLoop, Jobs] = {}
+
+
+def jobs_here() -> Jobs:
+    """Those of the running event loop. What loops that were closed have left goes away."""
+    for loop in list(_of_loops):
+        if loop.is_closed() and (jobs := _of_loops.pop(loop, None)) is not None:
+            threading.Thread(target=jobs.close, daemon=True).start()
+    loop = asyncio.get_running_loop()
+    found = _of_loops.get(loop)
+    if found is None:
+        found = _of_loops[loop] = Jobs()
+    return found
+
+
+def close_all() -> None:
+    """End everything, as at the end of the process."""
+    for jobs in list(_of_loops.values()):
+        jobs.close()
+    _of_loops.clear()
+
+
+atexit.register(close_all)
