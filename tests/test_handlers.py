@@ -97,6 +97,16 @@ async def test_no_key_a_wrong_key_and_two_keys_are_401(ask: Ask, path: str, head
 
 
 @pytest.mark.gen_test
+async def test_a_refusal_before_the_body_was_read_ends_the_connection_and_says_so(ask: Ask) -> None:
+    refused = await ask("/plain", CHAT, headers={"Authorization": "Bearer wrong"})
+    assert (refused.code, refused.headers["Connection"]) == (401, "close")
+    without_body = await ask("/plain/models", headers={"Authorization": "Bearer wrong"})
+    assert (without_body.code, without_body.headers.get("Connection")) == (401, None)
+    read = await ask("/plain", {**CHAT, "ask": 5})
+    assert (read.code, read.headers.get("Connection")) == (400, None)
+
+
+@pytest.mark.gen_test
 async def test_a_key_narrowed_to_other_operations_is_403(ask: Ask) -> None:
     response = await ask("/plain", CHAT, headers={"Authorization": f"Bearer {NARROW.key!s}"})
     assert response.code == 403

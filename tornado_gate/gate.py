@@ -57,7 +57,7 @@ class Gate:
         self.sessions = Sessions()
         self.fetcher = Fetcher()
         self.bodies = Bodies(config.limits.bodies_bytes)
-        asker = TaskAsker(lambda: self.snapshot, self.using, self.pool, self.fetcher)
+        asker = TaskAsker(lambda: self.snapshot, self.holding, self.pool, self.fetcher)
         teller = TaskTeller(self.fetcher, webhook_secret(data_dir))
         self.tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), self.videos, asker, config.videos, teller)
         self.tasks.on_look = self._count_tasks
@@ -185,17 +185,23 @@ class Gate:
 
     def using(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """Around a request: its snapshot's pools stay open, and draining waits for it."""
-        return _Use(self, snapshot.number)
+        return _Use(self, snapshot.number, waited_for=True)
 
-    def _entered(self, number: int) -> None:
+    def holding(self, snapshot: Snapshot) -> AbstractContextManager[None]:
+        """As `using`, for work that draining does not wait for: another process goes on with it."""
+        return _Use(self, snapshot.number, waited_for=False)
+
+    def _entered(self, number: int, waited_for: bool) -> None:
         self._users[number] = self._users.get(number, 0) + 1
-        self.open_requests += 1
-        self.idle.clear()
+        if waited_for:
+            self.open_requests += 1
+            self.idle.clear()
 
-    def _left(self, number: int) -> None:
-        self.open_requests -= 1
-        if not self.open_requests:
-            self.idle.set()
+    def _left(self, number: int, waited_for: bool) -> None:
+        if waited_for:
+            self.open_requests -= 1
+            if not self.open_requests:
+                self.idle.set()
         self._users[number] -= 1
         if not self._users[number]:
             del self._users[number]
@@ -216,16 +222,17 @@ class Gate:
 
 
 class _Use:
-    __slots__ = ("_gate", "_number")
+    __slots__ = ("_gate", "_number", "_waited_for")
 
-    def __init__(self, gate: Gate, number: int) -> None:
+    def __init__(self, gate: Gate, number: int, *, waited_for: bool) -> None:
         self._gate = gate
         self._number = number
+        self._waited_for = waited_for
 
     def __enter__(self) -> None:
-        self._gate._entered(self._number)
+        self._gate._entered(self._number, self._waited_for)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate._left(self._number)
+        self._gate._left(self._number, self._waited_for)

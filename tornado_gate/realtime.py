@@ -9,6 +9,7 @@ from tornado_gate import auth
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gate import Gate
+from tornado_gate.inner import with_inner
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, ClientSecret, ClientSecretRequest, RealtimeSide, Socket, Target, Timeouts
 
@@ -28,7 +29,7 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeSide
             continue
         call.meter.attempts += 1
         try:
-            connected = await _attempt(gate, replace(call, target=target), provider, side)
+            connected = await _attempt(gate, snapshot, replace(call, target=target), provider, side)
         except GateError as error:
             gate.health.released(name)
             if not error.retryable:
@@ -43,9 +44,11 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeSide
     raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
 
 
-async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, side: RealtimeSide) -> tuple[Call, Socket]:
+async def _attempt(
+    gate: Gate, snapshot: Snapshot, call: Call, provider: ProviderInUse, side: RealtimeSide
+) -> tuple[Call, Socket]:
     async with AsyncExitStack() as closing:
-        attempt = replace(call, closing=closing, pool=gate.pool(provider))
+        attempt = with_inner(gate, snapshot, replace(call, closing=closing, pool=gate.pool(provider)))
         lane = provider.working
         deadlines = Deadlines(_handshake(call.target), call.target.provider, streaming=False)
         outgoing = await deadlines.first(lane.translate_request(attempt, side.request))

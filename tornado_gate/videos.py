@@ -70,9 +70,6 @@ async def _keep(
         request = replace(request, image=await _at_hand(call, request.image, request.field_name("image")))
     key = _idempotency_key(call)
     rules = gate.tasks.rules
-    if not key and await gate.tasks.store.count_active(call.caller.account) >= rules.queued_per_account:
-        message = f"This account has {rules.queued_per_account} video tasks that have not ended; wait until one has."
-        raise RateLimited(message, retry_after=30, code="too_many_tasks")
     target, provider = targets[0]
     call = replace(call, target=target, pool=gate.pool(provider))
     task_id = f"video_{secrets.token_hex(16)}"
@@ -95,8 +92,15 @@ async def _keep(
         webhook={"url": request.webhook} if request.webhook else None,
         remixed_from=remixed_from,
     )
-    kept = await gate.tasks.store.create(record, _chunks(request.image), key)
-    gate.tasks.look()
+    kept = await gate.tasks.store.earlier(record, key) if key else None
+    if kept is None:
+        if await gate.tasks.store.count_active(record.account) >= rules.queued_per_account:
+            message = (
+                f"This account has {rules.queued_per_account} video tasks that have not ended; wait until one has."
+            )
+            raise RateLimited(message, retry_after=30, code="too_many_tasks")
+        kept = await gate.tasks.store.create(record, _chunks(request.image), key)
+        gate.tasks.look()
     return call, kept
 
 
@@ -189,7 +193,7 @@ async def answer(
 
 async def find(gate: Gate, call: Call, task_id: str) -> TaskRecord:
     """A task of the caller's account. Raises NotFound, the same for one of another's as for one that never was."""
-    record = await gate.tasks.store.get(task_id)
+    record = await gate.tasks.get(task_id)
     if record.account != call.caller.account:
         raise no_such_task()
     return record
@@ -241,9 +245,10 @@ async def _delete(gate: Gate, record: TaskRecord) -> None:
     """Stop it if it runs; then nothing of it is left."""
     if record.status not in ENDED:
         await gate.tasks.cancel(record)
+        record = await gate.tasks.store.get(record.id)  # with the files that it has brought home meanwhile
     for file in record.files:
         await gate.videos.delete(file.id)
-    await gate.tasks.store.delete(record.id)
+    await gate.tasks.delete(record.id)
 
 
 async def _remixed(

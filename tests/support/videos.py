@@ -16,14 +16,14 @@ from typing import Any
 import av
 import httpx
 import pytest
-from PIL import Image
+from PIL import Image, ImageStat
 
 from tests.support.gateway import Gateway
 from tests.support.upstream import Answer, Upstream, answer
 
 KEY, OTHER_KEY, NARROW_KEY = "test-key-of-video-tasks", "test-key-of-another-account", "test-key-for-chats-only"
 UPSTREAM_KEY = "key-of-the-upstream"
-ACCESS_KEY, SECRET_KEY = "access-key-of-the-maker", "secret-key-of-the-maker"
+ACCESS_KEY, SECRET_KEY = "access-key-of-the-maker", "secret-key-of-the-maker-0123456789"
 GEMINI_KEY = "gemini-key-of-the-upstream"
 CONF = """
 server: {{keep_alive_seconds: 0.1}}
@@ -52,7 +52,7 @@ keys:
   - {{name: other, key: {other}, account: other}}
   - {{name: narrow, key: {narrow}, account: test, operations: [chat]}}
 """
-SMALL = {"size": "320x240", "seconds": "1", "fps": 10}
+SMALL: dict[str, Any] = {"size": "320x240", "seconds": "1", "fps": 10}
 """What the embedded model makes in no time."""
 MP4 = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 2000
 VIDEO = {"content-type": "video/mp4"}
@@ -203,6 +203,11 @@ class Film:
     seconds: float
     fps: float
     first: Image.Image
+
+    @property
+    def colour(self) -> tuple[float, ...]:
+        """Of the first frame, on the whole."""
+        return tuple(ImageStat.Stat(self.first).mean)
 
 
 def film(data: bytes) -> Film:

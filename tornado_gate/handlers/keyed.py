@@ -41,6 +41,7 @@ class KeyedHandler(GateHandler):
         self.body: list[bytes] = []
         self.body_bytes = 0
         self.reserved_bytes = 0
+        self.body_read = False
         self.form: forms.FormReader | None = None
         self.rate_headers: dict[str, str] = {}
         self.work: asyncio.Task[None] | None = None
@@ -112,6 +113,16 @@ class KeyedHandler(GateHandler):
         self.gate.bodies.give(self.reserved_bytes)
         self.reserved_bytes = 0
 
+    def fail(self, error: GateError) -> None:
+        """A body that was not read ends its connection, which must be said, or the client's next request is lost on it."""
+        super().fail(error) if self.body_read else self._fail_and_close(error)
+
+    def _fail_and_close(self, error: GateError) -> None:
+        headers = self.request.headers
+        if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
+            error.headers = {**error.headers, "Connection": "close"}
+        super().fail(error)
+
     def on_finish(self) -> None:
         self._release()
         super().on_finish()
@@ -181,6 +192,7 @@ class KeyedHandler(GateHandler):
         raise NotImplementedError
 
     async def get(self) -> None:
+        self.body_read = True
         await self._work()
 
     head = post = put = patch = delete = get  # the router has matched the method; no other comes here

@@ -11,13 +11,16 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from tornado_gate.config.model import Videos
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, NotFound
 from tornado_gate.media import MediaStore
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.run import LONGEST_PAUSE, Asker, Means, Run, Webhook
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
+from tornado_gate.types import VideoOperation
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,13 @@ LOOK_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
 CANCEL_SECONDS = 10.0
 """How long a caller who deletes a task waits for whoever runs it."""
+
+
+class NoSlot:
+    """The place of a task that is only to be ended."""
+
+    def release(self) -> None:
+        return None
 
 
 class TaskEngine:
@@ -41,7 +51,9 @@ class TaskEngine:
         self.on_look: Callable[[], None] = lambda: None
         self.active: list[ActiveTask] = []
         self.running: dict[str, asyncio.Task[None]] = {}
-        self._changed: dict[str, asyncio.Event] = {}
+        self._latest: dict[str, TaskRecord] = {}
+        self.farewells: set[asyncio.Task[None]] = set()
+        self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()  # as long as somebody waits
         self._watch: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
 
@@ -55,7 +67,7 @@ class TaskEngine:
 
     async def close(self) -> None:
         """Stop running tasks; their leases go with it."""
-        tasks = [*self.running.values(), *([self._watch] if self._watch else [])]
+        tasks = [*self.running.values(), *self.farewells, *([self._watch] if self._watch else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -79,8 +91,9 @@ class TaskEngine:
         """The record when it is no longer what it was, or after `seconds`."""
         ends = time.monotonic() + seconds
         while True:
-            event = self._changed.setdefault(record.id, asyncio.Event())
-            now = await self.store.get(record.id)
+            event = self._changed.get(record.id) or asyncio.Event()
+            self._changed[record.id] = event
+            now = await self.get(record.id)
             left = ends - time.monotonic()
             if (now.status, now.progress) != (record.status, record.progress) or left <= 0:
                 return now
@@ -88,15 +101,40 @@ class TaskEngine:
                 async with asyncio.timeout(min(left, LOOK_SECONDS)):
                     await event.wait()
 
+    async def get(self, task_id: str) -> TaskRecord:
+        """A task as it is: from memory where this process runs it, however many ask. Raises NotFound."""
+        return self._latest.get(task_id) or await self.store.get(task_id)
+
     async def cancel(self, record: TaskRecord) -> None:
-        """Have a task that runs stopped, in whatever process; returns when it has ended, or after a while."""
+        """Have a task stopped, in whatever process it runs; returns when it has ended, or after a while."""
         await self.store.request_cancel(record.id)
-        self.look()
+        if record.id not in self.running and (lease := await self.store.lease(record.id)) is not None:
+            self._start(record.id, lease, NoSlot())  # nobody runs it: it ends without ever having its turn
         ends = time.monotonic() + CANCEL_SECONDS
         while not record.ended and (left := ends - time.monotonic()) > 0:
-            record = await self.changed(record, left)
+            record = await self.changed(record, min(left, LOOK_SECONDS))
+
+    async def delete(self, task_id: str) -> None:
+        """Forget a task. Raises NotFound."""
+        await self.store.delete(task_id)
+        self.active = [task for task in self.active if task.id != task_id]
+
+    def _orphaned(self, record: TaskRecord, beginning: asyncio.Future[VideoOperation]) -> None:
+        """A task was cancelled while its upstream was asked to begin: cancel there what comes of it."""
+        farewell = asyncio.create_task(self._farewell(record, beginning))
+        self.farewells.add(farewell)
+        farewell.add_done_callback(self.farewells.discard)
+
+    async def _farewell(self, record: TaskRecord, beginning: asyncio.Future[VideoOperation]) -> None:
+        try:
+            operation = (await beginning).operation
+            if operation is not None:
+                await self.asker.cancel(replace(record, operation=operation))
+        except GateError as error:
+            log.info("the upstream's work for the cancelled task %s: %s", record.id, error.message)
 
     def _tell(self, record: TaskRecord) -> None:
+        self._latest[record.id] = record
         event = self._changed.pop(record.id, None)
         if event is not None:
             event.set()
@@ -136,14 +174,18 @@ class TaskEngine:
             if lease is None:
                 slot.release()
                 continue
-            running = asyncio.create_task(self._run(task.id, lease, slot))
-            self.running[task.id] = running
+            self._start(task.id, lease, slot)
+
+    def _start(self, task_id: str, lease: Lease, slot: Slot) -> None:
+        self.running[task_id] = asyncio.create_task(self._run(task_id, lease, slot))
 
     async def _run(self, task_id: str, lease: Lease, slot: Slot) -> None:
         try:
             record = await self.store.get(task_id)
-            means = Means(self.store, self.files, self.asker, self.hook, self.rules, self.on_end)
+            means = Means(self.store, self.files, self.asker, self.hook, self.rules, self.on_end, self._orphaned)
             await Run(record, lease, means, tell=self._tell, free=slot.release).go()
+        except NotFound:
+            log.info("task %s was deleted", task_id)
         except GateError as error:
             log.warning("task %s waits: %s", task_id, error.message)
             await asyncio.sleep(self.rules.poll_seconds)  # as when the disk is full: not at once again
@@ -154,4 +196,5 @@ class TaskEngine:
             lease.release()
             slot.release()
             self.running.pop(task_id, None)
+            self._latest.pop(task_id, None)
             self.look()

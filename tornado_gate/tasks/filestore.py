@@ -192,6 +192,10 @@ class FileTaskStore:
 
     # Reading
 
+    async def earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
+        keyed = replace(record, key=_key_digest(record.account, idempotency_key))
+        return await self._work(self._earlier, keyed)
+
     async def get(self, task_id: str) -> TaskRecord:
         return await self._work(self._records.read, task_id)
 

@@ -33,6 +33,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
 )
 from tornado_gate.media import MediaFull, MediaStore, MediaUnavailable
+from tornado_gate.mediatypes import sniff
 from tornado_gate.tasks.record import TaskRecord, advanced
 from tornado_gate.tasks.store import Lease, TaskStore
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
@@ -55,7 +56,9 @@ MOST_DOWNLOADS = 8
 UNCERTAIN = (
     "The gateway stopped while it began this task, and the upstream cannot say whether it has it. Send it again."
 )
-_VIDEOS = frozenset({"video/mp4", "video/webm", "video/quicktime", "application/octet-stream", "binary/octet-stream"})
+VIDEOS = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
+BEGINNING_BYTES = 64
+"""What shows whether a file is a video; none is smaller."""
 
 
 class Asker(Protocol):
@@ -80,7 +83,8 @@ class Webhook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every run needs. `noted` is called once with each task that has ended, for metrics."""
+    """What every run needs. `noted` is called once with each task that has ended, for metrics; `orphaned` with one that was
+    cancelled while its upstream was asked to begin, and with that question: its work is to be cancelled when it answers."""
 
     store: TaskStore
     files: MediaStore
@@ -88,6 +92,7 @@ class Means:
     hook: Webhook
     rules: Videos
     noted: Callable[[TaskRecord], None] = lambda _: None
+    orphaned: Callable[[TaskRecord, asyncio.Future[VideoOperation]], None] = lambda _, beginning: None
 
 
 class Run:
@@ -111,6 +116,7 @@ class Run:
         self.rules = means.rules
         self.hook = means.hook
         self.noted = means.noted
+        self.orphaned = means.orphaned
         self.tell = tell
         self.free = free
         self.unknown = self.lost = 0
@@ -171,12 +177,21 @@ class Run:
 
     async def _begin(self) -> None:
         image = await self.store.image(self.record.id)
+        beginning = asyncio.ensure_future(self.asker.begin(self.record, self.record.video_request(image)))
         try:
-            operation = await self.asker.begin(self.record, self.record.video_request(image))
+            while not (await asyncio.wait([beginning], timeout=LOOK_SECONDS))[0]:
+                if await self.store.cancel_requested(self.record.id):
+                    self.orphaned(self.record, beginning)
+                    return
+        except BaseException:
+            beginning.cancel()
+            raise
+        try:
+            operation = beginning.result()
         except GateError as error:
             await self._not_begun(error)
             return
-        if operation.operation is None and operation.status not in ("failed",):
+        if operation.operation is None and operation.status != "failed":
             raise InternalError
         await self._take(operation)
 
@@ -329,16 +344,16 @@ def _backoff(failures: int) -> float:
 
 
 async def _video(incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    """The chunks of a video. Raises UpstreamError for what says of itself that it is something else, or is empty."""
-    declared = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if declared.startswith(("text/", "application/json", "application/xml")):
-        raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
-    empty = True
+    """The chunks of a video. Raises UpstreamError for what is none by its first bytes, whatever it is declared as."""
+    beginning = b""
     async for chunk in incoming.chunks:
-        if empty and chunk:
-            empty = False
-            if b"ftyp" not in chunk[:64] and declared not in _VIDEOS:
+        if len(beginning) >= BEGINNING_BYTES:
+            yield chunk
+            continue
+        beginning += chunk
+        if len(beginning) >= BEGINNING_BYTES:
+            if sniff(beginning) not in VIDEOS:
                 raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
-        yield chunk
-    if empty:
+            yield beginning
+    if len(beginning) < BEGINNING_BYTES:
         raise UpstreamError("The upstream sent an empty file for the video.", code="upstream_no_video")

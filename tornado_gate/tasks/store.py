@@ -87,6 +87,9 @@ class TaskStore(Protocol):
         same time, one makes the task. `created_at` may be moved by microseconds, so that two tasks of a process differ.
         """
 
+    async def earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
+        """The task that `create` would give for this record and key instead of a new one. Raises Conflict as it does."""
+
     async def get(self, task_id: str) -> TaskRecord:
         """Raises NotFound (task_not_found), also for a name that can be none, and for a record that is damaged."""
 

@@ -16,6 +16,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
     ModelsRequest,
+    RealtimeSide,
     Reply,
     Request,
     Route,
@@ -29,6 +30,7 @@ from tornado_gate_format_openai import (
     embeddings,
     images,
     moderations,
+    realtime,
     speech,
     stored,
     transcriptions,
@@ -39,6 +41,7 @@ from tornado_gate_format_openai.replies import error_frame, models_reply
 __all__ = [
     "forward_request",
     "forward_response",
+    "open_session",
     "routes",
     "translate_error",
     "translate_request",
@@ -57,7 +60,16 @@ class _Module(Protocol):
     def forwarded(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply: ...
 
 
-_MODULES: Final[tuple[_Module, ...]] = (conversations, embeddings, images, moderations, speech, transcriptions, videos)
+_MODULES: Final[tuple[_Module, ...]] = (
+    conversations,
+    embeddings,
+    images,
+    moderations,
+    realtime,
+    speech,
+    transcriptions,
+    videos,
+)
 _OF_FORMAT: Final[Mapping[str, _Module]] = {route.wire_format: module for module in _MODULES for route in module.ROUTES}
 _OF_OPERATION: Final[Mapping[str, _Module]] = {
     route.operation: module for module in _MODULES for route in module.ROUTES
@@ -80,8 +92,15 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
         return stored.reply(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
+    if wire.route.path == realtime.SECRETS:
+        return realtime.parse(call, wire)
     parsed: Request | Awaitable[Request | Reply] = _OF_FORMAT[wire.route.wire_format].parse(call, wire)
     return parsed
+
+
+@format_impl
+def open_session(call: Call, wire: WireRequest) -> RealtimeSide:
+    return realtime.open_session(call, wire)
 
 
 @format_impl

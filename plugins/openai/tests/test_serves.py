@@ -16,7 +16,17 @@ from tornado_gate_openai.voices import GEMINI
 
 MakeEntry = Callable[..., ProviderEntry]
 
-EVERYTHING = {"chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos"}
+EVERYTHING = {
+    "chat",
+    "embeddings",
+    "moderation",
+    "images",
+    "image_edits",
+    "speech",
+    "transcription",
+    "videos",
+    "realtime",
+}
 PICTURES = {"images", "image_edits"}
 
 
@@ -76,8 +86,8 @@ def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
         ("gpt-4o-transcribe-diarize", {"transcription"}),
         ("sora-2", {"videos"}),
         ("sora-2-pro-2025-10-06", {"videos"}),
-        ("gpt-realtime", set()),
-        ("gpt-4o-mini-realtime-preview", set()),
+        ("gpt-realtime", {"realtime"}),
+        ("gpt-4o-mini-realtime-preview", {"realtime"}),
     ],
 )
 def test_each_of_openais_models_does_its_own_work(entry: MakeEntry, model: str, offered: set[str]) -> None:

@@ -20,6 +20,7 @@ from tornado_gate.types import (
     ChatRequest,
     ChatResult,
     MediaRequest,
+    RealtimeRequest,
     Request,
     StreamError,
     StreamEvent,
@@ -33,7 +34,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_openai import media, siblings, videos
+from tornado_gate_openai import media, realtime, siblings, videos
 from tornado_gate_openai.answers import is_stream, json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
@@ -92,6 +93,8 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
             return _outgoing(call, facts, RESPONSES if facts.api == "responses" else CHAT, applied(changed, body))
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return _video(call, facts, request)
+        case RealtimeRequest():
+            return realtime.connection(call, _headers(call, facts), facts.realtime_dialect)
         case MediaRequest():
             return _asked(call, facts, request)
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")

@@ -31,11 +31,12 @@ VARIATIONS: Final = "/images/variations"
 SPEECH: Final = "/audio/speech"
 TRANSCRIPTIONS: Final = "/audio/transcriptions"
 TRANSLATIONS: Final = "/audio/translations"
+REALTIME: Final = "/realtime"
 VIDEOS: Final = "/videos"
 """Not spoken as it comes: the gateway keeps the task, under a name of its own."""
 
 OPERATIONS: Final = (
-    "chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos",
+    "chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos", "realtime",
 )  # fmt: skip
 """All that can be done at some upstream of this kind."""
 
@@ -67,6 +68,6 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 """By wire format."""
 
 ENDS: Final = sorted(
-    (VIDEOS, *(path for endpoint in ENDPOINTS.values() for path in endpoint.paths)), key=len, reverse=True
+    (VIDEOS, REALTIME, *(path for endpoint in ENDPOINTS.values() for path in endpoint.paths)), key=len, reverse=True
 )
 """How the whole address of an endpoint may end, the longest first."""

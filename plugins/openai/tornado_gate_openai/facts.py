@@ -82,6 +82,7 @@ class Settings(Schema):
     inputs_at_once = Integer(least=1)
     image_bytes = fields.List(String(), validate=_no_empty_name)
     video_json = Boolean()
+    realtime_dialect = String(choices=("beta", "current"))
     voices = _Table(keys=String(), values=String(), validate=_no_empty_name)
     organization = String(validate=_header_value)
     project = String(validate=_header_value)
@@ -93,9 +94,9 @@ class Facts:
 
     `api` is what chats are translated to that do not go up as they came; `responses` and `completions` say that those
     routes exist there. `serves` are the operations on offer, `models` narrows them by patterns of names, of which the first
-    that fits counts. `image_bytes` are patterns of models that answer pictures as bytes without being asked; `video_json` says
-    that a video without a picture is asked for in JSON; `voices` are this upstream's for those that callers of other formats
-    name.
+    that fits counts. `image_bytes` are patterns of models that answer pictures as bytes without being asked; `video_json`
+    says that a video without a picture is asked for in JSON; `realtime_dialect` is the one its sessions speak; `voices` are
+    this upstream's for those that callers of other formats name.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Facts:
     inputs_at_once: int | None = None
     image_bytes: tuple[str, ...] = IMAGE_BYTES
     video_json: bool = False
+    realtime_dialect: str = "current"
     voices: Mapping[str, str] = field(default_factory=lambda: GEMINI)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +146,7 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
         inputs_at_once=known.get("inputs_at_once"),
         image_bytes=tuple(known.get("image_bytes", IMAGE_BYTES)),
         video_json=known.get("video_json", False),
+        realtime_dialect=known.get("realtime_dialect", "current"),
         voices={**GEMINI, **preset.get("voices", {}), **own.get("voices", {})},
         headers={header: value for header, value in account.items() if value},
     )

@@ -1,0 +1,278 @@
+"""The translator between a caller and an upstream: texts in, texts out, and sound that is never parsed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.wire.openai_realtime import golden, strategies
+from tests.wire.openai_realtime.golden import CALL, CLIENT, CURRENT_ONLY, PLACE, SERVER, Event, Pair, message, server
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import RealtimeDialect
+from tornado_gate.wire.openai_realtime import (
+    Translator,
+    peek_type,
+    texts,
+    to_beta_client,
+    to_beta_server,
+    to_current_client,
+    to_current_server,
+    translator,
+)
+
+BETA_CALLER: tuple[RealtimeDialect, RealtimeDialect] = ("beta", "current")
+CURRENT_CALLER: tuple[RealtimeDialect, RealtimeDialect] = ("current", "beta")
+DIRECTIONS = [BETA_CALLER, CURRENT_CALLER]
+SOUND = base64.b64encode(bytes(range(256)) * 300).decode()
+
+
+def told(caller: Translator, *events: Event) -> list[Event]:
+    return [json.loads(text) for event in events for text in caller.server(json.dumps(event))]
+
+
+@pytest.mark.parametrize("pair", CLIENT, ids=lambda pair: str(pair.beta["type"]))
+def test_what_a_client_says_is_put_into_the_upstreams_dialect(pair: Pair) -> None:
+    [there] = Translator(*BETA_CALLER).client(json.dumps(pair.beta))
+    assert json.loads(there) == pair.current[0]
+    [back] = Translator(*CURRENT_CALLER).client(there)
+    assert json.loads(back) == pair.beta
+
+
+@pytest.mark.parametrize("pair", SERVER, ids=lambda pair: str(pair.beta["type"]))
+def test_what_a_server_says_is_put_into_the_callers_dialect(pair: Pair) -> None:
+    assert told(Translator(*CURRENT_CALLER), pair.beta) == pair.current
+    assert told(Translator(*BETA_CALLER), *pair.current) == [pair.beta]
+
+
+@pytest.mark.parametrize("dialect", ["beta", "current"])
+@pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"response.audio.delta"}', '{"type":"session.update"}'])
+def test_texts_pass_untouched_where_both_speak_the_same(dialect: RealtimeDialect, text: str) -> None:
+    same = Translator(dialect, dialect)
+    assert same.client(text) == [text]
+    assert same.server(text) == [text]
+
+
+def test_sound_from_the_server_is_renamed_without_being_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator, "load", None)
+    text = f'{{"type": "response.output_audio.delta", "event_id": "event_1", "delta": "{SOUND}"}}'
+    assert Translator(*BETA_CALLER).server(text) == [text.replace("output_audio", "audio")]
+
+
+def test_sound_from_a_client_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator, "parse_client", None)
+    text = f'{{"event_id":"e","type":"input_audio_buffer.append","audio":"{SOUND}"}}'
+    assert Translator(*BETA_CALLER).client(text) == [text]
+
+
+def test_no_other_character_than_those_of_the_type_changes() -> None:
+    text = ' {"output_index" : 0,\n "ok":true, "none":null, "type" :\t"response.audio.delta" , "delta":"AA=="} '
+    assert Translator(*CURRENT_CALLER).server(text) == [text.replace("response.audio", "response.output_audio")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"response.audio.delta","delta":"A","type":"response.done"}',
+        '{"type":"response.audio.delta","delta":"A","\\u0074ype":"response.done"}',
+        '{"\\u0074ype":"response.audio.delta","type":"response.done"}',
+        '{"item":{"type":"response.audio.delta"},"type":"response.done"}',
+        '{"a":"\\"type\\":\\"response.audio.delta\\"","type":"response.done"}',
+        '{"a":[1],"type":"response.done"}',
+        '{"a":"' + "x" * 300 + '","type":"response.done"}',
+        '{"type":"response.audio.delta" "delta"',
+        '["type","response.audio.delta"]',
+    ],
+)
+def test_a_type_that_is_not_sure_is_not_found_without_parsing(text: str) -> None:
+    assert texts.find_type(text) is None
+    assert peek_type(text) in ("response.done", None)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "null", '"x"', "{", "{}", '{"type":5}', '{"type":null}'])
+def test_a_text_that_is_no_event_has_no_type(text: str) -> None:
+    assert peek_type(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "param", "code"),
+    [
+        ("", "", "invalid_json"),
+        ("{", "", "invalid_json"),
+        ("[]", "", "invalid_json"),
+        ("\ud800", "", "invalid_json"),
+        ("[" * 500 + "]" * 500, "", "invalid_json"),
+        ("{}", "type", "missing_required_parameter"),
+        ('{"type":5}', "type", "invalid_value"),
+        ('{"type":"session.update","type":"session.update"}', "type", "duplicate_name"),
+    ],
+)
+def test_a_client_is_told_why_its_message_is_no_event(text: str, param: str, code: str) -> None:
+    with pytest.raises(InvalidField) as error:
+        Translator(*BETA_CALLER).client(text)
+    assert (error.value.param, error.value.code) == (param, code)
+    assert "body" not in error.value.message
+
+
+def test_client_events_of_unknown_types_are_the_upstreams_affair() -> None:
+    for text in ('{"type":"x.new"}', '{"type":"x\\u002enew","session":{"voice":"a"}}'):
+        assert Translator(*BETA_CALLER).client(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text", ["no JSON", "[]", "\ud800", '{"type":7}', '{"type":"response.done","response":', "[" * 2000]
+)
+def test_what_no_server_should_say_passes_as_it_came(text: str) -> None:
+    for direction in DIRECTIONS:
+        assert Translator(*direction).server(text) == [text]
+
+
+def test_a_server_event_that_cannot_be_said_otherwise_passes_as_it_came() -> None:
+    hidden = json.dumps(server("session.created", session={"voice": "echo", "audio": "loud"}))
+    deep = json.dumps(server("session.created", session={"x": json.loads("[" * 300 + "]" * 300)}))
+    assert Translator(*CURRENT_CALLER).server(hidden) == [hidden]
+    assert Translator(*CURRENT_CALLER).server(deep) == [deep]
+
+
+def test_what_is_lost_is_told_to_the_gateway() -> None:
+    lost: list[str] = []
+    Translator(*BETA_CALLER, lost.append).client('{"type":"session.update","session":{"temperature":0.7}}')
+    assert lost == ["session.temperature"]
+
+
+def test_an_answer_is_added_when_it_begins_and_done_when_it_ends() -> None:
+    begun, ended = message("assistant", status="in_progress"), {**golden.SAID_BETA, "status": "completed"}
+    heard = told(
+        Translator(*CURRENT_CALLER),
+        server("response.output_item.added", **golden.OUTPUT, item=begun),
+        server("conversation.item.created", item=begun, previous_item_id="item_0"),
+        server("response.output_item.done", **golden.OUTPUT, item=ended),
+        server("response.done", response=golden.RESPONSE_BETA),
+    )
+    assert [event["type"] for event in heard] == [
+        "response.output_item.added",
+        "conversation.item.added",
+        "conversation.item.done",
+        "response.output_item.done",
+        "response.done",
+    ]
+    done = heard[2]
+    assert done["previous_item_id"] == "item_0"
+    assert done["item"] == heard[3]["item"] == {**golden.SAID_CURRENT, "status": "completed"}
+    assert len({heard[2]["event_id"], heard[3]["event_id"]}) == 2
+    for event in heard:
+        golden.CURRENT_SERVER.validate_python(event)
+
+
+def test_an_answer_outside_the_conversation_is_never_done_in_it() -> None:
+    ended = server("response.output_item.done", item={**golden.SAID_BETA, "status": "completed"})
+    assert [event["type"] for event in told(Translator(*CURRENT_CALLER), ended)] == ["response.output_item.done"]
+
+
+def test_an_item_is_done_once() -> None:
+    speaker = Translator(*CURRENT_CALLER)
+    ended = server("response.output_item.done", item=golden.SAID_BETA)
+    told(speaker, server("conversation.item.created", item=message("assistant", status="in_progress")))
+    assert [len(told(speaker, ended)), len(told(speaker, ended))] == [2, 1]
+
+
+def test_a_call_of_a_function_is_told_with_its_name() -> None:
+    heard = told(
+        Translator(*CURRENT_CALLER),
+        server("response.output_item.added", item=CALL),
+        server("response.function_call_arguments.done", item_id=CALL["id"], arguments="{}"),
+    )
+    assert heard[1]["name"] == "weather"
+
+
+def test_a_name_that_the_upstream_gives_is_kept() -> None:
+    event = server("response.function_call_arguments.done", item_id="item_2", arguments="{}", name="its own")
+    assert told(Translator(*CURRENT_CALLER), event) == [event]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    speaker = Translator(*CURRENT_CALLER)
+    for number in range(translator.MOST_REMEMBERED + 5):
+        item = message("assistant", status="in_progress") | {"id": f"item_{number}"}
+        told(speaker, server("conversation.item.created", item=item))
+    first, last = ({**golden.SAID_BETA, "id": f"item_{number}"} for number in (0, translator.MOST_REMEMBERED + 4))
+    assert len(told(speaker, server("response.output_item.done", item=first))) == 1
+    assert len(told(speaker, server("response.output_item.done", item=last))) == 2
+
+
+def test_a_conversation_of_a_beta_caller_has_each_item_once() -> None:
+    item = message("user", {"type": "input_text", "text": "Hi"})
+    heard = told(
+        Translator(*BETA_CALLER),
+        server("conversation.item.added", item=item, previous_item_id="item_0"),
+        server("conversation.item.done", item=item),
+    )
+    assert heard == [server("conversation.item.created", item=item, previous_item_id="item_0")]
+
+
+def dumped(event: Event, spaced: bool) -> str:
+    return json.dumps(event, indent=1) if spaced else json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+
+
+@given(strategies.ANY_EVENT | strategies.mended(), st.booleans(), st.randoms())
+def test_the_fast_path_says_what_the_slow_one_says(event: Event, spaced: bool, random: Any) -> None:
+    members = list(event.items())
+    random.shuffle(members)
+    event = dict(members)
+    text = dumped(event, spaced)
+    kind = event["type"] if isinstance(event["type"], str) else None
+    assert peek_type(text) == kind
+    for direction, to_client, to_server in (
+        (CURRENT_CALLER, to_beta_client, to_current_server),
+        (BETA_CALLER, to_current_client, to_beta_server),
+    ):
+        told = outcome(lambda d=direction: Translator(*d).client(text))
+        assert told == ("type" if kind is None else outcome(lambda f=to_client: [f(event)]))
+        fast = outcome(lambda d=direction: Translator(*d).server(text))
+        slow = outcome(lambda f=to_server: f(event))
+        assert fast == ([event] if isinstance(slow, str) else slow)
+
+
+def outcome(run: Any) -> Any:
+    """What comes out: events, or the field that is wrong."""
+    try:
+        return [json.loads(one) if isinstance(one, str) else json.loads(json.dumps(one)) for one in run()]
+    except InvalidField as error:
+        return error.param
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")) | strategies.JSON.map(json.dumps))
+def test_no_text_raises_anything_but_an_invalid_field(text: str) -> None:
+    for direction in DIRECTIONS:
+        assert isinstance(Translator(*direction).server(text), list)
+        try:
+            assert Translator(*direction).client(text)
+        except InvalidField:
+            assert peek_type(text) is None or "type" in text
+
+
+@given(st.text(alphabet='{}":,\\typ ex0[]1', max_size=60))
+def test_a_type_that_is_found_is_the_one_that_a_parser_finds(inside: str) -> None:
+    text = '{"a":"' + inside + '","type":"x.y"}'
+    found = texts.find_type(text)
+    try:
+        event = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        assume(False)
+    assert found is None or found.group(1) == event["type"]
+
+
+@pytest.mark.parametrize(
+    "event", [*(pair.beta for pair in SERVER), *CURRENT_ONLY], ids=lambda event: str(event["type"])
+)
+def test_events_as_servers_write_them_take_the_fast_path(event: Event) -> None:
+    flat = {name: value for name, value in event.items() if not isinstance(value, (dict, list))}
+    text = json.dumps({**flat, **PLACE}, separators=(",", ":"))
+    found = texts.find_type(text)
+    assert found is not None
+    assert found.group(1) == event["type"]

@@ -1,0 +1,64 @@
+"""Which dialect a caller speaks: from the handshake, and from the first thing it says. Pure.
+
+The contract's clients get the beta dialect, which the contract shows. The vendor's SDKs speak the current one unless they say
+otherwise: with the header ``OpenAI-Beta: realtime=v1``, or, in a browser, the subprotocol ``openai-beta.realtime-v1``. In a
+browser the vendor's agents library names itself by a subprotocol too, ``openai-agents-sdk.<version>``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tornado_gate.types import RealtimeDialect
+
+BETA_PROTOCOL: Final = "openai-beta.realtime-v1"
+
+_AGENTS_PROTOCOL: Final = "openai-agents-sdk."
+_STAINLESS: Final = "x-stainless-"
+_SDK: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
+
+_CURRENT_MEMBERS: Final = ("type", "audio", "output_modalities", "max_output_tokens")
+_BETA_MEMBERS: Final = (
+    "modalities",
+    "input_audio_format",
+    "output_audio_format",
+    "input_audio_transcription",
+    "input_audio_noise_reduction",
+    "max_response_output_tokens",
+    "turn_detection",
+    "temperature",
+    "voice",
+    "speed",
+)
+
+
+def dialect_of(headers: Mapping[str, str], query: Mapping[str, str], protocols: Iterable[str]) -> RealtimeDialect:
+    """The dialect of a handshake. `headers` are lower-case; `protocols` are the subprotocols that the caller offers.
+
+    An ``api-version`` in the query that ends with ``-preview`` is how Azure's address says the beta dialect.
+    """
+    offered = [protocol.strip() for protocol in protocols]
+    betas = [word.strip().lower() for word in headers.get("openai-beta", "").split(",")]
+    if BETA_PROTOCOL in offered or "realtime=v1" in betas or query.get("api-version", "").endswith("-preview"):
+        return "beta"
+    if any(protocol.startswith(_AGENTS_PROTOCOL) for protocol in offered) or _names_an_sdk(headers):
+        return "current"
+    return "beta"
+
+
+def dialect_of_session_update(event: Mapping[str, Any]) -> RealtimeDialect | None:
+    """The dialect that a ``session.update`` is written in; None for one that reads the same in both, and for other events."""
+    if event.get("type") == "transcription_session.update":
+        return "beta"
+    session = event.get("session")
+    if event.get("type") != "session.update" or not isinstance(session, Mapping):
+        return None
+    if any(name in session for name in _CURRENT_MEMBERS):
+        return "current"
+    return "beta" if any(name in session for name in _BETA_MEMBERS) else None
+
+
+def _names_an_sdk(headers: Mapping[str, str]) -> bool:
+    return any(name.startswith(_STAINLESS) for name in headers) or bool(_SDK.search(headers.get("user-agent", "")))

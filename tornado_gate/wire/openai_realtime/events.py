@@ -1,0 +1,183 @@
+"""Events in the other dialect, as JSON objects. Pure; what is given is never changed.
+
+A server event may become several or none: the beta dialect tells of an item once (``conversation.item.created``), the current
+one when it is added and again when it is done. Types that are the same in both come back as they are, unknown ones too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tornado_gate.wire.openai_realtime import shapes
+from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES, new_id
+from tornado_gate.wire.openai_realtime.shapes import Lose, forget
+
+Event = dict[str, Any]
+
+CLIENT_TYPES: Final = frozenset(
+    {"session.update", "transcription_session.update", "response.create", "conversation.item.create"}
+)
+"""Client events that differ between the dialects. All others are the same."""
+
+_SESSION_TYPES: Final = {
+    "transcription_session.created": "session.created",
+    "transcription_session.updated": "session.updated",
+}
+_TRANSCRIPTION_TYPES: Final = {current: beta for beta, current in _SESSION_TYPES.items()}
+_TRANSCRIPTION: Final = "transcription"
+
+
+def to_current_client(event: Event, lose: Lose = forget) -> Event:
+    """A client event for an upstream of the current dialect. Raises InvalidField where it cannot be said."""
+    match event.get("type"):
+        case "session.update":
+            return _with(event, "session", lambda session: _asked_session(session, "realtime", lose))
+        case "transcription_session.update":
+            event = {**event, "type": "session.update"}
+            return _with(event, "session", lambda session: _asked_session(session, _TRANSCRIPTION, lose))
+        case "response.create":
+            return _with(event, "response", lambda response: shapes.asked_to_current(response, lose))
+        case "conversation.item.create":
+            return _with(event, "item", shapes.item_to_current)
+        case _:
+            return event
+
+
+def to_beta_client(event: Event, lose: Lose = forget) -> Event:
+    """A client event for an upstream of the beta dialect. Raises InvalidField where it cannot be said."""
+    match event.get("type"):
+        case "session.update":
+            return _session_update_to_beta(event, lose)
+        case "response.create":
+            return _with(event, "response", lambda response: shapes.asked_to_beta(response, lose))
+        case "conversation.item.create":
+            return _with(event, "item", shapes.item_to_beta)
+        case _:
+            return event
+
+
+def _asked_session(session: Any, kind: str, lose: Lose) -> Any:
+    current = shapes.session_to_current(session, kind)
+    if not isinstance(current, dict):
+        return current
+    if kind == _TRANSCRIPTION and "output_modalities" in current:
+        lose("session.modalities")
+        del current["output_modalities"]
+    return shapes.drop_beta_only(current, "session", lose)
+
+
+def _session_update_to_beta(event: Event, lose: Lose) -> Event:
+    session = event.get("session")
+    if not isinstance(session, Mapping):
+        return event
+    transcribes = session.get("type") == _TRANSCRIPTION
+    keep = ("include",) if transcribes else ()
+    asked = shapes.drop_current_only(shapes.session_to_beta(session), "session", lose, keep)
+    return {**event, "type": "transcription_session.update" if transcribes else event["type"], "session": asked}
+
+
+def to_current_server(event: Event) -> list[Event]:
+    """A server event for a caller of the current dialect.
+
+    The item of ``conversation.item.created`` is done at once unless it says that it is in progress; then
+    ``conversation.item.done`` is owed until ``response.output_item.done``, which a `Translator` pays.
+    """
+    kind = event.get("type")
+    if not isinstance(kind, str):
+        return [event]
+    if kind in CURRENT_NAMES:
+        return [{**event, "type": CURRENT_NAMES[kind]}]
+    if kind == "conversation.item.created":
+        return _added(_with({**event, "type": "conversation.item.added"}, "item", shapes.item_to_current))
+    if kind in _SESSION_TYPES:
+        event = {**event, "type": _SESSION_TYPES[kind]}
+        return [_with(event, "session", lambda session: shapes.session_to_current(session, _TRANSCRIPTION))]
+    if kind == "response.function_call_arguments.done":
+        return [{"name": "", **event}]  # required in the current dialect, unknown in the other
+    return [_with(event, *_TO_CURRENT[kind])] if kind in _TO_CURRENT else [event]
+
+
+def to_beta_server(event: Event) -> list[Event]:
+    """A server event for a caller of the beta dialect. None is left of ``conversation.item.done``."""
+    kind = event.get("type")
+    if not isinstance(kind, str):
+        return [event]
+    if kind in BETA_NAMES:
+        return [{**event, "type": BETA_NAMES[kind]}]
+    if kind == "conversation.item.done":
+        return []
+    if kind == "conversation.item.added":
+        return [_with({**event, "type": "conversation.item.created"}, "item", shapes.item_to_beta)]
+    if kind in _TRANSCRIPTION_TYPES and _kind_of_session(event) == _TRANSCRIPTION:
+        event = {**event, "type": _TRANSCRIPTION_TYPES[kind]}
+        return [_with(event, "session", shapes.session_to_beta)]
+    return [_with(event, *_TO_BETA[kind])] if kind in _TO_BETA else [event]
+
+
+def is_open(event: Event) -> bool:
+    """Whether the item that an event tells of is still being made."""
+    item = event.get("item")
+    return isinstance(item, Mapping) and item.get("status") == "in_progress"
+
+
+def done_event(event: Event, previous: Any = None) -> Event:
+    """``conversation.item.done`` for the item of `event`, under an id derived from that of `event`."""
+    event_id = event.get("event_id")
+    result: Event = {
+        "type": "conversation.item.done",
+        "event_id": f"{event_id}_done" if isinstance(event_id, str) and event_id else new_id("event"),
+        "item": event.get("item"),
+    }
+    return {**result, "previous_item_id": previous} if previous is not None else result
+
+
+def _added(event: Event) -> list[Event]:
+    if is_open(event):
+        return [event]
+    return [event, done_event(event, event.get("previous_item_id"))]
+
+
+def _kind_of_session(event: Event) -> Any:
+    session = event.get("session")
+    return session.get("type") if isinstance(session, Mapping) else None
+
+
+def _with(event: Event, name: str, translate: Callable[[Any], Any]) -> Event:
+    return {**event, name: translate(event[name])} if name in event else event
+
+
+Member = tuple[str, Callable[[Any], Any]]
+"""The member of an event that differs, and how it is translated."""
+
+_TO_CURRENT: Final[Mapping[str, Member]] = {
+    "session.created": ("session", shapes.session_to_current),
+    "session.updated": ("session", shapes.session_to_current),
+    "conversation.item.retrieved": ("item", shapes.item_to_current),
+    "response.created": ("response", shapes.response_to_current),
+    "response.done": ("response", shapes.response_to_current),
+    "response.output_item.added": ("item", shapes.item_to_current),
+    "response.output_item.done": ("item", shapes.item_to_current),
+    "response.content_part.added": ("part", shapes.plain_part),
+    "response.content_part.done": ("part", shapes.plain_part),
+}
+_TO_BETA: Final[Mapping[str, Member]] = {
+    "session.created": ("session", shapes.session_to_beta),
+    "session.updated": ("session", shapes.session_to_beta),
+    "conversation.item.created": ("item", shapes.item_to_beta),
+    "conversation.item.retrieved": ("item", shapes.item_to_beta),
+    "response.created": ("response", shapes.response_to_beta),
+    "response.done": ("response", shapes.response_to_beta),
+    "response.output_item.added": ("item", shapes.item_to_beta),
+    "response.output_item.done": ("item", shapes.item_to_beta),
+    "response.content_part.added": ("part", shapes.plain_part),
+    "response.content_part.done": ("part", shapes.plain_part),
+}
+
+TO_CURRENT_TYPES: Final = frozenset(
+    {*_TO_CURRENT, *_SESSION_TYPES, "conversation.item.created", "response.function_call_arguments.done"}
+)
+"""Server events of the beta dialect that differ in more than their name."""
+
+TO_BETA_TYPES: Final = frozenset({*_TO_BETA, "conversation.item.added", "conversation.item.done"})
+"""Server events of the current dialect that differ in more than their name."""

@@ -1,0 +1,88 @@
+"""Items of a conversation checked: messages, calls of functions and what these gave.
+
+Source: openai-python 3.52, types/realtime/conversation_item.py and its members, types/beta/realtime/conversation_item.py.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.checks import choice_member, need_member, need_object, optional_string, string_member, wrong
+from tornado_gate.fields import named
+
+_TYPES: Final = ("message", "function_call", "function_call_output")
+_FOREIGN: Final = ("mcp_approval_response", "mcp_list_tools", "mcp_call", "mcp_approval_request")
+_ROLES: Final = ("user", "assistant", "system")
+_STATUSES: Final = ("completed", "incomplete", "in_progress")
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "user": ("input_text", "input_audio", "input_image", "text", "item_reference"),
+    "assistant": ("output_text", "output_audio", "text", "audio", "item_reference"),
+    "system": ("input_text", "text", "item_reference"),
+}
+"""Types of parts by role: those of the current dialect, then those that only the beta one has."""
+
+
+def check_item(item: Any, path: str, input_format: str = "audio/pcm", references: bool = False) -> None:
+    """Raises InvalidField for the first fault. `references` says that an item may be named instead of said."""
+    body = need_object(item, path)
+    optional_string(body, "id", path)
+    types = (*_TYPES, *_FOREIGN, "item_reference") if references else (*_TYPES, *_FOREIGN)
+    kind = choice_member(body, "type", path, types)
+    if body.get("status") is not None:
+        choice_member(body, "status", path, _STATUSES)
+    match kind:
+        case "message":
+            _check_message(body, path, input_format)
+        case "function_call":
+            string_member(body, "name", path)
+            string_member(body, "arguments", path)
+            optional_string(body, "call_id", path)
+        case "function_call_output":
+            string_member(body, "call_id", path)
+            string_member(body, "output", path)
+        case "item_reference":
+            string_member(body, "id", path)
+
+
+def _check_message(body: dict[str, Any], path: str, input_format: str) -> None:
+    role = choice_member(body, "role", path, _ROLES)
+    content = need_member(body, "content", path)
+    if not isinstance(content, list):
+        wrong(f"{path}.content", f"must be an array, not {named(content)}")
+    for index, part in enumerate(content):
+        _check_part(part, f"{path}.content.{index}", role, input_format)
+
+
+def _check_part(part: Any, path: str, role: str, input_format: str) -> None:
+    body = need_object(part, path)
+    match choice_member(body, "type", path, _PARTS[role]):
+        case "input_text" | "output_text" | "text":
+            string_member(body, "text", path)
+        case "input_audio":
+            audio_bytes(need_member(body, "audio", path), f"{path}.audio", input_format)
+            optional_string(body, "transcript", path)
+        case "output_audio" | "audio":
+            optional_string(body, "audio", path)
+            optional_string(body, "transcript", path)
+        case "input_image":
+            string_member(body, "image_url", path)
+        case "item_reference":
+            string_member(body, "id", path)
+
+
+def audio_bytes(value: Any, path: str, input_format: str) -> bytes:
+    """Sound from base64. Raises InvalidField for what is no base64, and for PCM that ends within a sample of 16 bits.
+
+    A message holds at most a few megabytes of it, which take a few milliseconds.
+    """
+    if not isinstance(value, str):
+        wrong(path, f"must be a string, not {named(value)}")
+    try:
+        data = binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:  # of which binascii.Error is one; the other is for text beyond ASCII
+        wrong(path, "is not base64")
+    if input_format == "audio/pcm" and len(data) % 2:
+        wrong(path, f"has {len(data)} bytes, and PCM of 16 bits has two for each sample")
+    return data

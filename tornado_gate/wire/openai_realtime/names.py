@@ -1,0 +1,33 @@
+"""Names that both dialects need: event types, and ids like the vendor's. Pure.
+
+Source: openai-python 3.52, types/realtime (the current dialect) and types/beta/realtime (the beta one).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+WIRE_FORMAT: Final = "openai-realtime"
+
+CURRENT_NAMES: Final[Mapping[str, str]] = {
+    "response.audio.delta": "response.output_audio.delta",
+    "response.audio.done": "response.output_audio.done",
+    "response.audio_transcript.delta": "response.output_audio_transcript.delta",
+    "response.audio_transcript.done": "response.output_audio_transcript.done",
+    "response.text.delta": "response.output_text.delta",
+    "response.text.done": "response.output_text.done",
+}
+"""Server events that differ between the dialects in their name alone: the beta name to the current one."""
+
+BETA_NAMES: Final[Mapping[str, str]] = {current: beta for beta, current in CURRENT_NAMES.items()}
+
+_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_CHARACTER_OF: Final = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+_ID_LENGTH: Final = 21
+
+
+def new_id(prefix: str) -> str:
+    """An id as the vendor's look: ``new_id("event")`` is ``event_`` and 21 letters and digits. Also item, resp, sess, conv."""
+    return f"{prefix}_{secrets.token_bytes(_ID_LENGTH).translate(_CHARACTER_OF).decode()}"

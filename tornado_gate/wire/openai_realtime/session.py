@@ -1,0 +1,204 @@
+"""What a session is set to, the same for both dialects. Pure.
+
+Unknown members are kept in `extra`, where they stand in the current dialect, and come back when the session is told of.
+
+Defaults are the vendor's. Source: openai-python 3.52, types/realtime/realtime_session_create_request.py and
+realtime_audio_input_turn_detection.py, types/beta/realtime/session.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal
+
+from tornado_gate.types import RealtimeDialect
+from tornado_gate.wire.openai_realtime import shapes
+from tornado_gate.wire.openai_realtime.checking import check_session
+from tornado_gate.wire.openai_realtime.shapes import PCM_RATE
+
+Modality = Literal["text", "audio"]
+SoundFormat = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
+
+BETA_TEMPERATURE: Final = 0.8
+"""What the beta dialect tells of a session whose temperature nobody set."""
+
+_TOLD: Final = ("id", "object", "expires_at")
+"""Members that only a server sets; a client that echoes them changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnDetection:
+    """When the server decides that the speaker has finished. Times are milliseconds, `threshold` is 0 to 1."""
+
+    kind: Literal["server_vad", "semantic_vad"] = "server_vad"
+    threshold: float = 0.5
+    prefix_padding_ms: int = 300
+    silence_duration_ms: int = 500
+    create_response: bool = True
+    interrupt_response: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> TurnDetection:
+        """From what was checked. What is not said has its default, whatever it was before."""
+        known = {one.name for one in fields(cls)} - {"kind", "extra"}
+        return cls(
+            kind=value.get("type") or "server_vad",
+            **{name: member for name, member in value.items() if name in known and member is not None},
+            extra={name: member for name, member in value.items() if name not in known and name != "type"},
+        )
+
+    def render(self) -> dict[str, Any]:
+        """The same in both dialects. A semantic detection has no threshold and no times."""
+        acts = {"create_response": self.create_response, "interrupt_response": self.interrupt_response}
+        if self.kind == "semantic_vad":
+            return {"type": self.kind, "eagerness": "auto", **acts, **self.extra}
+        times = {"prefix_padding_ms": self.prefix_padding_ms, "silence_duration_ms": self.silence_duration_ms}
+        return {"type": self.kind, "threshold": self.threshold, **times, **acts, **self.extra}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """`modalities` are ("text",), or ("text", "audio") for speech with its transcript. Formats are media types.
+
+    `max_output_tokens` None is "inf". `temperature` None is that of the model. `turn_detection` None means that the client
+    says when it has finished. `expires_at` is Unix seconds.
+    """
+
+    id: str = ""
+    model: str = ""
+    kind: Literal["realtime", "transcription"] = "realtime"
+    expires_at: int | None = None
+    modalities: tuple[Modality, ...] = ("text", "audio")
+    instructions: str = ""
+    voice: str = "alloy"
+    speed: float = 1.0
+    input_format: SoundFormat = "audio/pcm"
+    output_format: SoundFormat = "audio/pcm"
+    turn_detection: TurnDetection | None = TurnDetection()
+    transcription: Mapping[str, Any] | None = None
+    noise_reduction: Mapping[str, Any] | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: str | Mapping[str, Any] = "auto"
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> Session:
+        """This session with what ``session.update`` sets; or ``response.create`` for one response, with `path` "response".
+
+        Only what is there changes; null turns off what can be off and is as good as not there for the rest. Raises InvalidField
+        with paths in the caller's spelling.
+        """
+        said = check_session(session, path)
+        current = shapes.session_to_current(said, self.kind, path) if dialect == "beta" else said
+        rest = {name: value for name, value in current.items() if name not in _TOLD}
+        changes: dict[str, Any] = {}
+        for name, at in _NULLABLE.items():
+            value = shapes.take(rest, at)
+            if value is not shapes.MISSING:
+                changes[name] = value
+        for name, at in _PLAIN.items():
+            value = shapes.take(rest, at)
+            if value is not shapes.MISSING and value is not None:
+                changes[name] = value
+        return replace(self, **_read(changes), extra=_merged(self.extra, rest))
+
+    def render(self, dialect: RealtimeDialect) -> dict[str, Any]:
+        """The ``session`` of ``session.created`` and ``session.updated``."""
+        sound_in = {
+            "format": _format(self.input_format),
+            "transcription": self.transcription,
+            "noise_reduction": self.noise_reduction,
+            "turn_detection": self.turn_detection.render() if self.turn_detection else None,
+        }
+        told = {"id": self.id, "object": _OBJECTS[self.kind], "type": self.kind, "model": self.model}
+        if self.kind == "transcription":
+            current = _merged({**told, "audio": {"input": sound_in}}, self.extra)
+        else:
+            current = _merged(
+                {**told, **self._speech(), "audio": {"input": sound_in, "output": self._sound()}}, self.extra
+            )
+        if self.expires_at is not None:
+            current["expires_at"] = self.expires_at
+        if self.temperature is not None:
+            current["temperature"] = self.temperature
+        if dialect == "current":
+            return current
+        beta: dict[str, Any] = shapes.session_to_beta(current)
+        if self.kind == "realtime":
+            beta.setdefault("temperature", BETA_TEMPERATURE)
+        return beta
+
+    def _speech(self) -> dict[str, Any]:
+        return {
+            "output_modalities": ["audio"] if "audio" in self.modalities else ["text"],
+            "instructions": self.instructions,
+            "tools": [dict(tool) for tool in self.tools],
+            "tool_choice": self.tool_choice,
+            "max_output_tokens": "inf" if self.max_output_tokens is None else self.max_output_tokens,
+        }
+
+    def _sound(self) -> dict[str, Any]:
+        return {"format": _format(self.output_format), "voice": self.voice, "speed": self.speed}
+
+
+_OBJECTS: Final = {"realtime": "realtime.session", "transcription": "realtime.transcription_session"}
+_NULLABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "turn_detection": ("audio", "input", "turn_detection"),
+    "transcription": ("audio", "input", "transcription"),
+    "noise_reduction": ("audio", "input", "noise_reduction"),
+}
+"""Fields of a session that null turns off, and where they are in the current dialect."""
+
+_PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
+    "kind": ("type",),
+    "model": ("model",),
+    "modalities": ("output_modalities",),
+    "instructions": ("instructions",),
+    "voice": ("audio", "output", "voice"),
+    "speed": ("audio", "output", "speed"),
+    "input_format": ("audio", "input", "format"),
+    "output_format": ("audio", "output", "format"),
+    "tools": ("tools",),
+    "tool_choice": ("tool_choice",),
+    "temperature": ("temperature",),
+    "max_output_tokens": ("max_output_tokens",),
+}
+
+
+def _read(changes: dict[str, Any]) -> dict[str, Any]:
+    """Values of the wire as those of a session."""
+    if (turns := changes.get("turn_detection")) is not None:
+        changes["turn_detection"] = TurnDetection.of(turns)
+    if "modalities" in changes:
+        changes["modalities"] = ("text", "audio") if "audio" in changes["modalities"] else ("text",)
+    if isinstance(voice := changes.get("voice"), Mapping):
+        changes["voice"] = voice["id"]
+    for name in ("input_format", "output_format"):
+        if name in changes:
+            changes[name] = changes[name].get("type", "audio/pcm")
+    if "tools" in changes:
+        changes["tools"] = tuple(changes["tools"])
+    if changes.get("max_output_tokens") == "inf":
+        changes["max_output_tokens"] = None
+    return changes
+
+
+def _format(kind: SoundFormat) -> dict[str, Any]:
+    return {"type": kind, "rate": PCM_RATE} if kind == "audio/pcm" else {"type": kind}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, object by object; what is above wins, but null for an object says nothing."""
+    result = dict(below)
+    for name, value in above.items():
+        inner = result.get(name)
+        if not isinstance(inner, Mapping):
+            result[name] = value
+        elif isinstance(value, Mapping):
+            result[name] = _merged(inner, value)
+        elif value is not None:
+            result[name] = value
+    return result

@@ -1,0 +1,124 @@
+"""One conversation between a caller and an upstream that speak different dialects: JSON texts in, JSON texts out.
+
+Pure but for what it must remember between events. Events that differ in their name alone, those with sound among them, are
+renamed in their text (see `texts`), and what is the same in both dialects passes untouched; only the few others are parsed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import InvalidField, RequestError
+from tornado_gate.jsonbody import load_object
+from tornado_gate.types import RealtimeDialect
+from tornado_gate.wire.openai_realtime import events
+from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES
+from tornado_gate.wire.openai_realtime.shapes import Lose, forget
+from tornado_gate.wire.openai_realtime.texts import dump, find_type, load, renamed
+
+MOST_REMEMBERED: Final = 1000
+"""Items that are in the making at once. An upstream that finishes none of so many is not waited for."""
+
+
+class Translator:
+    """`lose` is called with the path of what a client asks for and the upstream's dialect cannot say."""
+
+    def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: Lose = forget) -> None:
+        self.caller = caller
+        self.upstream = upstream
+        self._lose = lose
+        to_current = caller == "current"
+        self._names = CURRENT_NAMES if to_current else BETA_NAMES
+        self._types = events.TO_CURRENT_TYPES if to_current else events.TO_BETA_TYPES
+        self._open: dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}
+
+    def client(self, text: str) -> list[str]:
+        """The messages for the upstream. Raises InvalidField for what is no event, or cannot be said there."""
+        if self.caller == self.upstream:
+            return [text]
+        found = find_type(text)
+        if found is not None and found.group(1) not in events.CLIENT_TYPES:
+            return [text]
+        event = parse_client(text)
+        if event["type"] not in events.CLIENT_TYPES:
+            return [text]
+        translate = events.to_current_client if self.upstream == "current" else events.to_beta_client
+        return [dump(translate(event, self._lose))]
+
+    def server(self, text: str) -> list[str]:
+        """The messages for the caller. What is no event, or none that can be read, passes as it came."""
+        if self.caller == self.upstream:
+            return [text]
+        if found := find_type(text):
+            kind = found.group(1)
+            if kind in self._names:
+                return [renamed(text, found, self._names[kind])]
+            if kind not in self._types:
+                return [text]
+        event = load(text)
+        if event is None or not (event["type"] in self._names or event["type"] in self._types):
+            return [text]
+        try:
+            return [dump(translated) for translated in self._translate(event)]
+        except (InvalidField, orjson.JSONEncodeError):
+            return [text]
+
+    def _translate(self, event: events.Event) -> list[events.Event]:
+        if self.caller == "beta":
+            return events.to_beta_server(event)
+        translated = events.to_current_server(event)
+        match event["type"]:
+            case "conversation.item.created" if events.is_open(event):
+                self._remember(self._open, event, event.get("previous_item_id"))
+            case "response.output_item.added":
+                self._note_function(event)
+            case "response.function_call_arguments.done":
+                return [self._with_name(translated[0])]
+            case "response.output_item.done" if (item_id := _item_id(event)) in self._open:
+                return [events.done_event(translated[0], self._open.pop(str(item_id))), *translated]
+            case "response.done":
+                self._functions.clear()
+        return translated
+
+    def _note_function(self, event: events.Event) -> None:
+        item = event.get("item")
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            self._remember(self._functions, event, item["name"])
+
+    def _with_name(self, event: events.Event) -> events.Event:
+        item_id = event.get("item_id")
+        if event["name"] or not isinstance(item_id, str):
+            return event
+        return {**event, "name": self._functions.pop(item_id, "")}
+
+    def _remember(self, where: dict[str, Any], event: events.Event, what: Any) -> None:
+        if (item_id := _item_id(event)) is None:
+            return
+        where[item_id] = what
+        if len(where) > MOST_REMEMBERED:
+            del where[next(iter(where))]
+
+
+def parse_client(text: str) -> dict[str, Any]:
+    """The event in a client's message. Raises InvalidField for what is no JSON object, or has no type."""
+    try:
+        event = load_object(text.encode())
+    except InvalidField:
+        raise
+    except (RequestError, UnicodeEncodeError) as error:
+        said = error.message if isinstance(error, RequestError) else "The message is not UTF-8."
+        raise InvalidField("", said.replace("The body", "The message"), code="invalid_json") from None
+    kind = event.get("type")
+    if not isinstance(kind, str):
+        code = "invalid_value" if "type" in event else "missing_required_parameter"
+        raise InvalidField("type", "Every event needs a 'type' that is a string.", code=code)
+    return event
+
+
+def _item_id(event: events.Event) -> str | None:
+    item = event.get("item")
+    item_id = item.get("id") if isinstance(item, dict) else None
+    return item_id if isinstance(item_id, str) else None
