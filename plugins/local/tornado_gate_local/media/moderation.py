@@ -14,28 +14,13 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tornado_gate.wire.openai_moderations import CATEGORIES
 from tornado_gate_local.media.workers import POOL, WorkerPool
 
 FLAGGED_FROM = 0.5
 AT_ONCE = 4_000  # characters; more are read in a worker process
 EACH = 100  # characters whose reading takes as long as beginning with another text
 ONCE_MORE = 3  # how often one phrase counts
-
-CATEGORIES = (
-    "harassment",
-    "harassment/threatening",
-    "hate",
-    "hate/threatening",
-    "illicit",
-    "illicit/violent",
-    "self-harm",
-    "self-harm/instructions",
-    "self-harm/intent",
-    "sexual",
-    "sexual/minors",
-    "violence",
-    "violence/graphic",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,6 @@ and one answer holds `MOST_OUTPUT_BYTES` of them.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -17,7 +14,7 @@ from typing import Final
 
 from tornado_gate import pictures
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, Data, FileSource, ImageRequest, ImageResult, MadeImage, StreamEvent, Usage
+from tornado_gate.types import Call, FileSource, ImageRequest, ImageResult, MadeImage, StreamEvent, Usage
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.images import (
     MOST_INPUTS,
@@ -40,7 +37,6 @@ USUAL_SIZE: Final = (1_024, 1_024)
 PIXELS_PER_TOKEN: Final = 1_024
 MOST_INPUT_BYTES: Final = 128 * 1024 * 1024
 MOST_OUTPUT_BYTES: Final = 256 * 1024 * 1024
-SLICE: Final = 1024 * 1024  # characters of base64 that are decoded within a few milliseconds; a multiple of four
 
 EDITS: Final = Places(POOL.size, most_waiting=200)
 REFUSED_FIELDS: Final = {"ratio": "aspect_ratio", "size": "resolution"}
@@ -218,25 +214,8 @@ async def _read(call: Call, source: FileSource, param: str, left: int) -> pictur
     known = getattr(source, "size", 0)
     picture = None
     if known <= left:
-        picture = await (
-            _decoded(source, param) if isinstance(source, Data) else pictures.picture_of(call, source, param)
-        )
+        picture = await pictures.picture_of(call, source, param)
     if picture is None or len(picture.data) > left:
         message = f"The images together have more than {MOST_INPUT_BYTES:,} bytes."
         raise InvalidField(param, message, code="image_too_large")
     return picture
-
-
-async def _decoded(source: Data, param: str) -> pictures.Picture:
-    """A picture from base64 in either alphabet; the event loop goes on between slices."""
-    text, pieces = source.base64.rstrip("="), []
-    try:
-        for start in range(0, len(text), SLICE):
-            piece = text[start : start + SLICE].replace("-", "+").replace("_", "/")
-            pieces.append(base64.b64decode(piece + "=" * (-len(piece) % 4), validate=True))
-            await asyncio.sleep(0)
-    except (binascii.Error, ValueError):
-        raise InvalidField(param, f"'{param}' holds data that is not base64.", code="invalid_base64") from None
-    data = b"".join(pieces)
-    media_type, width, height = pictures.inspect(data[: pictures.HEADER_BYTES], source.media_type, param)
-    return pictures.Picture(data=data, media_type=media_type, width=width, height=height)
