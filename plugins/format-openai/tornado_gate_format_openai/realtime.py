@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.batches import summed
 from tornado_gate.checks import wrong
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.fields import Body, Integer, Object, String, check
@@ -47,8 +48,6 @@ ROUTES: Final = (
 PROTOCOL: Final = "realtime"
 
 LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
-_LOOKED_AT: Final = 64 * 1024
-"""A message above this whose type shows is passed on without being parsed: it is sound."""
 
 
 class Side:
@@ -60,10 +59,10 @@ class Side:
         self._call = call
         self._caller = request.dialect
         self._settled = call.dialect != "auto"
-        self._translator = Translator(request.dialect, request.dialect)
+        self._translator = Translator(request.dialect, request.dialect, call.lose)
 
     def connected(self, dialect: RealtimeDialect) -> None:
-        self._translator = Translator(self._caller, dialect)
+        self._translator = Translator(self._caller, dialect, self._call.lose)
 
     def client(self, text: str) -> list[str]:
         kind = peek_type(text)
@@ -78,13 +77,12 @@ class Side:
         dialect = dialect_of_session_update(parse_client(text))
         if dialect is not None and dialect != self._caller:
             self._caller = dialect
-            self._translator = Translator(dialect, self._translator.upstream)
+            self._translator = Translator(dialect, self._translator.upstream, self._call.lose)
 
     def server(self, text: str) -> list[str]:
-        if len(text) < _LOOKED_AT and "response.done" in text and peek_type(text) == "response.done":
+        if '"response.done"' in text and peek_type(text) == "response.done":
             usage = usage_of(orjson.loads(text))
-            if usage is not None:
-                self._call.meter.usage = usage
+            self._call.meter.usage = summed([self._call.meter.usage, usage])
         return self._translator.server(text)
 
     def error(self, error: GateError, event_id: str = "") -> str:

@@ -178,7 +178,18 @@ def test_a_session_that_was_told_as_something_else_is_a_realtime_session() -> No
 
 def test_a_call_without_a_name_gets_the_member_that_the_current_dialect_demands() -> None:
     event = server("response.function_call_arguments.done", arguments="{}")
-    assert to_current_server(event) == [{**event, "name": ""}]
+    assert to_current_server(event) == to_current_server({**event, "name": None}) == [{**event, "name": ""}]
+
+
+def test_the_second_of_two_events_has_an_id_even_if_the_upstream_gave_none() -> None:
+    item = message("user", {"type": "input_text", "text": "Hi"})
+    added, done = to_current_server({"type": "conversation.item.created", "item": item})
+    assert "event_id" not in added
+    assert done["event_id"].startswith("event_")
+
+
+def test_an_item_that_is_not_there_is_not_done() -> None:
+    assert len(to_current_server(server("conversation.item.created", item=None))) == 1
 
 
 @given(strategies.BETA_SESSIONS)

@@ -94,7 +94,7 @@ def to_current_server(event: Event) -> list[Event]:
         event = {**event, "type": _SESSION_TYPES[kind]}
         return [_with(event, "session", lambda session: shapes.session_to_current(session, _TRANSCRIPTION))]
     if kind == "response.function_call_arguments.done":
-        return [{"name": "", **event}]  # required in the current dialect, unknown in the other
+        return [{**event, "name": event.get("name") or ""}]  # required in the current dialect, unknown in the other
     return [_with(event, *_TO_CURRENT[kind])] if kind in _TO_CURRENT else [event]
 
 
@@ -133,7 +133,7 @@ def done_event(event: Event, previous: Any = None) -> Event:
 
 
 def _added(event: Event) -> list[Event]:
-    if is_open(event):
+    if is_open(event) or not isinstance(event.get("item"), Mapping):
         return [event]
     return [event, done_event(event, event.get("previous_item_id"))]
 
