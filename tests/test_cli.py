@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_exit_code_1(conf: Path) -> None:
 
 
 def test_without_a_file_the_built_in_configuration_is_fine(conf: Path) -> None:
-    assert run("check").output == "the built-in configuration: fine; 11 models at 1 providers\n"
+    assert run("check").output == "the built-in configuration: fine; 12 models at 1 providers\n"
 
 
 def test_keys_are_made_listed_and_revoked(conf: Path) -> None:

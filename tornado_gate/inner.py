@@ -26,6 +26,7 @@ class InnerModels:
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
         """The events of an answer. Raises the GateError that a caller of `model` would get; targets are tried in order."""
         call = replace(self._call, model=model, operation=operation, losses=[], meter=Meter(), strict=False)
+        self._call.meter.charged = True
         failure: GateError | None = None
         for target, provider in self._snapshot.targets(call, (operation,)):
             name = (target.provider, target.model, "" if "*" in target.model else target.upstream_model)

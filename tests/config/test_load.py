@@ -284,13 +284,14 @@ LOCAL_MODELS = [
     "local-image-edit",
     "local-tts",
     "local-video",
+    "local-realtime",
 ]
 
 
 def test_shipped_file_loads_with_nothing_in_the_environment() -> None:
     loaded = config.load(SHIPPED, {})
-    assert list(loaded.models) == LOCAL_MODELS
-    assert list(loaded.providers) == ["local"]
+    assert list(loaded.models) == [*LOCAL_MODELS, "local-talker"]
+    assert list(loaded.providers) == ["local", "talker"]
     assert loaded.keys == ()
     assert {path for path, _ in loaded.inactive} == {
         ("providers", "openai"),
@@ -320,7 +321,7 @@ def test_shipped_file_serves_openai_once_the_plugin_is_on(conf: Conf) -> None:
     text = SHIPPED.read_text(encoding="utf-8").replace("openai: false", "openai: true")
     assert conf.report(text) != []
     loaded = conf.load(text, {"OPENAI_API_KEY": "sk-x", "GATE_KEY": "k"})
-    assert list(loaded.models) == [*LOCAL_MODELS, "gpt-4o", "openai/*"]
+    assert list(loaded.models) == [*LOCAL_MODELS, "local-talker", "gpt-4o", "openai/*"]
     assert loaded.models["openai/*"].targets == (ModelTarget(provider="openai"),)
     assert loaded.keys[0].name == "dev"
 

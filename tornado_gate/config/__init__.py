@@ -103,6 +103,7 @@ _EMBEDDED_MODELS: dict[str, tuple[str | None, dict[str, str]]] = {
     "local-image-edit": (None, {}),
     "local-tts": (None, {}),
     "local-video": (None, {}),
+    "local-realtime": (None, {}),
 }
 _EMBEDDED_DEFAULTS = {
     "moderation": "local-moderation",

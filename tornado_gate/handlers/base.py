@@ -98,7 +98,12 @@ class GateHandler(RequestHandler):
             first_event_seconds=meter.first_event_seconds,
             usage=meter.usage,
         )
-        if self.call is not None and meter.usage is not None and meter.usage.total_tokens is not None:
+        if (
+            self.call is not None
+            and not meter.charged
+            and meter.usage is not None
+            and meter.usage.total_tokens is not None
+        ):
             self.gate.limits.spent(self.call.caller, meter.usage.total_tokens)
         if self.snapshot.config.server.access_log:
             access(

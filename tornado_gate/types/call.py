@@ -63,12 +63,16 @@ NOWHERE = Target(provider="", plugin="", model="", upstream_model="")
 
 @dataclass(slots=True)
 class Meter:
-    """What is noted in passing for metrics and logs; never a word of what was said."""
+    """What is noted in passing for metrics and logs; never a word of what was said.
+
+    `charged` says that the tokens were counted against the key as they came, by the models that the answer was made of.
+    """
 
     usage: Usage | None = None
     finish_reason: str = ""
     attempts: int = 0
     first_event_seconds: float | None = None
+    charged: bool = False
 
 
 class Memory(Protocol):

@@ -28,7 +28,7 @@ CHAT = {"chat", "count_tokens"}
         ("local-tts", {"speech"}),
         ("local-video", {"videos"}),
         ("local-video-1", {"videos"}),
-        ("local-realtime", set()),
+        ("local-realtime", {"realtime"}),
         ("whatever-you-like", CHAT),
     ],
 )

@@ -24,13 +24,15 @@ from tornado_gate.types import (
     ChatRequest,
     ChatResult,
     CountTokensRequest,
+    RealtimeRequest,
     Request,
+    Socket,
     StreamEvent,
     TokenCount,
     UpstreamRequest,
     UpstreamResponse,
 )
-from tornado_gate_local import operations, pieces
+from tornado_gate_local import operations, pieces, realtime
 from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, operations_here
 from tornado_gate_local.losses import report_losses
@@ -83,6 +85,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             result = await asyncio.to_thread(_result, call, request) if heavy else _result(call, request)
             settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
             return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
+        case RealtimeRequest():
+            for name in request.extra:
+                call.lose(name)
+            return UpstreamRequest(context=request)
     work = await operations.prepare(call, request)
     if work is None:
         raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
@@ -107,6 +113,17 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
     if isinstance(plan, Fetching):
         return await plan.response()
     return UpstreamResponse(chunks=pieces.lines(plan) if isinstance(plan, pieces.Plan) else nothing(), context=plan)
+
+
+@provider_impl
+async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
+    """A conversation by voice with nobody. Raises InvalidField for a session that a client secret fixes and that cannot be."""
+    if not isinstance(outgoing.context, RealtimeRequest):
+        raise PluginError("local", "the request has lost its context; a wrapper must keep it")
+    settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
+    session = realtime.open_session(call, outgoing.context, settings.pace_seconds)
+    call.closing.push_async_callback(session.close)
+    return session
 
 
 async def nothing() -> AsyncIterator[bytes]:

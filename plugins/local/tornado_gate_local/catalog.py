@@ -14,6 +14,7 @@ CHAT: Final = frozenset({"chat", "count_tokens"})
 MODERATION: Final = frozenset({"moderation"})
 PICTURES: Final = frozenset({"images", "image_edits"})
 VIDEOS: Final = frozenset({"videos"})
+VOICE: Final = frozenset({"realtime"})
 
 MODELS: Final[Mapping[str, frozenset[str]]] = {
     "local-chat*": CHAT,
@@ -24,7 +25,7 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
     "local-image*": PICTURES,
     "local-tts*": frozenset({"speech"}),
     "local-video*": VIDEOS,
-    "local-realtime*": frozenset(),
+    "local-realtime*": VOICE,
     "*": CHAT,
 }
 """The first pattern that fits counts. Any other name is one of the chat model's."""
@@ -34,4 +35,4 @@ def operations_here() -> frozenset[str]:
     """What can be done with the libraries that are installed: pictures need Pillow, videos PyAV too."""
     pictures = PICTURES if installed("PIL") else frozenset()
     videos = VIDEOS if pictures and installed("av") else frozenset()
-    return CHAT | MODERATION | {"embeddings", "speech"} | pictures | videos
+    return CHAT | MODERATION | VOICE | {"embeddings", "speech"} | pictures | videos

@@ -278,3 +278,25 @@ def test_events_as_servers_write_them_take_the_fast_path(event: Event) -> None:
     found = texts.find_type(text)
     assert found is not None
     assert found.group(1) == event["type"]
+
+
+@pytest.mark.parametrize(
+    ("beta", "current"),
+    [
+        ("session.voice", "session.audio.output.voice"),
+        ("session.turn_detection.threshold", "session.audio.input.turn_detection.threshold"),
+        ("response.modalities", "response.output_modalities"),
+        ("session.instructions", "session.instructions"),
+        ("item_id", "item_id"),
+    ],
+)
+def test_an_error_names_the_field_as_the_caller_wrote_it(beta: str, current: str) -> None:
+    def told(caller: Any, upstream: Any, param: str) -> str:
+        event = {"type": "error", "event_id": "e", "error": {"message": "m", "param": param, "event_id": None}}
+        (text,) = Translator(caller, upstream).server(json.dumps(event))
+        answer: str = json.loads(text)["error"]["param"]
+        return answer
+
+    assert told("beta", "current", current) == beta
+    assert told("current", "beta", beta) == current
+    assert told("current", "current", current) == current

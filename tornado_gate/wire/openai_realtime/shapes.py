@@ -110,6 +110,26 @@ def session_to_current(session: Any, kind: str = "realtime", path: str = "sessio
     return current if current.get("type") in _KINDS else {**current, "type": kind}
 
 
+def param_to_beta(param: str) -> str:
+    """The path of a field of the current dialect as a client of the beta dialect wrote it: ``session.voice``."""
+    for move in _SESSION:
+        for top in ("session", "response"):
+            current = ".".join((top, *move.current))
+            if param == current or param.startswith(current + "."):
+                return f"{top}.{move.beta}{param[len(current) :]}"
+    return param
+
+
+def param_to_current(param: str) -> str:
+    """The reverse of `param_to_beta`."""
+    for move in _SESSION:
+        for top in ("session", "response"):
+            beta = f"{top}.{move.beta}"
+            if param == beta or param.startswith(beta + "."):
+                return ".".join((top, *move.current)) + param[len(beta) :]
+    return param
+
+
 def session_to_beta(session: Any, path: str = "session") -> Any:
     """A session, without the ``type`` that the beta dialect does not know."""
     if not isinstance(session, Mapping):

@@ -15,7 +15,7 @@ from tornado_gate.jsonbody import load_object
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.wire.openai_realtime import events
 from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES
-from tornado_gate.wire.openai_realtime.shapes import Lose, forget
+from tornado_gate.wire.openai_realtime.shapes import Lose, forget, param_to_beta, param_to_current
 from tornado_gate.wire.openai_realtime.texts import dump, find_type, load, renamed
 
 MOST_REMEMBERED: Final = 1000
@@ -56,15 +56,26 @@ class Translator:
             kind = found.group(1)
             if kind in self._names:
                 return [renamed(text, found, self._names[kind])]
-            if kind not in self._types:
+            if kind not in self._types and kind != "error":
                 return [text]
         event = load(text)
+        if event is not None and event["type"] == "error":
+            return [self._error(text, event)]
         if event is None or not (event["type"] in self._names or event["type"] in self._types):
             return [text]
         try:
             return [dump(translated) for translated in self._translate(event)]
         except (InvalidField, orjson.JSONEncodeError):
             return [text]
+
+    def _error(self, text: str, event: events.Event) -> str:
+        """An error names the field as the caller wrote it."""
+        error = event.get("error")
+        param = error.get("param") if isinstance(error, dict) else None
+        if not isinstance(error, dict) or not isinstance(param, str):
+            return text
+        own = param_to_beta(param) if self.caller == "beta" else param_to_current(param)
+        return text if own == param else dump({**event, "error": {**error, "param": own}})
 
     def _translate(self, event: events.Event) -> list[events.Event]:
         if self.caller == "beta":

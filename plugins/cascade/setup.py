@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="tornado-gate-cascade",
+    version="0.1.0",
+    description="The provider of tornado_gate that makes a realtime voice of three other models",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["tornado_gate_cascade", "tornado_gate_cascade.*"]),
+    package_data={"tornado_gate_cascade": ["py.typed"]},
+    zip_safe=False,
+    install_requires=["tornado-gate", "marshmallow>=4,<5"],
+    entry_points={"tornado_gate": ["cascade = tornado_gate_cascade"]},
+)

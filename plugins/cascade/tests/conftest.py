@@ -1,0 +1,8 @@
+"""Makes `cascade_models` importable: in this folder there is no package, because the core's is called `tests` too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))

@@ -1,0 +1,173 @@
+"""Conversations by voice with the embedded provider: the mind behind `tornado_gate.voice`.
+
+It answers as local-chat does and speaks as local-tts does, sentence by sentence, in worker processes. It hears no words: of a
+sound it says how long and how loud it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
+from tornado_gate.voice import (
+    Called,
+    CutShort,
+    Item,
+    Piece,
+    Said,
+    Sound,
+    Spent,
+    Spoke,
+    Transcript,
+    Turn,
+    VoiceSession,
+    chat_request,
+    decibels,
+    level,
+)
+from tornado_gate_local.answer import answer, size, usage
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.speech import RATE, SpeechOrder, check_order, make_speech, portions
+from tornado_gate_local.media.workers import POOL
+from tornado_gate_local.words import tokens
+
+LONG: Final = 100_000
+"""Characters of a conversation, or bytes of sound, that are too many for the event loop."""
+HEARD_PER_SECOND: Final = 10
+SPOKEN_PER_SECOND: Final = 20
+"""Tokens, as the maker of realtime models counts them: one for 100 ms that is heard, one for 50 ms that is spoken."""
+_LOUDNESS: Final = ((-70.0, "silence"), (-40.0, "quiet"), (-20.0, "clear"), (0.0, "loud"))
+_NO_WORDS: Final = "I hear how long and how loud a sound is, but no words."
+
+
+def open_session(call: Call, request: RealtimeRequest, pace_seconds: float = 0.0) -> VoiceSession:
+    """A session with the embedded model. Raises InvalidField for a session that a client secret fixes and that cannot be."""
+    return VoiceSession(LocalMind(call.model, pace_seconds), model=call.model, session=request.session)
+
+
+class LocalMind:
+    """`pace_seconds` is the pause between the words of an answer."""
+
+    hears = True
+    speaks = True
+
+    def __init__(self, model: str, pace_seconds: float = 0.0) -> None:
+        self._model = model
+        self._pace_seconds = pace_seconds
+
+    async def transcribe(self, sound: Sound, language: str | None, prompt: str | None) -> Transcript | None:
+        """None: there are no words in what it hears."""
+        return None
+
+    async def answer(self, turn: Turn) -> AsyncIterator[Piece]:
+        """Raises InvalidField for a voice that nobody here has, and for a tool_choice that names no tool."""
+        order = _order(turn)
+        request = chat_request(turn, self._model, lambda sound: None)
+        waiting = _waiting(turn.items)
+        heard = await _described(sound for item in waiting for _, sound in item.sounds())
+        forced = request.tool_choice is not None and request.tool_choice.mode in ("required", "tool")
+        if heard and not forced and all(_only_sound(item) for item in waiting):
+            choice = Choice(parts=(Text(text=heard),), reason="stop")
+        else:
+            choice = await _thought(request)
+            choice = replace(choice, parts=tuple(_prefixed(choice, heard)))
+        spoken_seconds = 0.0
+        for part in choice.parts:
+            if isinstance(part, ToolCall):
+                yield Called(part.id, part.name, part.arguments)
+            elif isinstance(part, Text):
+                async with aclosing(self._said(part.text, order)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, Spoke):
+                            spoken_seconds += len(piece.pcm) / 2 / RATE
+                        yield piece
+        if choice.reason == "length":
+            yield CutShort("max_output_tokens")
+        yield _spent(request, choice, turn, spoken_seconds)
+
+    async def _said(self, text: str, order: SpeechOrder | None) -> AsyncGenerator[Piece, None]:
+        """The words, and with an order the sound of each sentence behind them."""
+        for portion in [text] if order is None else portions(text):
+            for number, word in enumerate(tokens(portion)):
+                if number and self._pace_seconds:
+                    await asyncio.sleep(self._pace_seconds)
+                yield Said(word)
+            if order is not None:
+                sound = await POOL.run(make_speech, replace(order, text=portion))
+                yield Spoke(sound.data)
+
+
+def _order(turn: Turn) -> SpeechOrder | None:
+    """How to speak; None for an answer in writing. Raises InvalidField."""
+    if not turn.spoken:
+        return None
+    order = SpeechOrder(text="-", voice=turn.voice or "alloy", speed=turn.speed, format="pcm")
+    try:
+        check_order(order)
+    except MediaError as error:
+        raise InvalidField(f"session.audio.output.{error.param}", str(error)) from None
+    return order
+
+
+async def _thought(request: ChatRequest) -> Choice:
+    """As local-chat answers; what may take long does not hold up the event loop."""
+    salt = secrets.token_hex(16)
+    if request.tools or size(request) > LONG:
+        return (await asyncio.to_thread(answer, request, salt))[0]
+    return answer(request, salt)[0]
+
+
+def _prefixed(choice: Choice, heard: str) -> Iterable[Text | ToolCall]:
+    """The parts that are said or called, and first what was heard."""
+    for part in choice.parts:
+        if isinstance(part, Text):
+            yield Text(text=f"{heard}\n{part.text}") if heard else part
+            heard = ""
+        elif isinstance(part, ToolCall):
+            yield part
+
+
+def _waiting(items: tuple[Item, ...]) -> list[Item]:
+    """The items that wait for an answer: those after the last of the model's own."""
+    found: list[Item] = []
+    for item in reversed(items):
+        if item.kind == "function_call" or (item.kind == "message" and item.role == "assistant"):
+            break
+        found.append(item)
+    return found[::-1]
+
+
+def _only_sound(item: Item) -> bool:
+    return item.kind == "message" and all(isinstance(part, Sound) and not part.transcript for part in item.parts)
+
+
+async def _described(sounds: Iterable[Sound]) -> str:
+    """'I heard 1.5 seconds of sound at -18 dB, which is loud. …'; "" when there was none."""
+    said = []
+    for sound in sounds:
+        if sound.pcm is None:
+            said.append(f"I heard {sound.seconds:.1f} seconds of sound.")
+            continue
+        pcm = bytes(sound.pcm)
+        loudness = await asyncio.to_thread(level, pcm) if len(pcm) > LONG else level(pcm)
+        db = decibels(loudness)
+        word = next(word for bound, word in _LOUDNESS if db <= bound)
+        said.append(f"I heard {sound.seconds:.1f} seconds of sound at {db:.0f} dB, which is {word}.")
+    return " ".join([*said, _NO_WORDS]) if said else ""
+
+
+def _spent(request: ChatRequest, choice: Choice, turn: Turn, spoken_seconds: float) -> Spent:
+    """Words by the rule of local-chat, sound by its length."""
+    counted = usage(request, (choice,))
+    heard_seconds = sum(sound.seconds for item in turn.items for _, sound in item.sounds() if not sound.output)
+    heard = math.ceil(heard_seconds * HEARD_PER_SECOND)
+    spoken = math.ceil(spoken_seconds * SPOKEN_PER_SECOND)
+    total = Usage(input_tokens=(counted.input_tokens or 0) + heard, output_tokens=(counted.output_tokens or 0) + spoken)
+    return Spent(usage=total, input_audio_tokens=heard, output_audio_tokens=spoken)
