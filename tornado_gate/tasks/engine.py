@@ -18,7 +18,7 @@ from tornado_gate.config.model import Videos
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.media import MediaStore
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.run import LONGEST_PAUSE, Asker, Means, Run, Webhook
+from tornado_gate.tasks.run import ENDED, LONGEST_PAUSE, Asker, Means, Run, Webhook
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
 from tornado_gate.types import VideoOperation
 
@@ -117,6 +117,7 @@ class TaskEngine:
     async def delete(self, task_id: str) -> None:
         """Forget a task. Raises NotFound."""
         await self.store.delete(task_id)
+        self._latest.pop(task_id, None)
         self.active = [task for task in self.active if task.id != task_id]
 
     def _orphaned(self, record: TaskRecord, beginning: asyncio.Future[VideoOperation]) -> None:
@@ -134,7 +135,10 @@ class TaskEngine:
             log.info("the upstream's work for the cancelled task %s: %s", record.id, error.message)
 
     def _tell(self, record: TaskRecord) -> None:
-        self._latest[record.id] = record
+        if record.status in ENDED:  # from now on the store has it, unless it is deleted
+            self._latest.pop(record.id, None)
+        else:
+            self._latest[record.id] = record
         event = self._changed.pop(record.id, None)
         if event is not None:
             event.set()

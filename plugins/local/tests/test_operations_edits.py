@@ -154,8 +154,7 @@ async def test_tokens_count_the_pixels_of_what_came_and_of_what_was_made(result)
 
 
 @pytest.mark.gen_test(timeout=50)
-async def test_base64_in_the_other_alphabet_and_without_padding_is_read_in_slices(result, monkeypatch):
-    monkeypatch.setattr(pictures, "SLICE", 16)
+async def test_base64_in_the_other_alphabet_and_without_padding_is_read(result):
     data = file_of()
     text = base64.urlsafe_b64encode(data).decode().rstrip("=")
     read = await pictures.read_files(None, asked(Data(media_type="", base64=text)))
