@@ -5,6 +5,7 @@ Source: openai-python 3.52, resources/realtime/ and types/realtime/client_secret
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
@@ -41,6 +42,8 @@ from tornado_gate.wire.openai_realtime import (
 from tornado_gate_format_openai.replies import JSON
 
 SECRETS: Final = "/v1/realtime/client_secrets"
+log = logging.getLogger(__name__)
+
 ROUTES: Final = (
     Route("GET", "/v1/realtime", "realtime", wire_format=WIRE_FORMAT, model="query", socket=True),
     Route("POST", SECRETS, "realtime", model="none"),
@@ -80,10 +83,17 @@ class Side:
             self._translator = Translator(dialect, self._translator.upstream, self._call.lose)
 
     def server(self, text: str) -> list[str]:
-        if '"response.done"' in text and peek_type(text) == "response.done":
+        if '"response.done"' in text:
+            try:
+                self._count(text)
+            except Exception:  # whatever it is: no conversation ends because its cost cannot be counted
+                log.exception("the usage of a session was not counted")
+        return self._translator.server(text)
+
+    def _count(self, text: str) -> None:
+        if peek_type(text) == "response.done":
             usage = usage_of(orjson.loads(text))
             self._call.meter.usage = summed([self._call.meter.usage, usage])
-        return self._translator.server(text)
 
     def error(self, error: GateError, event_id: str = "") -> str:
         return orjson.dumps(error_event(error, event_id or None, self._caller)).decode()
