@@ -183,6 +183,13 @@ class Gate:
             pool = self._pools[provider.identity] = Pool(provider.entry.timeouts)
         return pool
 
+    def note_failure(self, circuit: tuple[str, str, str], error: GateError) -> None:
+        """A target failed in a way that may be its fault: enough of these open its circuit."""
+        if error.status == 429:
+            self.health.released(circuit)
+        else:
+            self.health.failed(circuit, self.snapshot.config.circuits)
+
     def using(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """Around a request: its snapshot's pools stay open, and draining waits for it."""
         return _Use(self, snapshot.number, waited_for=True)

@@ -41,12 +41,17 @@ class InnerModels:
                     yield event
                 return
             except GateError as error:
-                if spoken or not error.retryable:
+                if spoken:
                     raise
+                if not error.retryable:
+                    self._gate.health.released(name)
+                    raise
+                self._gate.note_failure(name, error)
                 failure = error
-            finally:
+            except BaseException:
                 if not spoken:
                     self._gate.health.released(name)
+                raise
         raise failure or Unavailable(f"Every target of the model '{model}' is out of order; try again in a while.")
 
     async def _events(self, call: Call, provider: ProviderInUse, request: Request) -> AsyncIterator[StreamEvent]:

@@ -286,8 +286,8 @@ def circuit_name(target: Target) -> tuple[str, str, str]:
 
 def _note_failure(gate: Gate, call: Call, error: GateError) -> None:
     name, target = circuit_name(call.target), call.target
-    if error.retryable and error.status != 429:
-        gate.health.failed(name, gate.snapshot.config.circuits)
+    if error.retryable:
+        gate.note_failure(name, error)
     else:
         gate.health.released(name)
     if error.type != "invalid_request_error" or error.code == "upstream_refused":

@@ -31,9 +31,10 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeSide
         try:
             connected = await _attempt(gate, snapshot, replace(call, target=target), provider, side)
         except GateError as error:
-            gate.health.released(name)
             if not error.retryable:
+                gate.health.released(name)
                 raise
+            gate.note_failure(name, error)
             failure = error
             continue
         except BaseException:

@@ -68,7 +68,8 @@ class Pool:
 
 
 async def _note_reuse(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
-    context.trace_request_ctx.reused = True
+    if context.trace_request_ctx is not None:  # as for a WebSocket, whose handshake is not tried again
+        context.trace_request_ctx.reused = True
 
 
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:

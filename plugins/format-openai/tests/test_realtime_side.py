@@ -38,6 +38,14 @@ def test_the_dialect_is_the_handshakes_unless_conf_says(conf: str, headers: dict
     assert side(conf, **headers).request.dialect == dialect
 
 
+def test_a_page_with_a_client_secret_speaks_the_dialect_of_today() -> None:
+    call = replace(call_for("m"), operation="realtime")
+    wire = replace(wire_request(realtime.ROUTES[0]), json={"session": {"type": "realtime", "model": "m"}})
+    assert open_session(call, wire).request.dialect == "current"
+    beta = replace(wire, headers={"sec-websocket-protocol": "realtime, openai-beta.realtime-v1"})
+    assert open_session(call, beta).request.dialect == "beta"
+
+
 def test_the_subprotocol_is_selected_when_it_is_offered() -> None:
     assert side(sec_websocket_protocol="other, realtime").subprotocol == "realtime"
     assert side(sec_websocket_protocol="other").subprotocol == ""

@@ -30,6 +30,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire.openai_realtime import (
+    BETA_PROTOCOL,
     WIRE_FORMAT,
     Translator,
     dialect_of,
@@ -106,6 +107,8 @@ def open_session(call: Call, wire: WireRequest) -> Side:
     if call.dialect != "auto":
         dialect = "beta" if call.dialect == "contract" else "current"
     session = wire.json.get("session")
+    if session and call.dialect == "auto" and BETA_PROTOCOL not in protocols:
+        dialect = "current"  # it has a client secret, of which the older API knows nothing; a page cannot name its SDK
     request = RealtimeRequest(
         model=call.model,
         dialect=dialect,
