@@ -29,7 +29,7 @@ run: install ## install, then serve conf/gate.yaml (CONF=FILE: another one)
 	$(BIN)/tornado-gate serve --conf $(CONF)
 
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install what tests need, then run them all (PYTEST_ARGS=…: only some)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff check .

@@ -55,6 +55,7 @@ setup(
             "pytest>=8.4,<10",
             "pytest-timeout",
             "pytest-tornado==0.8.1",
+            "pytest-xdist",
             "setuptools>=80,<82",
         ],
     },

@@ -52,13 +52,13 @@ def test_the_plugin_meets_the_specification_of_providers():
     manager.register(local)
     manager.check_pending()
     implemented = {caller.name for caller in manager.get_hookcallers(local) or []}
-    assert implemented == {"configure", "translate_request", "call_upstream", "translate_response"}
+    assert implemented == {"configure", "translate_request", "call_upstream", "open_socket", "translate_response"}
 
 
 def test_an_entry_without_settings_serves_everything_without_pauses():
     capabilities = local.configure(ProviderEntry(name="local"))
     assert capabilities.operations == {
-        "chat", "count_tokens", "embeddings", "moderation", "images", "image_edits", "speech", "videos"
+        "chat", "count_tokens", "embeddings", "moderation", "images", "image_edits", "speech", "videos", "realtime"
     }  # fmt: skip
     assert capabilities.inputs_at_once == 2_048
     assert capabilities.speaks == frozenset()
