@@ -1,0 +1,399 @@
+"""What a realtime session through the gateway costs: time for each message both ways, and memory while nothing is said.
+
+Usage: .venv/bin/python bench/realtime.py [--trips 3000] [--rounds 5] [--json] [--skip-memory] [--profile WAY].
+Four ways lead to the same mock upstream, which answers each message of 4 KB with one of 4 KB: "direct", with no process
+between; "floor", a plain relay of Tornado and aiohttp (the end of this file); "gateway", where caller and upstream speak the
+same dialect; "translated", where the caller speaks the beta dialect, the upstream the current one, and sound is renamed on its
+way. They are measured by turns in one run, so that a machine's other work hurts all alike. What is measured is pinned to one
+core, this process (client and upstream) to another where there is one. A round trip is one message up and one down; "per core"
+is what its CPU time allows, which other work blurs least, and "per s" what was to be had on the day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import cProfile
+import hashlib
+import json
+import os
+import pstats
+import re
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import aiohttp
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+from tornado.websocket import WebSocketHandler
+
+TICKS = os.sysconf("SC_CLK_TCK")
+MESSAGE_BYTES = 4096
+CONNECTIONS = 16
+PACED, PACE_SECONDS = 300, 0.005  # messages of each way, one at a time, for the latency
+SESSIONS, AT_ONCE = (0, 500, 1000, 2000), 50  # that many handshakes at once, of which all are multiples
+SETTLE_SECONDS = 1.0
+PROFILE = "gateway.prof"
+KEY = "bench-key-of-the-caller"
+CONF = """
+server: {{port: 0, data_dir: {folder}/var}}
+plugins: {{openai: true}}
+providers: {{mock: {{plugin: openai, base_url: "http://127.0.0.1:{port}/v1", api_key: bench-key}}}}
+models: {{voice: {{provider: mock}}}}
+realtime: {{sessions_per_key: 100000, messages_per_second: 1000000}}
+keys: [{{name: bench, key: {key}}}]
+"""
+PATH = "/v1/realtime?model=voice"
+AUTHORIZED = f"Authorization: Bearer {KEY}\r\n"
+SDK = "User-Agent: OpenAI/Python 3.52.0\r\n"  # who calls itself so speaks the current dialect
+TEXT, CLOSE, PING, PONG = 0x81, 0x88, 0x89, 0x8A
+
+
+def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
+    """RFC 6455 5.2, with a mask of zeros, under which a payload is itself: a client of no cost. Below 64 KiB."""
+    bit, mask = (0x80, bytes(4)) if masked else (0, b"")
+    size, large = len(payload), len(payload) > 125
+    length = struct.pack("!BH", bit | 126, size) if large else struct.pack("!B", bit | size)
+    return bytes((opcode,)) + length + mask + payload
+
+
+def payload_at(data: bytes, at: int) -> slice | None:
+    """Where the payload of the frame at `at` is; None for one that is not whole."""
+    if len(data) < at + 4:
+        return None
+    length = data[at + 1] & 0x7F
+    assert length < 127, "a frame of 64 KiB or more"
+    start = at + (4 if length == 126 else 2) + (4 if data[at + 1] & 0x80 else 0)
+    end = start + (int.from_bytes(data[at + 2 : at + 4], "big") if length == 126 else length)
+    return slice(start, end) if len(data) >= end else None
+
+
+def event(kind: str, sound: str, **rest: Any) -> bytes:
+    """An event with as much sound as makes it MESSAGE_BYTES long."""
+    bare = json.dumps({"type": kind, **rest, sound: "*"}, separators=(",", ":"))
+    return bare.replace("*", "x" * (MESSAGE_BYTES - len(bare) + 1)).encode()
+
+
+IDS = {"event_id": "event_1", "response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+CREATED = b'{"type":"session.created","event_id":"event_0","session":{"id":"sess_1","type":"realtime"}}'
+ASKED = frame(TEXT, event("input_audio_buffer.append", "audio"), masked=True)
+ANSWERED = frame(TEXT, event("response.output_audio.delta", "delta", **IDS), masked=False)
+GREETING = frame(TEXT, CREATED, masked=False)
+BYE = frame(CLOSE, struct.pack("!H", 1000), masked=True)
+
+
+class Peer(asyncio.Protocol):
+    """One end of a WebSocket, which does as little as it can."""
+
+    client = False
+    transport: asyncio.Transport
+    _kept = b""
+    _open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        data, at = self._kept + data, 0
+        if not self._open and (at := data.find(b"\r\n\r\n") + 4) >= 4:
+            self._open = True
+            self.on_message(None, data[:at])
+        while self._open and (place := payload_at(data, at)) is not None:
+            if data[at] in (PING, CLOSE):
+                self.transport.write(frame(PONG if data[at] == PING else CLOSE, b"", masked=self.client))
+            elif data[at] == TEXT:
+                self.on_message(TEXT, data[place])
+            at = place.stop
+        self._kept = data[at:] if self._open else data
+
+    def on_message(self, opcode: int | None, data: bytes) -> None:
+        """A text; before the first, with no opcode, the head of the other side's handshake."""
+
+
+class Upstream(Peer):
+    """Greets, then answers each message with the same sound."""
+
+    def on_message(self, opcode: int | None, data: bytes) -> None:
+        if opcode == TEXT:
+            self.transport.write(ANSWERED)
+        elif found := re.search(rb"(?i)\nsec-websocket-key: *(\S+)", data):
+            accept = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+            head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            self.transport.write(head + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + GREETING)
+
+
+class Client(Peer):
+    """The caller."""
+
+    client = True
+    news: asyncio.Future[bytes]
+
+    def on_message(self, opcode: int | None, data: bytes) -> None:
+        if opcode == TEXT:
+            self.news.set_result(data)
+        else:
+            assert data.startswith(b"HTTP/1.1 101"), data
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.news.done():
+            self.news.set_exception(error or ConnectionResetError())
+
+    async def trip(self, said: bytes = ASKED) -> bytes:
+        """One message up, and what comes down."""
+        self.news = asyncio.get_running_loop().create_future()
+        self.transport.write(said)
+        return await self.news
+
+
+@dataclass(slots=True)
+class Way:
+    """`process` is None for the direct one. `answer` is what the sound is called at the caller's end."""
+
+    name: str
+    port: int
+    process: int | None = None
+    headers: str = ""
+    answer: bytes = b'"response.output_audio.delta"'
+    clients: list[Client] = field(default_factory=list)
+    micros: list[float] = field(default_factory=list)  # CPU time for each trip, by rounds
+    rates: list[float] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    async def connect(self) -> Client:
+        """A session that has been greeted."""
+        _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", self.port)
+        await client.trip(
+            f"GET {PATH} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{self.headers}"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        return client
+
+
+def cpu_seconds(process: int) -> float:
+    """User and system time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident_kb(process: int) -> float:
+    """What a process has in memory."""
+    return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 1024
+
+
+async def burst(way: Way, count: int) -> None:
+    """`count` round trips, over all connections at once, one after the other on each."""
+    left = iter(range(count))
+
+    async def speak(client: Client) -> None:
+        for _ in left:
+            await client.trip()
+
+    await asyncio.gather(*(speak(client) for client in way.clients))
+
+
+async def measure_time(ways: list[Way], trips: int, rounds: int) -> None:
+    for way in ways:
+        way.clients = [await way.connect() for _ in range(CONNECTIONS)]
+        said = await way.clients[0].trip()
+        assert way.answer in said, said[:200]
+        await burst(way, trips // 2)
+    for _ in range(rounds):
+        for way in ways:
+            process = way.process or os.getpid()
+            used, started = cpu_seconds(process), time.monotonic()
+            await burst(way, trips)
+            way.rates.append(trips / (time.monotonic() - started))
+            way.micros.append((cpu_seconds(process) - used) / trips * 1e6)
+
+
+async def measure_latency(ways: list[Way]) -> None:
+    """One message at a time, at a pace that keeps nobody busy; the ways by turns."""
+    for way in ways * PACED:
+        await asyncio.sleep(PACE_SECONDS)
+        started = time.perf_counter()
+        await way.clients[0].trip()
+        way.waits.append((time.perf_counter() - started) * 1e6)
+
+
+async def measure_memory(way: Way, counts: tuple[int, ...] = SESSIONS) -> dict[str, float]:
+    """Kilobytes of the process with so many idle sessions open, once all have spoken, and when all are closed."""
+    assert way.process is not None
+    clients: list[Client] = []
+    found: dict[str, float] = {}
+    used = cpu_seconds(way.process)
+    for count in counts:
+        while len(clients) < count:
+            clients += await asyncio.gather(*(way.connect() for _ in range(AT_ONCE)))
+        await asyncio.sleep(SETTLE_SECONDS)
+        found[str(count)] = resident_kb(way.process)
+    used = cpu_seconds(way.process) - used
+    for client in clients:
+        await client.trip()
+    found["spoken"] = resident_kb(way.process)
+    for client in clients:
+        client.transport.write(BYE)
+    await asyncio.sleep(2 * SETTLE_SECONDS)
+    found["closed"] = resident_kb(way.process)
+    least, most = found[str(counts[0])], counts[-1]
+    each = {"idle each": (found[str(most)] - least) / most, "spoken each": (found["spoken"] - least) / most}
+    return {**found, **each, "µs to open": used / most * 1e6}
+
+
+@contextmanager
+def child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
+    """This file as a process that says where it listens; (its id, its port). Ended at the end."""
+    command = [sys.executable, __file__, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        os.sched_setaffinity(process.pid, {core})
+        assert process.stdout is not None
+        found = next((m for line in process.stdout if (m := re.search(r"serving http://\S+:(\d+)", line))), None)
+        assert found is not None, f"{command} ended with {process.wait()}"
+        yield process.pid, int(found[1])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def figures(ways: list[Way], memory: dict[str, dict[str, float]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Medians of the rounds. Latencies are what is added to the direct way, in microseconds."""
+    bare = quantiles(ways[0].waits, n=100)
+    times = {}
+    for way in ways:
+        micros, waits = median(way.micros), quantiles(way.waits, n=100)
+        times[way.name] = {"CPU µs": micros, "per core": 1e6 / micros, "per s": median(way.rates)}
+        times[way.name] |= {"p50 +µs": waits[49] - bare[49], "p99 +µs": waits[98] - bare[98]}
+    return {"round trips": times, "RSS in KB": memory}
+
+
+def show(tables: dict[str, dict[str, dict[str, float]]]) -> None:
+    for name, rows in tables.items():
+        for number, (row, cells) in enumerate(rows.items()):
+            if not number:
+                print(f"{name:12}" + "".join(f"{column:>12}" for column in cells))
+            print(f"{row:12}" + "".join(f"{cell:12.1f}" for cell in cells.values()))
+
+
+async def bench(options: argparse.Namespace) -> None:
+    core, *others = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {others[0] if others else core})
+    upstream = await asyncio.get_running_loop().create_server(Upstream, "127.0.0.1", 0, backlog=1000)
+    port = upstream.sockets[0].getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        conf = Path(folder) / "gate.yaml"
+        conf.write_text(CONF.format(folder=folder, port=port, key=KEY), encoding="utf-8")
+        floor, floor_port = stack.enter_context(child(core, "--relay", str(port)))
+        gateway, gate_port = stack.enter_context(child(core, "--serve", str(conf)))
+        ways = [Way("direct", port), Way("floor", floor_port, floor)]
+        ways.append(Way("gateway", gate_port, gateway, AUTHORIZED + SDK))
+        ways.append(Way("translated", gate_port, gateway, AUTHORIZED, b'"response.audio.delta"'))
+        if options.profile:
+            way = next(way for way in ways if way.name == options.profile)
+            await profile(way, options.trips * options.rounds, Path(folder) / PROFILE)
+            return
+        memory = {}
+        for way in () if options.skip_memory else ways[1:3]:
+            await measure_memory(way, (AT_ONCE,))  # so that what is opened once is there before
+            memory[way.name] = await measure_memory(way)
+        await measure_time(ways, options.trips, options.rounds)
+        await measure_latency(ways)
+    print(json.dumps(figures(ways, memory))) if options.json else show(figures(ways, memory))
+
+
+def serve(conf: Path) -> None:
+    """The gateway. cProfile watches it from SIGUSR1 on, and SIGUSR2 keeps what was seen."""
+    from tornado_gate.cli import main
+
+    watching = cProfile.Profile()
+    signal.signal(signal.SIGUSR1, lambda *_: watching.enable())
+    signal.signal(signal.SIGUSR2, lambda *_: watching.dump_stats(conf.with_name(PROFILE)))
+    sys.argv = ["tornado-gate", "serve", "--conf", str(conf)]
+    main()
+
+
+async def profile(way: Way, trips: int, file: Path) -> None:
+    """Print the functions that take most of the gateway's time, for each round trip. cProfile makes small ones look dear."""
+    assert way.process is not None
+    way.clients = [await way.connect() for _ in range(CONNECTIONS)]
+    os.kill(way.process, signal.SIGUSR1)
+    await burst(way, trips)
+    os.kill(way.process, signal.SIGUSR2)
+    await burst(way, CONNECTIONS)  # what is answered after the signal shows that it was heeded
+    rows = pstats.Stats(str(file)).stats.items()  # type: ignore[attr-defined]  # the one way to the figures themselves
+    print(f"{way.name}: {'own µs':>10}{'with callees':>14}{'calls':>8}")
+    for (path, line, name), (_, calls, own, whole, _) in sorted(rows, key=lambda row: -row[1][2])[:25]:
+        place = "/".join(Path(path).parts[-2:])
+        print(f"{own / trips * 1e6:20.1f}{whole / trips * 1e6:14.1f}{calls / trips:8.2f}  {place}:{line} {name}")
+
+
+class Relay(WebSocketHandler):
+    """What a caller says goes up, what the upstream says comes down, and nobody asks who or what it is."""
+
+    def initialize(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url, self.session = url, session
+
+    def check_origin(self, origin: str) -> bool:
+        return True
+
+    async def open(self, *_: str, **__: str) -> None:
+        self.set_nodelay(True)
+        self.up = await self.session.ws_connect(self.url, heartbeat=30, compress=0)
+        self.down = asyncio.ensure_future(self.pass_down())
+
+    async def on_message(self, message: str | bytes) -> None:
+        await self.up.send_str(str(message))
+
+    async def pass_down(self) -> None:
+        async for message in self.up:
+            await self.write_message(message.data)
+        self.close()
+
+    def on_close(self) -> None:
+        self.down.cancel()
+        self.closing = asyncio.ensure_future(self.up.close())
+
+
+async def relay(upstream: int) -> None:
+    """Serve until the process is ended."""
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+    passed = {"url": f"ws://127.0.0.1:{upstream}{PATH}", "session": session}
+    sockets = bind_sockets(0, "127.0.0.1")
+    HTTPServer(Application([(r".*", Relay, passed)], websocket_ping_interval=20)).add_sockets(sockets)
+    print(f"serving http://127.0.0.1:{sockets[0].getsockname()[1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What a realtime session through the gateway costs.")
+    parser.add_argument("--trips", type=int, default=3000, help="round trips of each way in each round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--skip-memory", action="store_true")
+    parser.add_argument("--profile", choices=("gateway", "translated"), help="print what takes its time instead")
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--relay", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if options.serve:
+        serve(options.serve)
+    else:
+        asyncio.run(relay(options.relay) if options.relay else bench(options))
+
+
+if __name__ == "__main__":
+    main()
