@@ -50,6 +50,7 @@ async def begin(
 ) -> tuple[Call, Reply]:
     """Keep a task for a request. It is durable when this returns; the upstream is asked later."""
     call = snapshot.about(replace(call, model=snapshot.asked_model(wire), operation="videos"))
+    call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
     targets = snapshot.targets(call, ("videos",))
     request = await wire_format.translate_request(call, wire)
     if not isinstance(request, VideoRequest):

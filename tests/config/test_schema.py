@@ -98,6 +98,8 @@ TOP = [
     ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
     ("media: {seconds: 0}", "media.seconds", "must be more than 0 and at most 86400 seconds, not 0"),
     ("fetch: {allow_networks: [here]}", "fetch.allow_networks.0", "must be a network such as 10.1.0.0/16 or fd00::/8"),
+    ("videos: {bounds: {seconds: [9]}}", "videos.bounds.seconds", "must be the least and the most, such as [1, 60]"),
+    ("videos: {bounds: {side: [9, 1]}}", "videos.bounds.side", "must be the least and the most, such as [1, 60]"),
     ("limits: {upload_bytes: 0}", "limits.upload_bytes", "must be 1 or more, not 0"),
     ("limits: {bodies_bytes: 0}", "limits.bodies_bytes", "must be 1 or more, not 0"),
     ("console: {signup: open}", "console", EMBEDDED),

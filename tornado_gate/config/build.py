@@ -81,6 +81,7 @@ def videos(data: Data) -> Videos:
     given = dict(data)
     if "prefixes" in given:
         given["prefixes"] = tuple(given["prefixes"])
+    given["bounds"] = {name: tuple(bounds) for name, bounds in given.get("bounds", {}).items()}
     return Videos(**given)
 
 

@@ -135,6 +135,7 @@ class Videos:
     ended; one is looked at each `poll_seconds`, given up after `task_seconds`, and kept for `keep_seconds` once it has ended.
 
     `max_bytes` is room for finished videos. `prefixes` are the words that stand before the vendor-style routes.
+    `bounds` are least and most of what a request may ask for, where they differ from the format's: seconds, side, fps, n.
     """
 
     concurrency: int = 4
@@ -144,6 +145,7 @@ class Videos:
     keep_seconds: float = 24 * 3600.0
     max_bytes: int = 20 * 1024 * 1024 * 1024
     prefixes: tuple[str, ...] = ("vendor",)
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,11 @@ def check_header_value(value: str) -> None:
         raise ValidationError("must be printable ASCII without line breaks")
 
 
+def check_bounds(bounds: list[int]) -> None:
+    if len(bounds) != 2 or bounds[0] > bounds[1]:
+        raise ValidationError("must be the least and the most, such as [1, 60]")
+
+
 def check_network(network: str) -> None:
     try:
         ipaddress.ip_network(network)
@@ -215,6 +220,13 @@ class MediaSchema(Schema):
     seconds = Seconds()
 
 
+class BoundsSchema(Schema):
+    seconds = List(Integer(least=1), validate=check_bounds)
+    side = List(Integer(least=1), validate=check_bounds)
+    fps = List(Integer(least=1), validate=check_bounds)
+    n = List(Integer(least=1), validate=check_bounds)
+
+
 class VideosSchema(Schema):
     concurrency = Integer(least=1, most=1000)
     queued_per_account = Integer(least=1)
@@ -223,6 +235,7 @@ class VideosSchema(Schema):
     keep_seconds = Seconds()
     max_bytes = Integer(least=1)
     prefixes = List(String(validate=check_prefix))
+    bounds = Section(BoundsSchema, example="{seconds: [1, 60]}")
 
 
 class RealtimeSchema(Schema):
