@@ -9,7 +9,8 @@ import orjson
 
 from tornado_gate import auth, continuity
 from tornado_gate.gate import Gate
-from tornado_gate.pipeline import Once, circuit_name, verbatim_request
+from tornado_gate.health import circuit_name
+from tornado_gate.pipeline import Once, verbatim_request
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 

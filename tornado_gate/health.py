@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 
 from tornado_gate.config.model import Circuits
+from tornado_gate.types import Target
 
 MAX_CIRCUITS = 10_000
 WINDOW = 20
@@ -99,3 +100,8 @@ class Health:
             return False
         self._budget -= 1
         return True
+
+
+def circuit_name(target: Target) -> tuple[str, str, str]:
+    """What a circuit is for. A wildcard's many names share one."""
+    return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)

@@ -11,6 +11,7 @@ from tornado_gate.asking import asked
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, Unavailable
 from tornado_gate.gate import Gate
+from tornado_gate.health import circuit_name
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Meter, Request, StreamEvent, Usage, UsageReport
 
@@ -29,7 +30,7 @@ class InnerModels:
         self._call.meter.charged = True
         failure: GateError | None = None
         for target, provider in self._snapshot.targets(call, (operation,)):
-            name = (target.provider, target.model, "" if "*" in target.model else target.upstream_model)
+            name = circuit_name(target)
             if not self._gate.health.allows(name):
                 continue
             spoken = False

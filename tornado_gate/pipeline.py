@@ -17,6 +17,7 @@ from tornado_gate.asking import asked, blamed
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gate import Gate
+from tornado_gate.health import circuit_name
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.media import MediaFile
 from tornado_gate.plugins import FormatLane, ProviderLane
@@ -35,7 +36,6 @@ from tornado_gate.types import (
     Request,
     SpeechEnd,
     StreamEvent,
-    Target,
     TaskRequest,
     TranscriptionResult,
     UsageReport,
@@ -277,11 +277,6 @@ async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterato
             yield event
     finally:
         await stream.close(events)
-
-
-def circuit_name(target: Target) -> tuple[str, str, str]:
-    """What a circuit is for. A wildcard's many names share one."""
-    return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)
 
 
 def _note_failure(gate: Gate, call: Call, error: GateError) -> None:

@@ -9,6 +9,7 @@ from tornado_gate import auth
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gate import Gate
+from tornado_gate.health import circuit_name
 from tornado_gate.inner import with_inner
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, ClientSecret, ClientSecretRequest, RealtimeSide, Socket, Target, Timeouts
@@ -24,7 +25,7 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeSide
     targets = snapshot.targets(call, (OPERATION,))
     failure: GateError | None = None
     for target, provider in targets:
-        name = (target.provider, target.model, "" if "*" in target.model else target.upstream_model)
+        name = circuit_name(target)
         if not gate.health.allows(name):
             continue
         call.meter.attempts += 1

@@ -1,4 +1,4 @@
-"""The default `call_upstream`: pooled HTTP. The only file that opens outgoing connections to providers.
+"""The default `call_upstream`: pooled HTTP. Its pools are the only way to providers; `sockets.py` uses them too.
 
 Library faults become the tree of `errors.py` here. A provider's own words come down only with a 4xx that is about the
 caller's request; with 401 and 403, which are about our key, they do not.
