@@ -20,14 +20,21 @@ def deadlines(streaming: bool = True, **timeouts: float) -> Deadlines:
     return Deadlines(Timeouts(**timeouts), "acme", streaming=streaming)
 
 
+def first(**timeouts: float) -> None:
+    async def wait() -> None:
+        await deadlines(**timeouts).first(never())
+
+    asyncio.run(wait())
+
+
 def test_a_first_event_that_does_not_come_is_a_timeout() -> None:
     with pytest.raises(UpstreamTimeout, match="acme"):
-        asyncio.run(deadlines(first_event=0.01).first(never()))
+        first(first_event=0.01)
 
 
 def test_a_whole_answer_has_all_the_time_there_is() -> None:
     with pytest.raises(UpstreamTimeout):
-        asyncio.run(deadlines(streaming=False, first_event=1000, total=0.01).first(never()))
+        first(streaming=False, first_event=1000, total=0.01)
 
 
 @pytest.mark.parametrize("timeouts", [{"gap": 0.01}, {"total": 0.01}])

@@ -17,6 +17,7 @@ from tornado_gate.gate import Gate
 from tornado_gate.handlers.answer import AnswerHandler
 from tornado_gate.handlers.base import GateHandler
 from tornado_gate.handlers.explain import ExplainHandler
+from tornado_gate.handlers.keyed import query_of
 from tornado_gate.handlers.media import MediaHandler
 from tornado_gate.handlers.realtime import RealtimeHandler
 from tornado_gate.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
@@ -54,14 +55,14 @@ class GateApplication(Application):
                         raise MethodNotAllowed(method, ["GET", "HEAD"])
                     return self._delegate(request, MediaHandler, store=store)
             if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
-                return self._delegate(request, ExplainHandler)
-            query = {name: values[-1].decode("utf-8", "replace") for name, values in request.query_arguments.items()}
-            matched = self._gate.snapshot.routes.match(method, path, request.headers, query)
+                return ExplainHandler(self._gate, request)
+            matched = self._gate.snapshot.routes.match(method, path, request.headers, query_of(request))
         except GateError as error:
             wire_format = self._gate.snapshot.routes.any_format(path)
             return self._delegate(request, RefusalHandler, error=error, format=wire_format)
-        handler = RealtimeHandler if matched.served.route.socket else AnswerHandler
-        return self._delegate(request, handler, matched=matched)
+        if matched.served.route.socket:
+            return self._delegate(request, RealtimeHandler, matched=matched)
+        return AnswerHandler(self._gate, request, matched)
 
     def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})

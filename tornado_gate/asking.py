@@ -5,18 +5,16 @@ For the pipeline, and for video tasks, which ask on their own behalf long after 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TypeVar
 
 from tornado_gate import stream
 from tornado_gate.deadlines import Deadlines
-from tornado_gate.errors import GateError, PluginError, Unavailable
+from tornado_gate.errors import PluginError, Unavailable
 from tornado_gate.fetch import Fetcher
-from tornado_gate.plugins import Lane, ProviderLane
+from tornado_gate.plugins import ProviderLane
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.tasks import webhooks
 from tornado_gate.tasks.record import TaskRecord
@@ -35,9 +33,6 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.upstream import Pool
-from tornado_gate.watchdog import Blocked
-
-T = TypeVar("T")
 
 QUESTION_SECONDS = 60.0
 """One look at a task, or one cancellation, its answer included."""
@@ -49,22 +44,9 @@ async def asked(
     """One request to the upstream; the events of its answer."""
     outgoing = await provider.translate_request(call, request)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    incoming = replace(incoming, chunks=deadlines.alive(incoming.chunks))
-    events = deadlines.between(provider.translate_response(call, request, incoming))
-    return stream.checked(blamed(provider, events), provider.fault)
-
-
-async def blamed(lane: Lane, items: AsyncIterator[T]) -> AsyncIterator[T]:
-    """`items` of a plugin: what it raises that is no GateError becomes a PluginError with its name."""
-    try:
-        async for item in items:
-            yield item
-    except (GateError, asyncio.CancelledError):
-        raise
-    except (Exception, Blocked) as error:
-        raise lane.fault(error, "its answer") from error
-    finally:
-        await stream.close(items)
+    incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
+    events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
+    return stream.checked(events, provider.fault)
 
 
 class TaskAsker:
@@ -105,7 +87,7 @@ class TaskAsker:
             deadlines = Deadlines(_patient(call.target.timeouts), call.target.provider, streaming=True)
             outgoing = await provider.translate_request(call, request)
             incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-            yield replace(incoming, chunks=blamed(provider, deadlines.between(incoming.chunks)))
+            yield incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether beginning it twice harms nobody."""

@@ -28,7 +28,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     targets = snapshot.targets(call, operations)
     open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]
     chosen = next((number for number, is_open in enumerate(open_circuits) if not is_open), 0)
-    call = replace(call, operation=snapshot.does(*targets[chosen], operations))
+    call = replace(call, operation=targets[chosen][0].first_of(operations))
     return {
         "operation": call.operation,
         "format": call.format,

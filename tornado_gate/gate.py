@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 SECRETS_OWNER = "\0client secrets"
 """Whose memory holds client secrets: no account has such a name."""
+MOST_CALLERS = 10_000
+"""Keys for which it is kept what they may do."""
 SWEEP_SECONDS = 3600.0
 """How often files that have expired are looked for when no new one pushes them out."""
 
@@ -74,6 +76,7 @@ class Gate:
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
+        self._callers: dict[str, tuple[KeyRecord, Caller]] = {}
         self.keys = KeyRing(keystore, {})
         self._apply(self.snapshot)
         host.on_failure.append(lambda plugin, _detail: metrics.plugin_error(plugin))
@@ -127,10 +130,19 @@ class Gate:
 
     async def authenticate(self, key: str) -> Caller:
         """Who a key belongs to. Raises AuthenticationFailed."""
-        record = await self.keys.find(key)
+        return await self.authenticate_digest(digest(key))
+
+    async def authenticate_digest(self, key_digest: bytes) -> Caller:
+        """`authenticate` by the digest of a key."""
+        record = await self.keys.find_digest(key_digest)
         if record is None:
             raise unknown_key()
         return self._caller(record)
+
+    def known_caller(self, key_digest: bytes) -> Caller | None:
+        """Who a key belongs to that was used lately; None where the store must be asked."""
+        record = self.keys.known(key_digest)
+        return None if record is None else self._caller(record)
 
     async def authenticate_secret(self, value: str) -> tuple[Caller, Held]:
         """Who a client secret was made for, and for what. Raises AuthenticationFailed."""
@@ -141,6 +153,16 @@ class Gate:
         return self._caller(record), held
 
     def _caller(self, record: KeyRecord) -> Caller:
+        kept = self._callers.get(record.id)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        caller = self._make_caller(record)
+        self._callers[record.id] = (record, caller)
+        if len(self._callers) > MOST_CALLERS:
+            self._callers.pop(next(iter(self._callers)))
+        return caller
+
+    def _make_caller(self, record: KeyRecord) -> Caller:
         limits = self.snapshot.config.limits
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
@@ -167,6 +189,7 @@ class Gate:
 
     def _apply(self, snapshot: Snapshot) -> None:
         config = snapshot.config
+        self._callers.clear()
         self.keys.replace({digest(entry.key): entry for entry in config.keys})
         self.metrics.known(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds

@@ -311,18 +311,25 @@ class KeyRing:
 
     async def find_digest(self, wanted: bytes) -> KeyRecord | None:
         """`find` by the digest of a key."""
+        record = self.known(wanted)
+        if record is not None or wanted in self._found or self._unknown.get(wanted, 0.0) > time.monotonic():
+            return record
+        record = await self._look_up(wanted)
+        return None if record is None else self._noted(record)
+
+    def known(self, wanted: bytes) -> KeyRecord | None:
+        """`find_digest` without the store: None where it must be asked, and for a key that has expired."""
         record = self._conf.get(wanted)
         if record is not None:
             return record
         record = self._found.get(wanted)
         if record is None:
-            if self._unknown.get(wanted, 0.0) > time.monotonic():
-                return None
-            record = await self._look_up(wanted)
-            if record is None:
-                return None
-        else:
-            self._found.move_to_end(wanted)
+            return None
+        self._found.move_to_end(wanted)
+        return self._noted(record)
+
+    def _noted(self, record: KeyRecord) -> KeyRecord | None:
+        """A record that is used now; None when it has expired."""
         now = time.time()
         if record.expires is not None and record.expires <= now:
             return None

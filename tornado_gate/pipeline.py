@@ -9,11 +9,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 from tornado_gate import auth, batches, continuity, realtime, stream, videos
-from tornado_gate.asking import asked, blamed
+from tornado_gate.asking import asked
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gate import Gate
@@ -44,7 +43,6 @@ from tornado_gate.types import (
 )
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 SLOW_TO_BEGIN = frozenset({"images", "image_edits"})
 """Operations whose streams say nothing for as long as the work takes."""
@@ -71,7 +69,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         return await _answer_ourselves(gate, snapshot, call, wire, wire_format)
     if wire.route.operation == "videos":
         return Answer(*await videos.begin(gate, snapshot, call, wire, wire_format))
-    call = snapshot.about(replace(call, model=snapshot.asked_model(wire)))
+    call = snapshot.about(call.but(model=snapshot.asked_model(wire)))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
     once = Once(wire, wire_format)
@@ -83,13 +81,22 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         if failure is not None and not gate.health.may_retry():
             break
         call.meter.attempts += 1
-        operation = snapshot.does(target, provider, operations)
+        attempt = call.but(
+            target=target,
+            operation=target.first_of(operations),
+            losses=[],
+            pool=gate.pool(provider),
+            closing=AsyncExitStack(),
+        )
         try:
-            return await _attempt(gate, replace(call, target=target, operation=operation, losses=[]), provider, once)
+            reply = await _attempt(gate, attempt, provider, once)
         except GateError as error:
             if not error.retryable:
                 raise
             failure = error
+        else:
+            call.closing.push_async_exit(attempt.closing)
+            return Answer(attempt, reply)
     raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
 
 
@@ -108,7 +115,7 @@ class Once:
         """Also names the losses to `call`."""
         made = self._made.get(call.operation)
         if made is None:
-            alone = replace(call, target=NOWHERE, losses=[])
+            alone = call.but(target=NOWHERE, losses=[])
             made = await self.wire_format.translate_request(alone, self.wire), alone.losses
             self._made[call.operation] = made
         request, losses = made
@@ -116,22 +123,20 @@ class Once:
         return request
 
 
-async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: Once) -> Answer:
-    """Ask one target. What it opened is closed when it fails, and belongs to the caller's `closing` when it does not."""
+async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: Once) -> Reply:
+    """Ask one target. What it opened stays in `call.closing`, which is closed here when it fails."""
     name = circuit_name(call.target)
-    async with AsyncExitStack() as closing:
-        attempt = replace(call, closing=closing, pool=gate.pool(provider))
-        try:
-            reply = await _ask(attempt, provider, once)
-        except GateError as error:
+    try:
+        reply = await _ask(call, provider, once)
+    except BaseException as error:
+        await call.closing.aclose()
+        if isinstance(error, GateError):
             _note_failure(gate, call, error)
-            raise
-        except BaseException:
+        else:
             gate.health.released(name)
-            raise
-        gate.health.succeeded(name)
-        call.closing.push_async_exit(closing.pop_all())
-        return Answer(replace(attempt, closing=call.closing), reply)
+        raise
+    gate.health.succeeded(name)
+    return reply
 
 
 async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
@@ -159,7 +164,7 @@ async def _has_foreign_signatures(call: Call, once: Once) -> bool:
     """Whether the body echoes what another provider has signed, which this one would refuse."""
     if b"ignature" not in once.wire.raw:
         return False
-    return bool(await continuity.foreign(call, await once.request(replace(call, losses=[]))))
+    return bool(await continuity.foreign(call, await once.request(call.but(losses=[]))))
 
 
 async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
@@ -167,7 +172,7 @@ async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
     most = used.inputs_at_once
     if most is None or call.operation != "embeddings" or once.wire.raw.count(b",") < most:
         return False
-    request = await once.request(replace(call, losses=[]))
+    request = await once.request(call.but(losses=[]))
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
 
 
@@ -177,8 +182,8 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
     streaming = request.stream and call.operation not in SLOW_TO_BEGIN
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    chunks = blamed(provider, deadlines.between(incoming.chunks))
-    reply = wire_format.forward_response(call, request, replace(incoming, chunks=chunks))
+    incoming = incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
+    reply = wire_format.forward_response(call, request, incoming)
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
@@ -247,21 +252,46 @@ async def _answer_ourselves(
 
 async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
     """`reply` with its first chunk read: from here on the status line may go out."""
-    chunks = blamed(wire_format, reply.chunks)
+    chunks = _Begun(reply.chunks, wire_format)
     try:
-        first = await anext(chunks)
+        await chunks.begin()
     except StopAsyncIteration:
         raise wire_format.broken("the reply has no chunk") from None
-    return replace(reply, chunks=_put_back(first, chunks))
+    return reply.but(chunks=chunks)
 
 
-async def _put_back(first: T, rest: AsyncIterator[T]) -> AsyncIterator[T]:
-    try:
-        yield first
-        async for item in rest:
-            yield item
-    finally:
-        await stream.close(rest)
+class _Begun:
+    """The chunks of a reply, whose first is read ahead of the rest; what the format raises is blamed on it."""
+
+    __slots__ = ("_chunks", "_first", "_wire_format")
+
+    def __init__(self, chunks: AsyncIterator[bytes], wire_format: FormatLane) -> None:
+        self._chunks = chunks
+        self._wire_format = wire_format
+        self._first: bytes | None = None
+
+    async def begin(self) -> None:
+        """Read the first. Raises StopAsyncIteration when there is none."""
+        self._first = await anext(self)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._first is not None:
+            chunk, self._first = self._first, None
+            return chunk
+        try:
+            return await anext(self._chunks)
+        except BaseException as error:
+            await self.aclose()
+            blamed = self._wire_format.blame(error)
+            if blamed is error:
+                raise
+            raise blamed from error
+
+    async def aclose(self) -> None:
+        await stream.close(self._chunks)
 
 
 async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:

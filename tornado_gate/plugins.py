@@ -11,7 +11,7 @@ import inspect
 import logging
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 from types import FrameType
@@ -196,16 +196,31 @@ def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pl
     return manager
 
 
+def _direct(caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """A hook without the machinery that calls several, where only one implements it: a request has some seven calls."""
+    implementations = caller.get_hookimpls()
+    if len(implementations) != 1 or caller.spec is None:
+        return caller
+    only = implementations[0]
+    if only.wrapper or only.hookwrapper:
+        return caller
+    parameters = inspect.signature(only.function).parameters.values()
+    by_name = not any(parameter.kind is inspect.Parameter.POSITIONAL_ONLY for parameter in parameters)
+    if by_name and set(only.argnames) == set(caller.spec.argnames):
+        return only.function
+    return lambda **arguments: only.function(*[arguments[name] for name in only.argnames])
+
+
 class _Defaults:
     """What the core does where a provider plugin does not say."""
 
     @provider_impl(trylast=True)
-    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        return await upstream.call_upstream(call, outgoing)
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[UpstreamResponse]:
+        return upstream.call_upstream(call, outgoing)
 
     @provider_impl(trylast=True)
-    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
-        return await sockets.open_socket(call, outgoing)
+    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[Socket]:
+        return sockets.open_socket(call, outgoing)
 
     @provider_impl(trylast=True)
     def configure(self, entry: ProviderEntry) -> Capabilities:
@@ -229,7 +244,7 @@ class Lane:
         others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
         defaults = [("tornado_gate", _Defaults())] if project == PROVIDER_PROJECT else []
         manager = _manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
-        self.hooks = {caller: getattr(manager.hook, caller) for caller in vars(spec) if hasattr(manager.hook, caller)}
+        self.hooks = {hook: _direct(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")}
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook and check that what it returns is of `kind`."""
@@ -243,15 +258,21 @@ class Lane:
 
     async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function, and check what it gives in the end."""
-        result = self.call(hook, object, **arguments)
-        if inspect.isawaitable(result):
-            try:
-                result = await result
-            except (GateError, asyncio.CancelledError):
-                raise
-            except (Exception, Blocked) as error:
-                raise self.fault(error, hook) from error
+        try:
+            result = self.hooks[hook](**arguments)
+            if kind is object or not isinstance(result, kind):
+                result = (await result) if inspect.isawaitable(result) else result
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
         return self._checked(hook, result, kind)
+
+    def blame(self, error: BaseException) -> BaseException:
+        """What is raised when a plugin's items end with `error`: a PluginError where it is the plugin's fault."""
+        if isinstance(error, (GateError, StopAsyncIteration, asyncio.CancelledError)):
+            return error
+        return self.fault(error, "its answer") if isinstance(error, (Exception, Blocked)) else error
 
     def _checked(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
         if not isinstance(result, kind):
@@ -287,9 +308,8 @@ class FormatLane(Lane):
         self.forwards = "forward_request" in names and "forward_response" in names
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
 
-    async def translate_request(self, call: Call, wire: WireRequest) -> Request:
-        result: Request = await self.awaited("translate_request", REQUESTS, call=call, wire=wire)
-        return result
+    def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
+        return self.awaited("translate_request", REQUESTS, call=call, wire=wire)
 
     async def answer_itself(
         self, call: Call, wire: WireRequest
@@ -301,10 +321,8 @@ class FormatLane(Lane):
         )
         return result
 
-    async def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:
-        kinds = (Verbatim, type(None))
-        result: Verbatim | None = await self.awaited("forward_request", kinds, call=call, wire=wire)
-        return result
+    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Verbatim | None]:
+        return self.awaited("forward_request", (Verbatim, type(None)), call=call, wire=wire)
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
         result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
@@ -335,17 +353,14 @@ class ProviderLane(Lane):
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
         return result
 
-    async def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
-        result: UpstreamRequest = await self.awaited("translate_request", UpstreamRequest, call=call, request=request)
-        return result
+    def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
+        return self.awaited("translate_request", UpstreamRequest, call=call, request=request)
 
-    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        result: UpstreamResponse = await self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
-        return result
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
+        return self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
 
-    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
-        socket: Socket = await self.awaited("open_socket", object, call=call, outgoing=outgoing)
-        return socket
+    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, Socket]:
+        return self.awaited("open_socket", object, call=call, outgoing=outgoing)
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse

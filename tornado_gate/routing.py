@@ -6,13 +6,18 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
-from tornado_gate.config.model import ModelEntry, ModelTarget
+from tornado_gate.config.model import ModelEntry
 from tornado_gate.errors import MethodNotAllowed, NotFound
 from tornado_gate.types import Route
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
+_NOTHING: Mapping[str, list[Served]] = {}
+_NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class RouteTable:
 
     def __init__(self, served: Iterable[Served]) -> None:
         self._exact: dict[str, dict[str, list[Served]]] = {}
-        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, list[Served]]]] = {}
+        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], dict[str, list[Served]]]]] = {}
         for one in served:
             self._add(one)
 
@@ -47,7 +52,8 @@ class RouteTable:
         if "{" not in path:
             methods = self._exact.setdefault(path, {})
         else:
-            _, methods = self._patterns.setdefault(path, (_pattern(path), {}))
+            alike = self._patterns.setdefault(path.partition("{")[0], {})
+            _, methods = alike.setdefault(path, (_pattern(path), {}))
         rivals = methods.setdefault(one.route.method, [])
         if one.route.claims is None and any(rival.route.claims is None for rival in rivals):
             raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
@@ -61,6 +67,9 @@ class RouteTable:
         path reaches another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
+        for rival in self._exact.get(plain, _NOTHING).get(method, ()):
+            if rival.route.claims is None or rival.route.claims(headers, query):
+                return Matched(rival, _NO_ARGUMENTS)
         found = self._find(plain)
         for methods, arguments in found:
             for rival in methods.get(method, ()):
@@ -75,7 +84,8 @@ class RouteTable:
         """What serves a path, an exact one before patterns: `/v1/models/x:generate` is a model's name to GET alone."""
         methods = self._exact.get(path)
         found: list[tuple[dict[str, list[Served]], dict[str, str]]] = [] if methods is None else [(methods, {})]
-        for pattern, candidates in self._patterns.values():
+        alike = [patterns.values() for start, patterns in self._patterns.items() if path.startswith(start)]
+        for pattern, candidates in chain.from_iterable(alike):
             match = pattern.fullmatch(path)
             if match is not None:
                 try:
@@ -98,7 +108,8 @@ class RouteTable:
         return next(iter(methods.values()))[-1].format
 
     def __iter__(self) -> Iterable[Served]:
-        tables = [*self._exact.values(), *(methods for _, methods in self._patterns.values())]
+        patterns = chain.from_iterable(alike.values() for alike in self._patterns.values())
+        tables = [*self._exact.values(), *(methods for _, methods in patterns)]
         return (served for methods in tables for rivals in methods.values() for served in rivals)
 
 
@@ -146,9 +157,22 @@ class ModelTable:
         return self._exact.values()
 
 
-def in_order_of_weight(targets: Iterable[ModelTarget], chance: random.Random) -> list[ModelTarget]:
+class Weighted(Protocol):
+    """Something with a share: a target of conf."""
+
+    @property
+    def weight(self) -> float: ...
+
+
+W = TypeVar("W", bound=Weighted)
+
+
+def in_order_of_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
     """A random order in which the first is each target as often as its weight says, and so on for the rest.
 
     Source of the method: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
     """
-    return sorted(targets, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)
+    found = list(targets)
+    if len(found) == 1:
+        return found
+    return sorted(found, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)

@@ -25,6 +25,9 @@ from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Ti
 VENDOR = "/vendor/"
 """Stands in the paths of formats for the names of makers of videos."""
 
+MOST_OFFERS = 20_000
+"""Names of models whose targets are kept. Callers make the names that a wildcard answers to."""
+
 _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 
 Faults = list[tuple[tuple[str | int, ...], str]]
@@ -56,6 +59,15 @@ class ProviderInUse:
         return cls(entry, lane, capabilities, account)
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A target of a model, made once for all requests that ask for this name."""
+
+    target: Target
+    provider: ProviderInUse
+    weight: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One configuration in force. `number` counts them in this process, from 1."""
@@ -68,6 +80,7 @@ class Snapshot:
     models: ModelTable
     created: int
     chance: random.Random = field(default_factory=random.Random, repr=False)
+    _offers: dict[str, tuple[_Offer, ...]] = field(default_factory=dict, repr=False)
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""
@@ -96,7 +109,7 @@ class Snapshot:
     def about(self, call: Call) -> Call:
         """The call with what conf says of the model that it asks for."""
         found = self.models.find(call.model)
-        return replace(call, facts=found.entry.facts) if found else call
+        return call.but(facts=found.entry.facts) if found and found.entry.facts else call
 
     def targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
         """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
@@ -104,9 +117,10 @@ class Snapshot:
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
         """
         entry = self.find_model(call.model, call.caller)
-        names = [call.model, *(name for name in entry.fallback if auth.may_use_model(call.caller, name))]
-        all_targets = [pair for name in names for pair in self._targets_of(name)]
-        able = [(target, provider) for target, provider in all_targets if self.does(target, provider, operations)]
+        able = self._able(call.model, operations)
+        for name in entry.fallback:
+            if auth.may_use_model(call.caller, name):
+                able += self._able(name, operations)
         if not able:
             raise UnsupportedOperation(f"The model '{call.model}' cannot do '{call.operation}'.")
         working = [pair for pair in able if pair[1].lane is not None]
@@ -114,28 +128,43 @@ class Snapshot:
             raise PluginError(able[0][1].entry.plugin, "it is not usable")
         return working
 
-    def _targets_of(self, name: str) -> Iterator[tuple[Target, ProviderInUse]]:
+    def _able(self, name: str, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
+        """The targets of one model that can do one of `operations`, in an order that their weights make likely."""
+        offers = self._offers.get(name)
+        if offers is None:
+            offers = self._offers[name] = tuple(self._make_offers(name))
+            if len(self._offers) > MOST_OFFERS:
+                self._offers.pop(next(iter(self._offers)))
+        return [
+            (offer.target, offer.provider)
+            for offer in in_order_of_weight(offers, self.chance)
+            if offer.target.first_of(operations)
+        ]
+
+    def _make_offers(self, name: str) -> Iterator[_Offer]:
         found = self.models.find(name)
-        if found is None:
-            return
-        for target in in_order_of_weight(found.entry.targets, self.chance):
-            yield self._target(name, found.rest, found.entry, target), self.providers[target.provider]
+        if found is not None:
+            for target in found.entry.targets:
+                made = self._target(name, found.rest, found.entry, target)
+                yield _Offer(made, self.providers[target.provider], target.weight)
 
     def _target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
+        upstream_model = _upstream_model(name, rest, target)
         return Target(
             provider=target.provider,
             plugin=provider.entry.plugin,
             model=entry.name,
-            upstream_model=_upstream_model(name, rest, target),
+            upstream_model=upstream_model,
             base_url=provider.entry.base_url if base_url is None else base_url,
             api_key=provider.entry.api_key,
             headers=provider.entry.headers,
             settings=provider.entry.settings if settings is None else settings,
             facts=entry.facts,
             timeouts=narrowed(provider.entry.timeouts, entry.timeouts),
+            operations=_operations(provider, upstream_model, entry),
         )
 
     def target_of(self, model: str, provider_name: str, upstream_model: str) -> Target:
@@ -143,18 +172,6 @@ class Snapshot:
         found = self.models.find(model)
         entry = found.entry if found else ModelEntry(name=model, targets=())
         return self._target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
-
-    def does(self, target: Target, provider: ProviderInUse, operations: tuple[Operation, ...]) -> Operation:
-        """The first of `operations` that a target can do, or ""."""
-        found = self.models.find(target.model)
-        narrowed_to = found.entry.operations if found else None
-        offered = provider.capabilities.offered(target.upstream_model)
-        for operation in operations:
-            if narrowed_to is not None and operation not in narrowed_to:
-                continue
-            if provider.lane is None or operation in offered:
-                return operation
-        return ""
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
         """The models that a key may use, in the order of conf."""
@@ -189,6 +206,14 @@ def _upstream_model(name: str, rest: str, target: ModelTarget) -> str:
     if target.model is None:
         return rest or name
     return target.model.replace("*", rest) if rest else target.model
+
+
+def _operations(provider: ProviderInUse, upstream_model: str, entry: ModelEntry) -> frozenset[Operation] | None:
+    """What a target can do; None where nobody knows: a provider whose plugin failed is asked, and its failure told."""
+    if provider.lane is None:
+        return entry.operations
+    offered = provider.capabilities.offered(upstream_model)
+    return offered if entry.operations is None else offered & entry.operations
 
 
 def narrowed(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:

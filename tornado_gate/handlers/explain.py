@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+import orjson
+from tornado.httputil import HTTPServerRequest
 
 from tornado_gate import auth
 from tornado_gate.errors import GateError, InvalidField
@@ -19,8 +21,8 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 class ExplainHandler(KeyedHandler):
     """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
 
-    def initialize(self, gate: Gate) -> None:  # type: ignore[override]  # it has one route, which no format serves
-        super().initialize(gate, Matched(Served("", ROUTE), {}))
+    def __init__(self, gate: Gate, request: HTTPServerRequest) -> None:
+        super().__init__(gate, request, Matched(Served("", ROUTE), {}))
 
     def check_operation(self) -> None:
         """Each key may ask what its own requests would do; what it may not do is refused as there."""
@@ -29,16 +31,17 @@ class ExplainHandler(KeyedHandler):
         try:
             matched = self._asked_route()
             self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
-            call = replace(self.known_call, operation=self.route.operation, format=self.format)
+            call = self.known_call.but(operation=self.route.operation, format=self.format)
             auth.allowed_operations(call.caller, self.route.operations)
             told: dict[str, Any] = await explain(self.gate, self.snapshot, call, await self.wire())
         except GateError as error:
             self.fail(error)
             return
-        self.finish(told)
+        self.set_header("Content-Type", "application/json")
+        self.end(orjson.dumps(told))
 
     def _asked_route(self) -> Matched:
-        asked = self.get_query_argument("route", "")
+        asked = next(iter(self.query_values("route")), "")
         path, _, _ = asked.partition("?")
         if not path.startswith("/"):
             raise InvalidField("route", "'route' must be a path, as in ?route=/v1/chat/completions.")

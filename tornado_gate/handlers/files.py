@@ -6,13 +6,13 @@ import asyncio
 import re
 import time
 from email.utils import formatdate
+from typing import Protocol
 from urllib.parse import quote
 
-from tornado.http1connection import HTTP1Connection
+from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import RequestError
-from tornado_gate.handlers.base import GateHandler
 from tornado_gate.media import MediaFile, MediaStore, Readable
 
 CHUNK_BYTES = 256 * 1024
@@ -33,74 +33,83 @@ class RangeNotSatisfiable(RequestError):
     code = "range_not_satisfiable"
 
 
-class FileHandler(GateHandler):
-    """Sends what a store of files has."""
+class Outlet(Protocol):
+    """What a file is sent through: a handler of either kind."""
 
-    async def send_file(self, store: MediaStore, file_id: str, until: float) -> None:
-        """The file, or the range of it that was asked for; a cache may keep it until `until` (Unix seconds).
+    request: HTTPServerRequest
 
-        Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
-        """
-        async with store.reading(file_id) as (kept, file):
-            span = self._span(kept)
-            self._describe(kept, int(until))
-            if self._is_known(kept):
-                self.set_status(304)
-                self.finish()
-                return
-            first, end = span or (0, kept.size)
-            if span is not None:
-                self.set_status(206)
-                self.set_header("Content-Range", f"bytes {first}-{end - 1}/{kept.size}")
-            self.set_header("Content-Length", str(end - first))
-            if self.request.method == "HEAD":
-                self.finish()
-            else:
-                await self._send_bytes(file, first, end)
+    def set_status(self, status_code: int) -> None: ...
+    def set_header(self, name: str, value: str) -> None: ...
+    async def send(self, chunk: bytes) -> None: ...
+    def end(self) -> None: ...
+    def cut(self) -> None: ...
 
-    def _describe(self, kept: MediaFile, expires: int) -> None:
-        left = int(min(kept.expires, expires) - time.time())
-        self.set_header("Content-Type", kept.media_type)
-        self.set_header("Content-Disposition", disposition(kept))
-        self.set_header("Content-Security-Policy", _POLICY)
-        self.set_header("Referrer-Policy", "no-referrer")
-        self.set_header("Accept-Ranges", "bytes")
-        self.set_header("ETag", _etag(kept))
-        self.set_header("Last-Modified", _modified(kept))
-        self.set_header("Cache-Control", f"private, max-age={max(0, left)}")
 
-    def _is_known(self, kept: MediaFile) -> bool:
-        tags = _TAG.findall(self.request.headers.get("If-None-Match", ""))
-        return "*" in tags or _etag(kept) in tags
+async def send_file(outlet: Outlet, store: MediaStore, file_id: str, until: float) -> None:
+    """The file, or the range of it that was asked for; a cache may keep it until `until` (Unix seconds).
 
-    def _span(self, kept: MediaFile) -> tuple[int, int] | None:
-        """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
-        headers = self.request.headers
-        condition = headers.get("If-Range", "").strip()
-        if self.request.method != "GET" or self._is_known(kept):
-            return None
-        if condition and condition not in (_etag(kept), _modified(kept)):
-            return None
-        return parse_range(headers.get("Range", ""), kept.size)
+    Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
+    """
+    async with store.reading(file_id) as (kept, file):
+        span = _span(outlet.request, kept)
+        _describe(outlet, kept, int(until))
+        if _is_known(outlet.request, kept):
+            outlet.set_status(304)
+            outlet.end()
+            return
+        first, end = span or (0, kept.size)
+        if span is not None:
+            outlet.set_status(206)
+            outlet.set_header("Content-Range", f"bytes {first}-{end - 1}/{kept.size}")
+        outlet.set_header("Content-Length", str(end - first))
+        if outlet.request.method == "HEAD":
+            outlet.end()
+        else:
+            await _send_bytes(outlet, file, first, end)
 
-    async def _send_bytes(self, file: Readable, first: int, end: int) -> None:
-        try:
-            await file.seek(first)
-            while first < end:
-                chunk = await file.read(min(CHUNK_BYTES, end - first))
-                if not chunk:
-                    raise EOFError("the file has become shorter")
-                first += len(chunk)
-                self.sent_bytes += len(chunk)
-                self.write(chunk)
-                async with asyncio.timeout(STALLED_SECONDS):
-                    await self.flush()
-            self.finish()
-        except StreamClosedError:
-            pass  # the caller left while we wrote
-        except (OSError, EOFError):  # TimeoutError is one: the caller takes nothing
-            assert isinstance(self.request.connection, HTTP1Connection)
-            self.request.connection.close()  # half a file must not look whole
+
+def _describe(outlet: Outlet, kept: MediaFile, expires: int) -> None:
+    left = int(min(kept.expires, expires) - time.time())
+    outlet.set_header("Content-Type", kept.media_type)
+    outlet.set_header("Content-Disposition", disposition(kept))
+    outlet.set_header("Content-Security-Policy", _POLICY)
+    outlet.set_header("Referrer-Policy", "no-referrer")
+    outlet.set_header("Accept-Ranges", "bytes")
+    outlet.set_header("ETag", _etag(kept))
+    outlet.set_header("Last-Modified", _modified(kept))
+    outlet.set_header("Cache-Control", f"private, max-age={max(0, left)}")
+
+
+def _is_known(request: HTTPServerRequest, kept: MediaFile) -> bool:
+    tags = _TAG.findall(request.headers.get("If-None-Match", ""))
+    return "*" in tags or _etag(kept) in tags
+
+
+def _span(request: HTTPServerRequest, kept: MediaFile) -> tuple[int, int] | None:
+    """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
+    condition = request.headers.get("If-Range", "").strip()
+    if request.method != "GET" or _is_known(request, kept):
+        return None
+    if condition and condition not in (_etag(kept), _modified(kept)):
+        return None
+    return parse_range(request.headers.get("Range", ""), kept.size)
+
+
+async def _send_bytes(outlet: Outlet, file: Readable, first: int, end: int) -> None:
+    try:
+        await file.seek(first)
+        while first < end:
+            chunk = await file.read(min(CHUNK_BYTES, end - first))
+            if not chunk:
+                raise EOFError("the file has become shorter")
+            first += len(chunk)
+            async with asyncio.timeout(STALLED_SECONDS):
+                await outlet.send(chunk)
+        outlet.end()
+    except StreamClosedError:
+        raise  # the caller left while we wrote; it is an OSError too
+    except (OSError, EOFError):  # TimeoutError is one: the caller takes nothing
+        outlet.cut()  # half a file must not look whole
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:

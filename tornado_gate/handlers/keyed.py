@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from tornado.http1connection import HTTP1Connection
-from tornado.web import stream_request_body
+from tornado.httputil import HTTPServerRequest
 
 from tornado_gate import auth, forms, jsonbody
 from tornado_gate.bodies import SMALL_BYTES
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gate import Gate
-from tornado_gate.handlers.base import GateHandler
+from tornado_gate.handlers.exchange import Exchange
 from tornado_gate.keystore import digest
 from tornado_gate.media import AnswerFiles
 from tornado_gate.routing import Matched
@@ -26,131 +23,119 @@ DRAIN_BYTES = 64 * 1024 * 1024
 
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 NOBODY = Caller(id="", account="")
+JSON = "application/json"
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-@stream_request_body
-class KeyedHandler(GateHandler):
+class KeyedHandler(Exchange):
     """Everything that can be refused before the body is read, then the body, then `answer`."""
 
-    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
-        super().initialize(gate)
+    def __init__(self, gate: Gate, request: HTTPServerRequest, matched: Matched) -> None:
+        super().__init__(gate, request, matched.served.format, matched.served.route.operation)
         self.matched = matched
         self.route = matched.served.route
-        self.format = matched.served.format
-        self.operation = self.route.operation
         self.body: list[bytes] = []
         self.body_bytes = 0
         self.reserved_bytes = 0
-        self.body_read = False
         self.form: forms.FormReader | None = None
-        self.rate_headers: dict[str, str] = {}
-        self.work: asyncio.Task[None] | None = None
-        self.call = self._call()
-
-    def _call(self) -> Call:
-        headers = self.request.headers
-        return Call(
+        self.rate_headers: Mapping[str, str] = {}
+        self.limit = 0
+        headers = self.lower_headers = headers_of(request.headers)
+        self.call = self.known_call = Call(
             id=self.request_id,
-            operation=self.route.operation,
+            operation=self.operation,
             format=self.format,
             caller=NOBODY,
             strict=headers.get("x-gate-strict", "") == "1",
             dialect=self.snapshot.config.dialect,
-            headers=without_keys(headers_of(headers)),
+            headers=without_keys(headers),
         )
 
-    async def prepare(self) -> None:
+    def prepare(self) -> Awaitable[None] | None:
         """Everything that can be refused before the body is read."""
-        try:
-            is_form = self._is_form()
-            self.limit = self.snapshot.config.limits.upload_bytes if is_form else self.snapshot.config.limits.body_bytes
-            self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-            if self.gate.draining:
-                self.set_header("Connection", "close")
-                raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
-            key = auth.find_key(headers_of(self.request.headers), self.get_query_arguments(auth.KEY_PARAMETER))
-            caller = await self.gate.authenticate(key)
-            self.call = replace(
-                self.known_call,
-                caller=caller,
-                memory=self.gate.memory.of(caller.account),
-                fetcher=self.gate.fetcher,
-                files=AnswerFiles(self.gate.media, self._public_url()),
-                key_digest=digest(key),
-            )
-            self.check_operation()
-            self._check_body_headers(is_form)
-            self.rate_headers = self.gate.limits.admit(caller)
-            if is_form:
-                content_type = self.request.headers["Content-Type"]
-                self.form = forms.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
-            else:
-                await self._reserve()
-        except GateError as error:
-            self.fail(error)
+        is_form = self._is_form()
+        limits = self.snapshot.config.limits
+        self.limit = limits.upload_bytes if is_form else limits.body_bytes
+        self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
+        if self.gate.draining:
+            self.set_header("Connection", "close")
+            raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+        key = auth.find_key(self.lower_headers, self.query_values(auth.KEY_PARAMETER))
+        key_digest = digest(key)
+        caller = self.gate.known_caller(key_digest)
+        if caller is None:
+            return self._look_up(key_digest, is_form)
+        return self._admit(caller, key_digest, is_form)
+
+    async def _look_up(self, key_digest: bytes, is_form: bool) -> None:
+        waiting = self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
+        if waiting is not None:
+            await waiting
+
+    def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> Awaitable[None] | None:
+        """The caller is known: may it do this, now?"""
+        self.call = self.known_call = self.known_call.but(
+            caller=caller,
+            memory=self.gate.memory.of(caller.account),
+            fetcher=self.gate.fetcher,
+            files=AnswerFiles(self.gate.media, self._public_url()),
+            key_digest=key_digest,
+        )
+        self.check_operation()
+        self._check_body_headers(is_form)
+        self.rate_headers = self.gate.limits.admit(caller)
+        if is_form:
+            content_type = self.lower_headers["content-type"]
+            self.form = forms.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
+            return None
+        return self._reserve()
 
     def _is_form(self) -> bool:
-        content_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        return self.route.multipart != "no" and content_type == "multipart/form-data"
+        if self.route.multipart == "no":
+            return False
+        return self.lower_headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data"
 
     def _public_url(self) -> str:
         """What stands before the paths of the gateway, as this caller sees them."""
         return self.snapshot.config.server.public_url.rstrip("/") or f"{self.request.protocol}://{self.request.host}"
 
-    async def _reserve(self) -> None:
-        """Wait until there is room for a large body. One that does not say its length is counted as the largest."""
-        length = self.request.headers.get("Content-Length", "0")
-        size = self.limit if "Transfer-Encoding" in self.request.headers else int(length) if length.isdecimal() else 0
-        if size > SMALL_BYTES:
-            await self.gate.bodies.take(size)
-            self.reserved_bytes = size
+    def query_values(self, name: str) -> list[str]:
+        """What the query says of `name`."""
+        values = self.request.query_arguments.get(name, ())
+        return [value.decode("utf-8", "replace").strip() for value in values]
 
-    def _release(self) -> None:
-        """Give back what the body holds; called when the request has ended, however it did."""
+    def _reserve(self) -> Awaitable[None] | None:
+        """Wait until there is room for a large body. One that does not say its length is counted as the largest."""
+        length = self.lower_headers.get("content-length", "0")
+        is_chunked = "transfer-encoding" in self.lower_headers
+        size = self.limit if is_chunked else int(length) if length.isdecimal() else 0
+        return self._take(size) if size > SMALL_BYTES else None
+
+    async def _take(self, size: int) -> None:
+        await self.gate.bodies.take(size)
+        self.reserved_bytes = size
+
+    def release(self) -> None:
+        """Give back what the body holds."""
         if self.form is not None:
             self.form.close()
         self.body.clear()
         self.gate.bodies.give(self.reserved_bytes)
         self.reserved_bytes = 0
 
-    def fail(self, error: GateError) -> None:
-        """A body that was not read ends its connection, which must be said, or the client's next request is lost on it."""
-        super().fail(error) if self.body_read else self._fail_and_close(error)
-
-    def _fail_and_close(self, error: GateError) -> None:
-        headers = self.request.headers
-        if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
-            error.headers = {**error.headers, "Connection": "close"}
-        super().fail(error)
-
-    def on_finish(self) -> None:
-        self._release()
-        super().on_finish()
-
-    @property
-    def connection(self) -> HTTP1Connection:
-        """The caller's connection, which is HTTP/1: what Tornado speaks."""
-        assert isinstance(self.request.connection, HTTP1Connection)
-        return self.request.connection
-
-    @property
-    def known_call(self) -> Call:
-        assert self.call is not None, "initialize has made it"
-        return self.call
-
     def _check_body_headers(self, is_form: bool) -> None:
-        headers = self.request.headers
-        if headers.get("Content-Encoding", "identity").lower() != "identity":
+        headers = self.lower_headers
+        if headers.get("content-encoding", "identity").lower() != "identity":
             raise UnsupportedMediaType("Compressed bodies are not accepted; send the body as it is.")
-        length = headers.get("Content-Length", "0")
+        length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limit:
             raise self._too_large()
-        has_body = length != "0" or "Transfer-Encoding" in headers
+        has_body = length != "0" or "transfer-encoding" in headers
         if self.route.method in WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
             return
         if self.route.multipart == "only":
             raise UnsupportedMediaType("This route takes a form: send 'Content-Type: multipart/form-data'.")
-        if not _is_json(headers.get("Content-Type", "application/json")):
+        if not _is_json(headers.get("content-type", JSON)):
             wanted = "'Content-Type: application/json'" + (" or a form" if self.route.multipart == "too" else "")
             raise UnsupportedMediaType(f"This route takes a JSON body: send {wanted}.")
 
@@ -159,7 +144,7 @@ class KeyedHandler(GateHandler):
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         """Take the next bytes. The connection reads on when what is returned is done."""
-        if self._finished:
+        if self.finished:
             return None
         self.body_bytes += len(chunk)
         if self.body_bytes > self.limit:
@@ -178,50 +163,19 @@ class KeyedHandler(GateHandler):
 
     def _refuse(self, error: GateError) -> None:
         """Answer before the body has ended."""
-        self._release()
-        if not self._finished:
-            self.set_header("Connection", "close")
+        self.release()
+        if not self.finished:
             self.fail(error)
 
     def check_operation(self) -> None:
         """Raises NotAllowed for a key that is narrowed to other operations."""
         auth.allowed_operations(self.known_call.caller, self.route.operations)
 
-    async def answer(self) -> None:
-        """What the handler does when the body is there. Cancelled when the caller leaves."""
-        raise NotImplementedError
-
-    async def get(self) -> None:
-        self.body_read = True
-        await self._work()
-
-    head = post = put = patch = delete = get  # the router has matched the method; no other comes here
-
-    async def _work(self) -> None:
-        self.work = asyncio.ensure_future(self.answer())
-        try:
-            await self.work
-        except asyncio.CancelledError:
-            if not self._headers_written:
-                self.set_status(499, "Client Closed Request")  # nobody reads it; metrics and the access log do
-
-    def on_connection_close(self) -> None:
-        """The caller left: stop, and close the upstream's connection, at once."""
-        if self.work is not None:
-            self.work.cancel()
-        else:
-            self._release()  # it left before its body had come
-
     async def wire(self) -> WireRequest:
         """What the caller sent. Raises RequestError for a body that is not what its type says."""
-        raw = b"".join(self.body)
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
-        query = {
-            name: values[-1].decode("utf-8", "replace")
-            for name, values in self.request.query_arguments.items()
-            if name != auth.KEY_PARAMETER
-        }
-        body: Mapping[str, Any] = MappingProxyType({})
+        body: Mapping[str, Any] = EMPTY
         if self.form is not None:
             await self.form.finish()
             body = forms.as_json(self.form.fields)
@@ -231,7 +185,7 @@ class KeyedHandler(GateHandler):
             route=self.route,
             path=self.request.path,
             path_arguments=self.matched.arguments,
-            query=query,
+            query=query_of(self.request),
             headers=self.known_call.headers,
             raw=raw,
             json=body,
@@ -240,9 +194,20 @@ class KeyedHandler(GateHandler):
         )
 
 
+def query_of(request: HTTPServerRequest) -> Mapping[str, str]:
+    """The last value of each name in the query, without a key."""
+    if not request.query:
+        return EMPTY
+    return {
+        name: values[-1].decode("utf-8", "replace")
+        for name, values in request.query_arguments.items()
+        if name != auth.KEY_PARAMETER
+    }
+
+
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     """With names in lower case."""
-    return {name.lower(): value for name, value in headers.items()}
+    return {name.lower(): headers[name] for name in headers}
 
 
 def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
@@ -255,6 +220,8 @@ def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_json(content_type: str) -> bool:
+    if content_type == JSON:
+        return True
     kind, _, parameters = content_type.lower().partition(";")
     kind = kind.strip()
     charset = parameters.partition("charset=")[2].strip(' "')

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tornado.iostream import StreamClosedError
+
 from tornado_gate.errors import GateError
 from tornado_gate.gate import Gate
-from tornado_gate.handlers.files import FileHandler
+from tornado_gate.handlers.base import GateHandler
+from tornado_gate.handlers.files import send_file
 from tornado_gate.media import MediaStore, gone
 
 
-class MediaHandler(FileHandler):
+class MediaHandler(GateHandler):
     """Streams from the disk at the reader's pace. Asks for no key: the signature is one, for this file, for a while."""
 
     def initialize(self, gate: Gate, store: MediaStore) -> None:  # type: ignore[override]  # Tornado passes what a route holds
@@ -22,6 +25,8 @@ class MediaHandler(FileHandler):
                 await self._serve()
             except GateError as error:
                 self.fail(error)
+            except StreamClosedError:
+                pass  # the caller left while we wrote
 
     head = get
 
@@ -30,4 +35,4 @@ class MediaHandler(FileHandler):
         expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
         if not self.store.signed(file_id, expires, signature):
             raise gone()
-        await self.send_file(self.store, file_id, int(expires))
+        await send_file(self, self.store, file_id, int(expires))

@@ -108,6 +108,16 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     keep_alive: bytes = b""
 
+    def but(self, chunks: AsyncIterator[bytes]) -> Reply:
+        """The same reply with other chunks."""
+        return Reply(
+            content_type=self.content_type,
+            chunks=chunks,
+            status=self.status,
+            headers=self.headers,
+            keep_alive=self.keep_alive,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamRequest:
@@ -135,6 +145,10 @@ class UpstreamResponse:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
+
+    def but(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
+        """The same answer with other chunks."""
+        return UpstreamResponse(chunks=chunks, status=self.status, headers=self.headers, context=self.context)
 
     async def read(self) -> bytes:
         """The whole body."""

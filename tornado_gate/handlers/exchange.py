@@ -1,0 +1,270 @@
+"""One request and its answer on a caller's connection, through Tornado's public `HTTPMessageDelegate` and `HTTPConnection`.
+
+The routes of wire formats stand on this and not on Tornado's `RequestHandler`, which has templates, cookies, ETags, forms and
+arguments that no such route needs, and pays for them on each request: bench/ showed a third of a chat's cost for it. Everything
+else in the house is a RequestHandler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable
+from email.utils import formatdate
+from http.client import responses
+from typing import Protocol
+
+from tornado.httputil import (
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import StreamClosedError
+
+from tornado_gate.errors import GateError, InternalError
+from tornado_gate.gate import Gate
+from tornado_gate.handlers import common
+from tornado_gate.types import Call
+
+log = logging.getLogger(__name__)
+
+CLIENT_CLOSED = 499
+"""The status in metrics and logs of an answer that nobody waited for."""
+
+
+class Connection(Protocol):
+    """What a caller's connection can do, of either front: Tornado's `HTTP1Connection` is one.
+
+    `write` and `write_headers` raise StreamClosedError, or give a future that does, when the caller has left.
+    """
+
+    def set_close_callback(self, callback: object) -> None: ...
+    def set_max_body_size(self, max_body_size: int) -> None: ...
+    def write_headers(
+        self, start_line: ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
+    ) -> Awaitable[None]: ...
+    def write(self, chunk: bytes) -> Awaitable[None]: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+    # `send(chunk)` is there where a piece can be written without a future: None means that nothing is waited for.
+
+
+class Exchange(HTTPMessageDelegate):
+    """Its order of calls: `prepare`, the body by `data_received`, `answer`. Each subclass is one kind of route."""
+
+    def __init__(self, gate: Gate, request: HTTPServerRequest, format: str = "", operation: str = "") -> None:
+        self.started = time.monotonic()
+        self.gate = gate
+        self.snapshot = gate.snapshot
+        self.request = request
+        self.connection: Connection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
+        self._send = getattr(self.connection, "send", self.connection.write)
+        self.request_id = common.request_id(request.headers)
+        self.format = format
+        self.operation = operation
+        self.call: Call | None = None
+        self.sent_bytes = 0
+        self.written_at = self.started
+        self.body_read = False
+        self.headers_written = False
+        self.finished = False
+        self.work: asyncio.Task[None] | None = None
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.clear()
+
+    # What a subclass says
+
+    def prepare(self) -> Awaitable[None] | None:
+        """Everything that can be refused before the body is read. Raises GateError, or gives what does so in a while."""
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """The next bytes of the body. The connection reads on when what is returned is done."""
+
+    async def answer(self) -> None:
+        """What is done when the body is there. Cancelled when the caller leaves."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give back what the request holds; called when it has ended, however it did, maybe more than once."""
+
+    # The caller's side
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        self.connection.set_close_callback(self.on_connection_close)
+        try:
+            waiting = self.prepare()
+        except GateError as error:
+            self.fail(error)
+            return None
+        if waiting is None:
+            return None
+        self.work = asyncio.ensure_future(self._prepared(waiting))
+        return self.work
+
+    async def _prepared(self, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except GateError as error:
+            self.fail(error)
+        except asyncio.CancelledError:
+            self._left()
+        finally:
+            self.work = None
+
+    def finish(self) -> None:
+        """The request is whole."""
+        if not self.finished:
+            self.body_read = True
+            self.work = asyncio.get_running_loop().create_task(self._run())
+
+    def on_connection_close(self) -> None:
+        """The caller left: stop, and close the upstream's connection, at once."""
+        if self.work is not None:
+            self.work.cancel()
+        else:
+            self._left()  # before its body had come
+
+    async def _run(self) -> None:
+        try:
+            await self.answer()
+            if not self.finished:
+                self.end()
+        except asyncio.CancelledError:
+            self._left()
+        except StreamClosedError:
+            self._end()
+        except Exception:
+            self.log_exception()
+            if self.headers_written:
+                self.cut()
+                self._end()
+            else:
+                self.fail(InternalError())
+        finally:
+            self.work = None
+
+    def _left(self) -> None:
+        """The caller has: nobody reads the status; metrics and the access log do."""
+        if not self.headers_written:
+            self.status = CLIENT_CLOSED
+        self._end()
+
+    def _end(self) -> None:
+        if self.finished:
+            return
+        self.finished = True
+        self.release()
+        common.account(self)
+
+    # The answer
+
+    def clear(self) -> None:
+        """Back to the headers that every answer has."""
+        self.status = 200
+        self.headers = common.default_headers(self.request_id)
+
+    def set_status(self, status: int) -> None:
+        self.status = status
+
+    def set_header(self, name: str, value: str) -> None:
+        self.headers[name] = value
+
+    def write(self, chunk: bytes) -> Awaitable[None] | None:
+        """A piece of the body; what is returned is done when the caller takes more, None: it does now.
+
+        Raises StreamClosedError, at once or when it is awaited, when the caller has left.
+        """
+        self.sent_bytes += len(chunk)
+        self.written_at = time.monotonic()
+        return self._send(chunk) if self.headers_written else self._write_head(chunk)
+
+    async def send(self, chunk: bytes) -> None:
+        """`write`, and wait."""
+        waiting = self.write(chunk)
+        if waiting is not None:
+            await waiting
+
+    def end(self, chunk: bytes = b"") -> None:
+        """The rest of the answer. Without a piece before it, it is the whole, and says its length."""
+        self.sent_bytes += len(chunk)
+        if not self.headers_written:
+            if self.status not in (204, 304):
+                self.headers.setdefault("Content-Length", str(len(chunk)))
+            let_go(self._write_head(chunk if self.request.method != "HEAD" else b""))
+        elif chunk:
+            let_go(self._send(chunk))
+        self.connection.set_close_callback(None)
+        self.connection.finish()
+        self._end()
+
+    def fail(self, error: GateError) -> None:
+        """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
+        self.clear()
+        self.status = error.status
+        self.headers |= error.headers
+        self.headers["Content-Type"] = "application/json"
+        if not self.body_read and self._has_body():
+            self.headers["Connection"] = "close"  # what follows on it is the rest of the body, not the next request
+        self.end(common.envelope(self.snapshot, self.format, self.call, error))
+
+    def cut(self) -> None:
+        """End the connection in the middle of an answer, which must not look whole."""
+        self.connection.close()
+
+    def _has_body(self) -> bool:
+        headers = self.request.headers
+        return headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
+
+    def _write_head(self, chunk: bytes) -> Awaitable[None]:
+        self.headers_written = True
+        headers = HTTPHeaders()
+        for name, value in self.headers.items():
+            headers[name] = value
+        headers["Date"] = _date()
+        start_line = ResponseStartLine("", self.status, responses.get(self.status, "Unknown"))
+        return self.connection.write_headers(start_line, headers, chunk)
+
+    def log_exception(self) -> None:
+        """Name the exception that is being handled in the log."""
+        kind = sys.exc_info()[0]
+        fields = {"request_id": self.request_id}
+        log.exception("request failed: %s", kind.__name__ if kind else "unknown", extra={"fields": fields})
+
+
+_date_of = (0, "")
+
+
+def _date() -> str:
+    """The header of that name; it changes once a second."""
+    global _date_of  # noqa: PLW0603  a cache of one
+    now = int(time.time())
+    if _date_of[0] != now:
+        _date_of = (now, formatdate(now, usegmt=True))
+    return _date_of[1]
+
+
+def set_nodelay(connection: Connection) -> None:
+    """A piece is small, and must not wait for an acknowledgement of the one before. Our own front never lets it."""
+    tornado_stream = getattr(connection, "stream", None)
+    if tornado_stream is not None:
+        tornado_stream.set_nodelay(True)
+
+
+def let_go(writing: Awaitable[None] | None) -> None:
+    """Nobody waits until this is written."""
+    if isinstance(writing, asyncio.Future):
+        writing.add_done_callback(_look)
+
+
+def _look(done: asyncio.Future[None]) -> None:
+    """That the caller left before is no fault."""
+    if not done.cancelled():
+        done.exception()
