@@ -30,6 +30,7 @@ setup(
         "aiofiles>=24",
         "aiohttp>=3.12,<4",
         "click>=8.1",
+        "httptools>=0.6.4",
         "marshmallow>=4,<5",
         "orjson>=3.10",
         "pluggy>=1.6,<2",
@@ -37,6 +38,7 @@ setup(
         "python-multipart>=0.0.34",
         "PyYAML>=6",
         "tornado>=6.5,<7",
+        "uvloop>=0.21; platform_system != 'Windows' and implementation_name == 'cpython'",
     ],
     extras_require={
         "test": [

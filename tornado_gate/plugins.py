@@ -197,18 +197,33 @@ def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pl
 
 
 def _direct(caller: pluggy.HookCaller) -> Callable[..., Any]:
-    """A hook without the machinery that calls several, where only one implements it: a request has some seven calls."""
+    """A hook without the machinery that calls several, where nobody wraps it: a request has some seven calls."""
     implementations = caller.get_hookimpls()
-    if len(implementations) != 1 or caller.spec is None:
+    if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
         return caller
-    only = implementations[0]
-    if only.wrapper or only.hookwrapper:
-        return caller
-    parameters = inspect.signature(only.function).parameters.values()
+    *others, only = (_by_name(one, caller) for one in implementations)  # the last is asked first
+    if not others:
+        return only
+
+    def first(**arguments: Any) -> Any:
+        result = only(**arguments)
+        for other in reversed(others):
+            if result is not None:
+                break
+            result = other(**arguments)
+        return result
+
+    return first
+
+
+def _by_name(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """The function of an implementation, which may take fewer arguments than there are, taken by their names."""
+    function, names = implementation.function, implementation.argnames
+    parameters = inspect.signature(function).parameters.values()
     by_name = not any(parameter.kind is inspect.Parameter.POSITIONAL_ONLY for parameter in parameters)
-    if by_name and set(only.argnames) == set(caller.spec.argnames):
-        return only.function
-    return lambda **arguments: only.function(*[arguments[name] for name in only.argnames])
+    if by_name and caller.spec is not None and set(names) == set(caller.spec.argnames):
+        return function
+    return lambda **arguments: function(*[arguments[name] for name in names])
 
 
 class _Defaults:

@@ -9,9 +9,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
@@ -91,9 +92,23 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         _greet(say, _address(server.host, sockets), config, first, keystore)
 
     if count == 1:
-        asyncio.run(process.serve(ready))
+        run_loop(server.loop, process.serve(ready))
     else:
-        Supervisor(count, lambda told: asyncio.run(process.serve(told)), logging_.close).run(ready)
+        Supervisor(count, lambda told: run_loop(server.loop, process.serve(told)), logging_.close).run(ready)
+
+
+def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
+    """Run a process's work to its end on the loop that conf names; on Python's own where uvloop is not to be had."""
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    if kind == "uvloop":
+        try:
+            import uvloop
+
+            new_loop = uvloop.new_event_loop
+        except ImportError:
+            log.warning("uvloop is not installed here; asyncio's own loop serves instead")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serving)
 
 
 def check_plugins(config: Config, host: PluginHost) -> Snapshot:
@@ -273,7 +288,7 @@ class Reloader:
 
     def _put_in_force(self, snapshot: Snapshot) -> None:
         old, new = self._gate.snapshot.config, snapshot.config
-        fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format")
+        fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format", "loop", "http", "upstream_http")
         changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
         if changed:
             log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))

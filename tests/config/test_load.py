@@ -37,6 +37,9 @@ server:
   drain_seconds: 0
   hook_seconds: 1
   keep_alive_seconds: 2.5
+  loop: asyncio
+  http: tornado
+  upstream_http: aiohttp
 plugins: {one: true, two: false, format-gemini: false}
 providers:
   a:
@@ -106,6 +109,9 @@ def test_server_holds_what_the_file_says(whole: Config) -> None:
         drain_seconds=0.0,
         hook_seconds=1.0,
         keep_alive_seconds=2.5,
+        loop="asyncio",
+        http="tornado",
+        upstream_http="aiohttp",
     )
 
 
@@ -204,8 +210,8 @@ def test_secrets_are_never_in_faults(conf: Conf) -> None:
 
 
 def test_lines_of_sound_entries_are_kept_for_faults_found_later(whole: Config) -> None:
-    assert whole.lines["providers", "a", "organization"] == 22
-    assert whole.lines["models", "smart", "targets", 1] == 34
+    assert whole.lines["providers", "a", "organization"] == 25
+    assert whole.lines["models", "smart", "targets", 1] == 37
 
 
 def test_config_can_be_sent_to_another_process(whole: Config) -> None:

@@ -31,6 +31,7 @@ class Server:
     """`processes` 0 means one for each core. Seconds where a name ends in seconds.
 
     `metrics_port` None serves /metrics on `port`. `drain_seconds` is how long open requests may go on after SIGTERM.
+    `loop`, `http` (towards callers) and `upstream_http` each choose the fast part or the general one of the same behaviour.
     """
 
     host: str = "127.0.0.1"
@@ -45,6 +46,9 @@ class Server:
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
     keep_alive_seconds: float = 15.0
+    loop: Literal["uvloop", "asyncio"] = "uvloop"
+    http: Literal["httptools", "tornado"] = "httptools"
+    upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

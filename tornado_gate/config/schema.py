@@ -134,6 +134,9 @@ class ServerSchema(Schema):
     drain_seconds = Seconds(zero=True)
     hook_seconds = Seconds()
     keep_alive_seconds = Seconds()
+    loop = String(choices=("uvloop", "asyncio"))
+    http = String(choices=("httptools", "tornado"))
+    upstream_http = String(choices=("httptools", "aiohttp"))
 
 
 class TimeoutsSchema(Schema):
