@@ -76,3 +76,77 @@ def test_a_reader_who_stops_closes_the_stream() -> None:
 
     asyncio.run(read())
     assert closed == [True]
+
+
+def test_a_sign_of_life_puts_off_the_end_of_a_gap() -> None:
+    """Chunks that make no event, as pings do, keep the stream going beyond a gap."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(6):
+            await asyncio.sleep(0.02)
+            yield b": ping\n\n"
+
+    async def read() -> list[bytes]:
+        limits = deadlines(gap=0.05)
+
+        async def events() -> AsyncIterator[bytes]:
+            yield b"first"
+            heard = [chunk async for chunk in limits.alive(chunks())]
+            yield b"%d" % len(heard)
+
+        return [event async for event in limits.between(events())]
+
+    assert asyncio.run(read()) == [b"first", b"6"]
+
+
+def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:
+    async def wait() -> None:
+        waiting = asyncio.ensure_future(deadlines().first(never()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(wait())
+
+
+def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None:
+    async def items() -> AsyncIterator[int]:
+        await never()
+        yield 1
+
+    async def wait() -> None:
+        limits = deadlines(first_event=0.01, gap=1000)
+        with pytest.raises(UpstreamTimeout, match="did not begin"):
+            await limits.first(anext(limits.between(items())))
+
+    asyncio.run(wait())
+
+
+def test_nothing_is_left_in_the_loop_after_the_last_item() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def read() -> None:
+        limits = deadlines()
+        await limits.first(asyncio.sleep(0))
+        assert [item async for item in limits.between(items())] == [1]
+        assert limits._timer is None
+
+    asyncio.run(read())
+
+
+def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        raise ValueError("a plugin's fault")
+
+    def blame(error: BaseException) -> BaseException:
+        return KeyError("the plugin") if isinstance(error, ValueError) else error
+
+    async def read() -> None:
+        with pytest.raises(KeyError, match="the plugin"):
+            async for _ in deadlines().between(items(), blame):
+                pass
+
+    asyncio.run(read())

@@ -62,7 +62,7 @@ class Deadlines:
     def between(self, items: AsyncIterator[T], blame: Blame | None = None) -> AsyncIterator[T]:
         """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout.
 
-        `blame` is given whatever ends them, their normal end too, and gives what is raised instead.
+        `blame` is given what they raise, and gives what is raised instead.
         """
         return _Between(self, items, blame)
 
@@ -139,13 +139,18 @@ class _Between(Generic[T]):
         outer = limits._begin_gap(self._gap)
         try:
             item = await anext(self._items)
+        except StopAsyncIteration:
+            limits._due = outer
+            await self.aclose()
+            raise
         except BaseException as error:
             limits._due = outer
-            ended = limits._gap_error(error) if outer == NEVER else error
             await self.aclose()
+            ended = limits._gap_error(error) if outer == NEVER else error
             if self._blame is not None:
                 ended = self._blame(ended)
             if ended is error:
+                del ended  # it would hold itself by its traceback
                 raise
             raise ended from error
         limits._due = outer

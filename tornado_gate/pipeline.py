@@ -283,10 +283,14 @@ class _Begun:
             return chunk
         try:
             return await anext(self._chunks)
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
         except BaseException as error:
             await self.aclose()
             blamed = self._wire_format.blame(error)
             if blamed is error:
+                del blamed  # it would hold itself by its traceback
                 raise
             raise blamed from error
 

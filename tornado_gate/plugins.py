@@ -285,7 +285,7 @@ class Lane:
 
     def blame(self, error: BaseException) -> BaseException:
         """What is raised when a plugin's items end with `error`: a PluginError where it is the plugin's fault."""
-        if isinstance(error, (GateError, StopAsyncIteration, asyncio.CancelledError)):
+        if isinstance(error, (GateError, asyncio.CancelledError)):
             return error
         return self.fault(error, "its answer") if isinstance(error, (Exception, Blocked)) else error
 
