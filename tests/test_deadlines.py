@@ -20,9 +20,9 @@ def deadlines(streaming: bool = True, **timeouts: float) -> Deadlines:
     return Deadlines(Timeouts(**timeouts), "acme", streaming=streaming)
 
 
-def first(**timeouts: float) -> None:
+def first(*, streaming: bool = True, **timeouts: float) -> None:
     async def wait() -> None:
-        await deadlines(**timeouts).first(never())
+        await deadlines(streaming, **timeouts).first(never())
 
     asyncio.run(wait())
 
@@ -51,7 +51,7 @@ def test_a_silence_between_events_ends_and_closes_the_stream(timeouts: dict[str,
     async def read() -> list[int]:
         seen = []
         with pytest.raises(UpstreamTimeout):
-            async for item in deadlines(**timeouts).between(items()):
+            async for item in deadlines(True, **timeouts).between(items()):
                 seen.append(item)
         return seen
 
