@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, UpstreamError
@@ -282,30 +283,30 @@ def replay(result: ChatResult) -> Iterator[StreamEvent]:
 
 
 def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) -> Iterator[StreamEvent]:
-    start = PartStart(index=index, kind="vendor", choice=choice)
+    start = partial(PartStart, index=index, choice=choice)
     match part:
         case Text():
-            yield replace(start, kind="text", extra=part.extra)
+            yield start(kind="text", extra=part.extra)
             yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("content", None))
             yield PartEnd(index=index, signature=part.signature)
         case Refusal():
-            yield replace(start, kind="refusal", extra=part.extra)
+            yield start(kind="refusal", extra=part.extra)
             yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("refusal", None))
             yield PartEnd(index=index)
         case Thinking():
-            yield replace(start, kind="thinking", redacted=part.redacted, extra=part.extra)
+            yield start(kind="thinking", redacted=part.redacted, extra=part.extra)
             yield PartDelta(index=index, data=part.text)
             yield PartEnd(index=index, signature=part.signature)
         case ToolCall():
-            yield replace(start, kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra)
+            yield start(kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra)
             yield PartDelta(index=index, data=part.arguments)
             yield PartEnd(index=index, signature=part.signature)
         case Audio(source=Data() as sound):
-            yield replace(start, kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra)
+            yield start(kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra)
             yield PartDelta(index=index, data=base64.b64decode(sound.base64), transcript=part.transcript or "")
             yield PartEnd(index=index)
         case _:
-            yield replace(start, part=part)
+            yield start(kind="vendor", part=part)
             yield PartEnd(index=index)
 
 

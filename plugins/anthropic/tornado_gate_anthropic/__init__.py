@@ -116,15 +116,18 @@ def _callers_headers(call: Call, settings: Settings) -> Mapping[str, str]:
 
 
 @provider_impl
-async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if not isinstance(request, CountTokensRequest) and _is_stream(request, incoming):
+        return parse_stream(sse.json_frames(incoming.chunks))
+    return _whole(call, request, incoming)
+
+
+async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    body = await _object(call, incoming)
     if isinstance(request, CountTokensRequest):
-        yield _count(call, await _object(call, incoming))
+        yield _count(call, body)
         return
-    if _is_stream(request, incoming):
-        events = parse_stream(sse.json_frames(incoming.chunks))
-    else:
-        events = stream.aiter_events(stream.replay(parse_response(await _object(call, incoming))))
-    async for event in events:
+    for event in stream.replay(parse_response(body)):
         yield event
 
 

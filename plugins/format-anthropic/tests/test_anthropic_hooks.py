@@ -129,6 +129,16 @@ def test_a_stream_has_named_events_and_ends_with_a_stop() -> None:
     assert events[-2][1]["usage"] == {"input_tokens": 1, "output_tokens": 2}
 
 
+def test_what_one_event_of_ours_becomes_is_one_chunk() -> None:
+    chunks = chunks_of(replied(STREAM, stream=True))
+    assert [[name for name, _ in frames(chunk)] for chunk in chunks] == [
+        ["message_start"],
+        ["content_block_start", "content_block_delta"],
+        ["content_block_stop"],
+        ["message_delta", "message_stop"],
+    ]
+
+
 def test_a_stream_that_fails_ends_with_an_error_event_and_nothing_more() -> None:
     error = UpstreamError("gone", param="p")
     events = frames(text_of(replied([*STREAM[:3], StreamError(error=error)], stream=True)))

@@ -11,7 +11,7 @@ import orjson
 from tornado_gate import sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
-from tornado_gate.wire.anthropic_messages import render_error, render_response, render_stream
+from tornado_gate.wire.anthropic_messages import StreamWriter, render_error, render_response
 from tornado_gate_format_anthropic.models import render_models
 
 KEEP_ALIVE: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -42,18 +42,26 @@ async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -
 
 
 async def _stream(call: Call, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    """What one event becomes is one chunk: each chunk is written by itself."""
     begun = False
-    values = render_stream(events, **envelope)
+    writer = StreamWriter(**envelope)
     try:
-        async for value in values:
-            begun = True
-            yield sse.render_json(value, value["type"])
+        try:
+            async for event in events:
+                if values := writer.write(event):
+                    begun = True
+                    yield _frames(values)
+        finally:
+            await stream.close(events)
+        yield _frames(writer.end())
     except GateError as error:
         if not begun:
             raise
         yield error_frame(error, call.id)
-    finally:
-        await stream.close(values)
+
+
+def _frames(values: list[dict[str, Any]]) -> bytes:
+    return b"".join([sse.render_json(value, value["type"]) for value in values])
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:

@@ -8,7 +8,6 @@ thinking, …) are any string.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from marshmallow import validate
@@ -17,8 +16,6 @@ from tornado_gate.checks import missing
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
 from tornado_gate_format_anthropic.blocks import check_messages, check_system
 from tornado_gate_format_anthropic.tools import check_tool_choice, check_tools
-
-_REQUIRED: Final = ("model", "messages")
 
 
 class _Metadata(Body):
@@ -66,21 +63,12 @@ class MessagesBody(Body):
     top_p = Number(least=0, most=1, allow_none=True)
 
 
-_NAMES: Final = tuple(MessagesBody().fields)
-
-
-@lru_cache(maxsize=256)
-def _schema_for(names: tuple[str, ...]) -> MessagesBody:
-    """A schema of these fields alone: going through all of them costs more than checking the few that a body has.
-
-    A client sends the same few sets of fields again and again; the bound is for one that does not.
-    """
-    return MessagesBody(only=names)
+_MESSAGES: Final = MessagesBody()
 
 
 def check_messages_body(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a body that is wrong, or that another one demands."""
-    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    check(_MESSAGES, body)
     thinking = body.get("thinking")
     if thinking is not None and thinking["type"] == "enabled" and thinking.get("budget_tokens") is None:
         missing("thinking.budget_tokens")

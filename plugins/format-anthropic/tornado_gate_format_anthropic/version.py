@@ -14,6 +14,9 @@ from tornado_gate.errors import InvalidField
 
 HEADER: Final = "anthropic-version"
 EARLIEST: Final = date(2023, 1, 1)
+USUAL: Final = "2023-06-01"
+"""What the vendor's SDKs send."""
+
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -23,7 +26,7 @@ def check_version(headers: Mapping[str, str]) -> None:
     if given is None:
         message = f"The header '{HEADER}' is missing; send a date such as 2023-06-01."
         raise InvalidField(HEADER, message, code="missing_required_parameter")
-    if not _is_version(given.strip()):
+    if given != USUAL and not _is_version(given.strip()):
         shown = given[:50]
         raise InvalidField(HEADER, f"The header '{HEADER}' must be a date from {EARLIEST} on, not '{shown}'.")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate import format_impl
@@ -113,14 +114,18 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
         return CountTokensRequest(model=model, chat=parse_request(counted, model=model))
     if wire.route.operation == "embeddings":
         return parse_embedding(call, wire)
-    check_generate(wire.json)
+    camel_body = check_generate(wire.json)
     if call.operation in ("images", "image_edits"):
         return picture_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
     if call.operation == "speech":
         return spoken_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
-    request = parse_request(wire.json, model=wire.path_arguments["model"], stream=_streams(wire))
-    members = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
-    return GenerateRequest(**members, sse_wanted=_wants_sse(wire))
+    return parse_request(
+        wire.json,
+        model=wire.path_arguments["model"],
+        stream=_streams(wire),
+        camel_body=camel_body,
+        made=partial(GenerateRequest, sse_wanted=_wants_sse(wire)),
+    )
 
 
 def _streams(wire: WireRequest) -> bool:

@@ -77,10 +77,10 @@ def check_parts(parts: Any, path: str) -> None:
 
 def _check_part(part: Any, path: str) -> None:
     need_object(part, path)
-    kinds = [key for key in DATA_KEYS if part.get(key) is not None]
+    kinds = [name for name, member in part.items() if member is not None and name in _CHECKS]
     if len(kinds) > 1:
-        wrong(path, f"must hold one of {listed(kinds)}, not all of them")
-    if not any(member is not None for member in part.values()):
+        wrong(path, f"must hold one of {listed(sorted(kinds, key=DATA_KEYS.index))}, not all of them")
+    if not kinds and not any(member is not None for member in part.values()):
         wrong(path, f"must hold one of {listed(DATA_KEYS[:5])}")
     optional_boolean(part, "thought", path)
     optional_string(part, "thoughtSignature", path)

@@ -118,9 +118,9 @@ class GenerateBody(Body):
 _GENERATE: Final = GenerateBody()
 
 
-def check_generate(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first member of a generate body that is wrong, or that another one forbids."""
-    in_callers_words(body, body, _check_generate)
+def check_generate(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The body in camelCase. Raises InvalidField for the first member of it that is wrong, or that another one forbids."""
+    return in_callers_words(body, body, _check_generate)
 
 
 def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,9 +140,11 @@ def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner
 
 
-def in_callers_words(body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]) -> None:
-    """Check `inner` in camelCase; a fault is told with its path as it is spelled in `body`."""
-    wire = camelised(dict(inner))
+def in_callers_words(
+    body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]
+) -> Mapping[str, Any]:
+    """`inner` in camelCase, checked; a fault is told with its path as it is spelled in `body`."""
+    wire: dict[str, Any] = camelised(dict(inner))
     try:
         checker(wire)
     except InvalidField as error:
@@ -150,6 +152,7 @@ def in_callers_words(body: Mapping[str, Any], inner: Mapping[str, Any], checker:
         if path == error.param:
             raise
         raise _moved(error, path) from None
+    return wire
 
 
 def _moved(error: InvalidField, path: str) -> InvalidField:

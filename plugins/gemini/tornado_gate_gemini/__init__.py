@@ -166,7 +166,17 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 
 @provider_impl
-async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    match request:
+        case SpeechRequest():
+            return _speech(call, request, incoming)
+        case CountTokensRequest() | EmbeddingRequest() | ImageRequest() | VideoRequest() | VideoPoll():
+            return _alone(call, request, incoming)
+    return _events(call, request, incoming)
+
+
+async def _alone(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    """Answers that are one event."""
     match request:
         case CountTokensRequest():
             yield await _count(call, incoming)
@@ -175,15 +185,9 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
         case ImageRequest():
             parse = parse_predictions if is_imagen(call.target.upstream_model) else parse_image_response
             yield await parse(await _body(call, incoming))
-        case SpeechRequest():
-            async for event in _speech(call, request, incoming):
-                yield event
         case VideoRequest() | VideoPoll():
             lost = videos.is_lost(incoming)
             yield VideoOperation(status="lost") if lost else videos.stands(call, await _body(call, incoming))
-        case _:
-            async for event in _events(call, request, incoming):
-                yield event
 
 
 async def _speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
@@ -202,19 +206,21 @@ def _kind(incoming: UpstreamResponse) -> str:
     return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """What the upstream says it sends counts for more than what it was asked for."""
     kind = _kind(incoming)
     streams = isinstance(request, ChatRequest) and request.stream
     if kind == "text/event-stream" or (streams and kind != "application/json"):
-        events = parse_stream(sse.json_frames(incoming.chunks))
-    elif streams:
-        events = parse_stream(json_elements(incoming.chunks))
-    else:
-        audio = request.audio if isinstance(request, ChatRequest) else None
-        result = parse_response(await _body(call, incoming), wav=(audio or {}).get("format") == "wav")
-        events = stream.aiter_events(stream.replay(result))
-    async for event in events:
+        return parse_stream(sse.json_frames(incoming.chunks))
+    if streams:
+        return parse_stream(json_elements(incoming.chunks))
+    return _whole(call, request, incoming)
+
+
+async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    audio = request.audio if isinstance(request, ChatRequest) else None
+    result = parse_response(await _body(call, incoming), wav=(audio or {}).get("format") == "wav")
+    for event in stream.replay(result):
         yield event
 
 

@@ -1,8 +1,8 @@
 """Anthropic's messages: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
 
-The server half (`parse_request`, `render_response`, `render_stream`) is for the format plugin, the client half
-(`render_request`, `parse_response`, `parse_stream`) for providers that speak this format. `FrameMeter` and `note_body`
-read what passes verbatim.
+The server half (`parse_request`, `render_response`, `render_stream` or its `StreamWriter`) is for the format plugin, the
+client half (`render_request`, `parse_response`, `parse_stream`) for providers that speak this format. `FrameMeter` and
+`note_body` read what passes verbatim.
 """
 
 from tornado_gate.wire.anthropic_messages.abilities import Abilities, abilities_of
@@ -24,7 +24,7 @@ from tornado_gate.wire.anthropic_messages.usage import (
     render_stop_reason,
     render_usage,
 )
-from tornado_gate.wire.anthropic_messages.writing import render_stream
+from tornado_gate.wire.anthropic_messages.writing import StreamWriter, render_stream
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
@@ -32,6 +32,7 @@ __all__ = [
     "WIRE_FORMAT",
     "Abilities",
     "FrameMeter",
+    "StreamWriter",
     "abilities_of",
     "error_of",
     "frame_json",

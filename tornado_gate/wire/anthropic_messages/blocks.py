@@ -8,7 +8,7 @@ Source: anthropic-python 2.11, types/content_block_param.py and types/content_bl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -32,6 +32,7 @@ from tornado_gate.wire.anthropic_messages.members import (
     given,
     object_of,
     rest,
+    string,
     with_extra,
 )
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
@@ -51,33 +52,19 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 def parse_block(value: Mapping[str, Any]) -> Part:
     """One block of a body that was checked, or of an answer."""
-    match value:
-        case {"type": "text", "text": str(text)}:
-            return Text(text=text, extra=rest(value, "type", "text"))
-        case {"type": "image" | "document", "source": dict(source)}:
-            return _parse_medium(value, source) or VendorPart(wire_format=WIRE_FORMAT, value=value)
-        case {"type": "thinking", "thinking": str(text)}:
-            signature = parse_signature(value.get("signature"))
-            return Thinking(text=text, signature=signature, extra=rest(value, "type", "thinking", "signature"))
-        case {"type": "redacted_thinking", "data": str(data)}:
-            return Thinking(redacted=True, signature=parse_signature(data), extra=rest(value, "type", "data"))
-        case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(arguments)}:
-            extra = rest(value, "type", "id", "name", "input")
-            return ToolCall(id=parse_id(call_id), name=name, arguments=compact(arguments), extra=extra)
-        case {"type": "tool_result", "tool_use_id": str(call_id)}:
-            content = value.get("content")
-            return ToolResult(
-                call_id=parse_id(call_id),
-                parts=() if content == "" else parse_content(content),
-                is_error=value.get("is_error") is True,
-                extra=rest(value, "type", "tool_use_id", "content", "is_error"),
-            )
-        case _:
-            return VendorPart(wire_format=WIRE_FORMAT, value=value)
+    parse = _PARSERS.get(string(value.get("type")))
+    part = parse(value) if parse is not None else None
+    return VendorPart(wire_format=WIRE_FORMAT, value=value) if part is None else part
 
 
-def _parse_medium(value: Mapping[str, Any], source: Mapping[str, Any]) -> Part | None:
-    parsed = parse_source(source)
+def _parse_text(value: Mapping[str, Any]) -> Part | None:
+    text = value.get("text")
+    return Text(text=text, extra=rest(value, "type", "text")) if isinstance(text, str) else None
+
+
+def _parse_medium(value: Mapping[str, Any]) -> Part | None:
+    source = value.get("source")
+    parsed = parse_source(source) if isinstance(source, dict) else None
     if parsed is None:
         return None
     known, unknown = parsed
@@ -85,6 +72,48 @@ def _parse_medium(value: Mapping[str, Any], source: Mapping[str, Any]) -> Part |
     if value["type"] == "image":
         return Image(source=known, extra=rest(value, "type", "source") | inner)
     return File(source=known, name=value.get("title"), extra=rest(value, "type", "source", "title") | inner)
+
+
+def _parse_thinking(value: Mapping[str, Any]) -> Part | None:
+    match value:
+        case {"type": "thinking", "thinking": str(text)}:
+            signature = parse_signature(value.get("signature"))
+            return Thinking(text=text, signature=signature, extra=rest(value, "type", "thinking", "signature"))
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return Thinking(redacted=True, signature=parse_signature(data), extra=rest(value, "type", "data"))
+    return None
+
+
+def _parse_call(value: Mapping[str, Any]) -> Part | None:
+    match value:
+        case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
+            extra = rest(value, "type", "id", "name", "input")
+            return ToolCall(id=parse_id(call_id), name=name, arguments=compact(arguments), extra=extra)
+    return None
+
+
+def _parse_result(value: Mapping[str, Any]) -> Part | None:
+    call_id, content = value.get("tool_use_id"), value.get("content")
+    if not isinstance(call_id, str):
+        return None
+    return ToolResult(
+        call_id=parse_id(call_id),
+        parts=() if content == "" else parse_content(content),
+        is_error=value.get("is_error") is True,
+        extra=rest(value, "type", "tool_use_id", "content", "is_error"),
+    )
+
+
+_PARSERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Part | None]]] = {
+    "text": _parse_text,
+    "image": _parse_medium,
+    "document": _parse_medium,
+    "thinking": _parse_thinking,
+    "redacted_thinking": _parse_thinking,
+    "tool_use": _parse_call,
+    "tool_result": _parse_result,
+}
+"""By type of a block; None for one whose members do not have the known shape."""
 
 
 def parse_signature(value: Any) -> Opaque | None:

@@ -8,7 +8,7 @@ Source: anthropic-python 2.11, types/message_param.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tornado_gate.types import Message, ToolResult
@@ -20,39 +20,32 @@ def parse_conversation(body: Mapping[str, Any]) -> tuple[tuple[Message, ...], di
     """The messages of a body that was checked, and the caller's path of each message and part that stands elsewhere there."""
     messages: list[Message] = []
     names: dict[str, str] = {}
-    for path, places, message in _pathed(body):
-        ours = f"messages.{len(messages)}"
-        if ours != path:
-            names[ours] = path
-        for index, place in enumerate(places):
-            said = f"system.{place}" if path == "system" else f"{path}.content.{place}"
-            if index != place or path == "system":
-                names[f"{ours}.content.{index}"] = said
-        messages.append(message)
+    if (system := body.get("system")) is not None:
+        parts = parse_content(system)
+        messages.append(Message(role="system", parts=parts, plain=isinstance(system, str)))
+        names["messages.0"] = "system"
+        if isinstance(system, list):
+            names |= {f"messages.0.content.{place}": f"system.{place}" for place in range(len(parts))}
+    for number, value in enumerate(body["messages"]):
+        for places, message in _parse_message(value):
+            ours = len(messages)
+            if ours != number:
+                names[f"messages.{ours}"] = f"messages.{number}"
+            for index, place in enumerate(places):
+                if index != place:
+                    names[f"messages.{ours}.content.{index}"] = f"messages.{number}.content.{place}"
+            messages.append(message)
     return tuple(messages), names
 
 
-def _pathed(body: Mapping[str, Any]) -> Iterator[tuple[str, list[int], Message]]:
-    """Each message, where it stood, and which of the blocks there are its parts."""
-    system = body.get("system")
-    if isinstance(system, str):
-        yield "system", [], Message(role="system", parts=parse_content(system))
-    elif system is not None:
-        parts = parse_content(system)
-        yield "system", list(range(len(parts))), Message(role="system", parts=parts, plain=False)
-    for number, value in enumerate(body["messages"]):
-        for places, message in _parse_message(value):
-            yield f"messages.{number}", places, message
-
-
-def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[list[int], Message]]:
-    content = value.get("content")
-    plain = isinstance(content, str)
+def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Message]]:
+    """Each message in one, and which of the blocks there are its parts; () where they all are."""
+    role, content = value["role"], value.get("content")
     parts = parse_content(content)
     extra = rest(value, "role", "content")
-    results = [place for place, part in enumerate(parts) if isinstance(part, ToolResult)]
-    if value["role"] != "user" or not results:
-        yield [], Message(role=value["role"], parts=parts, plain=plain, extra=extra)
+    results = [place for place, part in enumerate(parts) if isinstance(part, ToolResult)] if role == "user" else []
+    if not results:
+        yield (), Message(role=role, parts=parts, plain=isinstance(content, str), extra=extra)
         return
     others = [place for place in range(len(parts)) if place not in results]
     yield (

@@ -51,7 +51,7 @@ def no_threads() -> InvalidField:
 
 def error_of(body: Any) -> GateError | None:
     """The error that a whole body or an event of a stream is, or None for one that is none."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return None
     if body.get("type") == "error" or (body.get("error") and "type" not in body):
         return parse_error(body.get("error"))
@@ -63,7 +63,7 @@ def parse_error(error: Any) -> GateError:
 
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
-    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    fields: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
     kind, message = fields.get("type"), fields.get("message")
     said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
     if not isinstance(kind, str):

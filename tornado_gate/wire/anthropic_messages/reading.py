@@ -60,10 +60,13 @@ async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
     reader = _Reader()
     try:
         async for frame in frames:
+            if (delta := reader.more_words(frame)) is not None:
+                yield delta
+                continue
             if (error := error_of(frame)) is not None:
                 yield StreamError(error=error)
                 return
-            if not isinstance(frame, Mapping):
+            if not isinstance(frame, dict):
                 raise UpstreamError("The upstream sent a stream event that is not an object.")
             for event in reader.read(frame):
                 yield event
@@ -77,12 +80,16 @@ async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
 
 @dataclass(slots=True)
 class _Block:
-    """A block that has begun. `part` is -1 for one that comes whole."""
+    """A block that has begun. `part` is -1 for one that comes whole, whose text is kept in `pieces` until then.
+
+    `told`: some delta has brought text.
+    """
 
     type: str
     part: int
     value: dict[str, Any]
     signature: str = ""
+    told: bool = False
     pieces: list[str] = field(default_factory=list)
     citations: list[Any] = field(default_factory=list)
 
@@ -100,6 +107,23 @@ class _Reader:
         self._blocks: dict[int, _Block] = {}
         self._next_part = itertools.count().__next__
 
+    def more_words(self, frame: Any) -> PartDelta | None:
+        """Our event for a delta that only brings text of a block that has begun, as nearly all events do.
+
+        None for any other event, which `read` must be asked for.
+        """
+        if not isinstance(frame, dict) or frame.get("type") != "content_block_delta":
+            return None
+        delta, block = frame.get("delta"), self._blocks.get(_index(frame))
+        if block is None or not isinstance(delta, dict):
+            return None
+        name, block_type = _TEXTS.get(string(delta.get("type")), ("", ""))
+        text = delta.get(name)
+        if block.type != block_type or not isinstance(text, str) or not text:
+            return None
+        block.told = True
+        return PartDelta(index=block.part, data=text)
+
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Our events for one of the upstream's."""
         match frame.get("type"):
@@ -111,7 +135,7 @@ class _Reader:
                 yield from self._end(_index(frame))
             case "message_start":
                 message = frame.get("message")
-                yield from self._start(message if isinstance(message, Mapping) else {})
+                yield from self._start(message if isinstance(message, dict) else {})
             case "message_delta":
                 yield from self._read_message_delta(frame)
             case "message_stop":
@@ -146,7 +170,7 @@ class _Reader:
         )
 
     def _note_usage(self, usage: Any) -> None:
-        if isinstance(usage, Mapping) and (told := said(usage)):
+        if isinstance(usage, dict) and (told := said(usage)):
             self._usage |= told
             self._untold_usage = True
 
@@ -159,7 +183,7 @@ class _Reader:
 
     def _read_message_delta(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         delta = frame.get("delta")
-        told = said(delta) if isinstance(delta, Mapping) else {}
+        told = said(delta) if isinstance(delta, dict) else {}
         self._note_usage(frame.get("usage"))
         if told.get("stop_reason") or self._stop is not None:
             yield from self._start({})
@@ -171,7 +195,7 @@ class _Reader:
         yield from self._start({})
         yield from self._tell_usage()
         yield from self._end(index)
-        block = said(value) if isinstance(value, Mapping) else {}
+        block = said(value) if isinstance(value, dict) else {}
         kind = _KINDS.get(string(block.get("type")))
         if kind is None:
             self._blocks[index] = _Block(string(block.get("type")), -1, block)
@@ -199,7 +223,7 @@ class _Reader:
         )
 
     def _read_delta(self, index: int, value: Any) -> Iterator[StreamEvent]:
-        delta: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        delta: Mapping[str, Any] = value if isinstance(value, dict) else {}
         kind = string(delta.get("type"))
         text_name, block_type = _TEXTS.get(kind, ("", ""))
         block = self._blocks.get(index)
@@ -209,8 +233,10 @@ class _Reader:
         if block is None:
             return
         if text := string(delta.get(text_name)):
-            block.pieces.append(text)
-            if block.part >= 0 and block.type == block_type:
+            block.told = True
+            if block.part < 0:
+                block.pieces.append(text)
+            elif block.type == block_type:
                 yield PartDelta(index=block.part, data=text)
         elif kind == "signature_delta":
             block.signature = string(delta.get("signature"))
@@ -224,7 +250,7 @@ class _Reader:
         if block.part < 0:
             yield from self._whole(block)
             return
-        if block.type == "tool_use" and not block.pieces:
+        if block.type == "tool_use" and not block.told:
             arguments = block.value.get("input")
             yield PartDelta(index=block.part, data=compact(arguments if isinstance(arguments, dict) else {}))
         extra = {"citations": block.citations} if block.citations else {}

@@ -53,8 +53,8 @@ def parse_response(body: Any) -> ChatResult:
     """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no message."""
     if (error := error_of(body)) is not None:
         raise error
-    content = body.get("content") if isinstance(body, Mapping) else None
-    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
+    content = body.get("content") if isinstance(body, dict) else None
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise UpstreamError("The upstream's answer is no message.")
     parts = tuple(parse_answer_block(block) for block in content)
     raw = string(body.get("stop_reason"))

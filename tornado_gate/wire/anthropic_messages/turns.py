@@ -41,7 +41,7 @@ from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, with_extra
 
 Block = dict[str, Any]
 Path = Callable[..., str]
-"""`ChatRequest.path` of one message: called with a part's index, or without."""
+"""`ChatRequest.path` of one message: called with a part's index, or without. Made only when there is something to report."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +49,7 @@ class _Turn:
     """One turn. `results` come before `blocks`. `plain`: it is one message whose content was a bare string."""
 
     role: str
-    path: str
+    path: Path
     results: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     plain: bool = False
@@ -98,8 +98,8 @@ class _Writer:
         """Add a message to the turn that it belongs to."""
         results = [(index, part) for index, part in enumerate(message.parts) if isinstance(part, ToolResult)]
         for index, result in results:
-            turn = self._turn_after(self._callers.get(result.call_id), path())
-            turn.results.append(self._result(path(index), message, result))
+            turn = self._turn_after(self._callers.get(result.call_id), path)
+            turn.results.append(self._result(partial(path, index), message, result))
             turn.extra |= message.extra if self.own else {}
         blocks = self.blocks(path, message)
         if not blocks:
@@ -107,7 +107,7 @@ class _Writer:
         role = {"developer": "system", "tool": "user"}.get(message.role, message.role)
         last = self.turns[-1] if self.turns else None
         if last is None or last.role != role:
-            last = _Turn(role=role, path=path(), plain=message.plain)
+            last = _Turn(role=role, path=path, plain=message.plain)
             self.turns.append(last)
         else:
             last.plain = False
@@ -117,7 +117,7 @@ class _Writer:
             if isinstance(part, ToolCall):
                 self._callers[part.id] = last
 
-    def _turn_after(self, caller: _Turn | None, path: str) -> _Turn:
+    def _turn_after(self, caller: _Turn | None, path: Path) -> _Turn:
         """The user's turn directly after `caller`, or the last one when nobody is known to have called."""
         place = len(self.turns)
         if caller is None and self.turns and self.turns[-1].role == "user":
@@ -134,11 +134,11 @@ class _Writer:
         if message.name is not None:
             self._call.lose(f"{path()}.name")
         if not self.own:
-            self._lose_extra(path(), message.extra)
+            self._lose_extra(path, message.extra)
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
             if not isinstance(part, ToolResult) and self._says_something(part):
-                block = self._block(path(index), part, message.role)
+                block = self._block(partial(path, index), part, message.role)
                 blocks += [block] if block is not None else []
         return blocks
 
@@ -147,14 +147,14 @@ class _Writer:
             return True
         return bool(part.text if self.own else part.text.strip())
 
-    def _block(self, path: str, part: Part, role: str) -> Block | None:
+    def _block(self, path: Path, part: Part, role: str) -> Block | None:
         unsigned = isinstance(part, Thinking) and part.signature is None
         block = None if unsigned or not self._allowed(part, role) else render_block(part, self.own)
         if block is None:
-            self._call.lose(path)
+            self._call.lose(path())
         elif not self.own and not isinstance(part, VendorPart):
             if isinstance(part, Image) and part.detail not in (None, "auto"):
-                self._call.lose(f"{path}.detail")
+                self._call.lose(f"{path()}.detail")
             self._lose_extra(path, part.extra)
         return block
 
@@ -164,24 +164,24 @@ class _Writer:
             return True
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))
 
-    def _lose_extra(self, path: str, extra: Mapping[str, Any]) -> None:
+    def _lose_extra(self, path: Path, extra: Mapping[str, Any]) -> None:
         for name, value in extra.items():
             if value is not None:
-                self._call.lose(f"{path}.{name}")
+                self._call.lose(f"{path()}.{name}")
 
-    def _result(self, path: str, message: Message, result: ToolResult) -> Block:
+    def _result(self, path: Path, message: Message, result: ToolResult) -> Block:
         """A ``tool_result`` block; of what it holds, text, pictures and documents are known to the vendor."""
         value: Block = {"type": "tool_result", "tool_use_id": render_id(result.call_id)}
         blocks: list[Block] = []
         for index, part in enumerate(result.parts):
-            place = f"{path}.content.{index}"
+            place = partial(_inside, path, index)
             if not self._says_something(part):
                 continue
             if isinstance(part, (Text, Image, File)) or (self.own and isinstance(part, VendorPart)):
                 block = self._block(place, part, "tool")
                 blocks += [block] if block is not None else []
             else:
-                self._call.lose(place)
+                self._call.lose(place())
         if blocks:
             value["content"] = _content(blocks, message.plain)
         if result.is_error:
@@ -190,6 +190,10 @@ class _Writer:
             return with_extra(value, result.extra)
         self._lose_extra(path, result.extra)
         return value
+
+
+def _inside(path: Path, index: int) -> str:
+    return f"{path()}.content.{index}"
 
 
 def _settled(call: Call, turns: Iterable[_Turn], abilities: Abilities) -> list[_Turn]:
@@ -202,7 +206,7 @@ def _settled(call: Call, turns: Iterable[_Turn], abilities: Abilities) -> list[_
         placed = abilities.system_turns and last is not None and last.role == "user" and before_assistant
         settled_turn = turn
         if turn.role == "system" and not placed:
-            call.lose(f"{turn.path}.role")
+            call.lose(f"{turn.path()}.role")
             settled_turn = _Turn(role="user", path=turn.path, blocks=[_marked(block) for block in turn.blocks])
         if last is not None and last.role == settled_turn.role:
             last.plain = False

@@ -55,7 +55,7 @@ def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str |
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     fresh, output = _count(value, "input_tokens"), _count(value, "output_tokens")
     read, written = _count(value, _READ), _count(value, _WRITTEN)
@@ -63,7 +63,7 @@ def parse_usage(value: Any) -> Usage | None:
     if not counts and output is None:
         return None
     details = value.get(_DETAILS)
-    details = details if isinstance(details, Mapping) else {}
+    details = details if isinstance(details, dict) else {}
     extra = said(rest(value, "input_tokens", "output_tokens", _READ, _WRITTEN, _DETAILS))
     if deeper := rest(details, "thinking_tokens"):
         extra[_DETAILS] = deeper
@@ -91,7 +91,9 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     value |= given(**{_WRITTEN: usage.cache_write_tokens, _READ: usage.cache_read_tokens})
     value["output_tokens"] = usage.output_tokens or 0
     details = usage.extra.get(_DETAILS)
-    details = (dict(details) if isinstance(details, Mapping) else {}) | given(thinking_tokens=usage.reasoning_tokens)
+    details = (dict(details) if isinstance(details, (dict, Mapping)) else {}) | given(
+        thinking_tokens=usage.reasoning_tokens
+    )
     if details:
         value[_DETAILS] = details
     return value | {name: usage.extra[name] for name in _FURTHER if usage.extra.get(name) is not None}

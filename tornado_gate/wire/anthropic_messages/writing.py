@@ -11,7 +11,7 @@ Source: anthropic-python 2.11, types/raw_*_event.py and types/raw_content_block_
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ async def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: s
     `id` is used where the upstream gave none in this format's shape. Raises UpstreamError for an answer that the
     model could not finish.
     """
-    writer = _Writer(id, model)
+    writer = StreamWriter(id, model)
     try:
         async for event in events:
             for value in writer.write(event):
@@ -64,6 +64,7 @@ class _Part:
     """A part that is open or waits. `waiting` are its events that have not been written yet."""
 
     start: PartStart
+    in_pieces: bool
     waiting: list[PartStart | PartDelta | PartEnd] = field(default_factory=list)
     ended: bool = False
     block_open: bool = False
@@ -71,7 +72,9 @@ class _Part:
     """Text of a part that can only be written when it is whole."""
 
 
-class _Writer:
+class StreamWriter:
+    """One answer. `id` and `model` are as for `render_stream`, which is this with the events around it."""
+
     def __init__(self, id: str, model: str) -> None:
         self._id = id
         self._model = model
@@ -82,31 +85,46 @@ class _Writer:
         self._next_index = 0
         self._parts: dict[int, _Part] = {}
         self._queue: deque[_Part] = deque()  # the first is the one that may be written
+        self._written: list[Event] = []
 
-    def write(self, event: StreamEvent) -> Iterator[Event]:
-        """The events of one of ours. There is one choice: what belongs to another is passed over."""
+    def write(self, event: StreamEvent) -> list[Event]:
+        """The events of one of ours. There is one choice: what belongs to another is passed over.
+
+        Raises the error of a StreamError.
+        """
+        written: list[Event] = []
+        self._written = written
         match event:
+            case PartDelta() if (part := self._parts.get(event.index)) is not None:
+                if part is self._queue[0]:
+                    self._write_delta(part, event)
+                else:
+                    part.waiting.append(event)
+            case PartStart(choice=0):
+                self._start_message()
+                part = self._parts[event.index] = _Part(event, _comes_in_pieces(event))
+                self._queue.append(part)
+                self._take(part, event)
+            case PartEnd() if (part := self._parts.get(event.index)) is not None:
+                part.ended = True
+                self._take(part, event)
             case ResponseStart():
                 self._id = answer_id(event.id, self._id)
                 self._start_extra = known_extra(event.extra, *TOP_EXTRA)
             case UsageReport():
                 self._usage = event
-                yield from self._start_message()
-            case PartStart(choice=0):
-                yield from self._start_message()
-                part = self._parts[event.index] = _Part(event)
-                self._queue.append(part)
-                yield from self._take(part, event)
-            case PartDelta() | PartEnd() if (part_of := self._parts.get(event.index)) is not None:
-                yield from self._take(part_of, event)
+                self._start_message()
             case Finish(choice=0):
                 self._finish = event
-                yield from self._start_message()
+                self._start_message()
             case StreamError(error=error):
                 raise error
+        return written
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> list[Event]:
         """The last two events. Raises UpstreamError for an answer that the model could not finish."""
+        written: list[Event] = []
+        self._written = written
         finish = self._finish or Finish(reason="error")
         usage = self._usage.usage if self._usage is not None else None
         delta = {
@@ -114,11 +132,12 @@ class _Writer:
             "stop_sequence": finish.stop_sequence,
             **known_extra(finish.extra, *FINISH_EXTRA, "container"),
         }
-        yield from self._start_message()
-        yield {"type": "message_delta", "delta": delta, "usage": render_delta_usage(usage)}
-        yield {"type": "message_stop"}
+        self._start_message()
+        written.append({"type": "message_delta", "delta": delta, "usage": render_delta_usage(usage)})
+        written.append({"type": "message_stop"})
+        return written
 
-    def _start_message(self) -> Iterator[Event]:
+    def _start_message(self) -> None:
         if self._started:
             return
         self._started = True
@@ -133,77 +152,75 @@ class _Writer:
             "usage": render_usage(self._usage.usage if self._usage is not None else None),
             **self._start_extra,
         }
-        yield {"type": "message_start", "message": message}
+        self._written.append({"type": "message_start", "message": message})
 
-    def _take(self, part: _Part, event: PartStart | PartDelta | PartEnd) -> Iterator[Event]:
-        """Write an event of a part, or keep it while another part is open."""
-        part.ended = part.ended or isinstance(event, PartEnd)
+    def _take(self, part: _Part, event: PartStart | PartEnd) -> None:
+        """Write the start or the end of a part, or keep it while another part is open."""
         if part is not self._queue[0]:
             part.waiting.append(event)
             return
-        yield from self._write(part, event)
+        self._write(part, event)
         while self._queue and self._queue[0].ended:
             del self._parts[self._queue.popleft().start.index]
             if self._queue:
                 for kept in self._queue[0].waiting:
-                    yield from self._write(self._queue[0], kept)
+                    self._write(self._queue[0], kept)
                 self._queue[0].waiting.clear()
 
-    def _write(self, part: _Part, event: PartStart | PartDelta | PartEnd) -> Iterator[Event]:
+    def _write(self, part: _Part, event: PartStart | PartDelta | PartEnd) -> None:
         match event:
-            case PartStart(part=None):
-                if _comes_in_pieces(event) and event.kind == "tool_call":
-                    call = ToolCall(id=event.id, name=event.name, arguments="", extra=event.extra)
-                    yield self._open(part, render_call(call) | known_extra(event.extra, *_CALL_EXTRA))
+            case PartStart(kind="tool_call") if part.in_pieces:
+                call = ToolCall(id=event.id, name=event.name, arguments="", extra=event.extra)
+                self._open(part, render_call(call) | known_extra(event.extra, *_CALL_EXTRA))
             case PartDelta():
-                yield from self._write_delta(part, event)
+                self._write_delta(part, event)
             case PartEnd():
-                yield from self._write_end(part, event)
+                self._write_end(part, event)
 
-    def _write_delta(self, part: _Part, event: PartDelta) -> Iterator[Event]:
+    def _write_delta(self, part: _Part, event: PartDelta) -> None:
         start = part.start
         text = event.transcript if start.kind == "audio" else event.data
         if not text or not isinstance(text, str) or start.part is not None:
             return
-        if not _comes_in_pieces(start):
+        if not part.in_pieces:
             part.pieces.append(text)
         elif start.kind == "tool_call":
-            yield self._delta({"type": "input_json_delta", "partial_json": text})
+            self._delta({"type": "input_json_delta", "partial_json": text})
         elif start.kind == "thinking":
-            yield from self._open_thinking(part)
-            yield self._delta({"type": "thinking_delta", "thinking": text})
+            self._open_thinking(part)
+            self._delta({"type": "thinking_delta", "thinking": text})
         else:
             if not part.block_open:
-                yield self._open(part, {"type": "text", "text": ""})
-            yield self._delta({"type": "text_delta", "text": text})
+                self._open(part, {"type": "text", "text": ""})
+            self._delta({"type": "text_delta", "text": text})
 
-    def _write_end(self, part: _Part, event: PartEnd) -> Iterator[Event]:
+    def _write_end(self, part: _Part, event: PartEnd) -> None:
         start = part.start
-        if not _comes_in_pieces(start):
+        if not part.in_pieces:
             block = _whole_block(part, event)
             if block is not None:
-                yield self._open(part, block)
+                self._open(part, block)
         elif start.kind == "thinking" and event.signature is not None:
-            yield from self._open_thinking(part)
-            yield self._delta({"type": "signature_delta", "signature": render_signature(event.signature)})
+            self._open_thinking(part)
+            self._delta({"type": "signature_delta", "signature": render_signature(event.signature)})
         elif part.block_open and start.kind == "text":
             citations = {**start.extra, **event.extra}.get("citations")
             for citation in citations if isinstance(citations, list) else ():
-                yield self._delta({"type": "citations_delta", "citation": citation})
+                self._delta({"type": "citations_delta", "citation": citation})
         if part.block_open:
-            yield {"type": "content_block_stop", "index": self._next_index - 1}
+            self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
 
-    def _open(self, part: _Part, block: dict[str, Any]) -> Event:
+    def _open(self, part: _Part, block: dict[str, Any]) -> None:
         part.block_open = True
         self._next_index += 1
-        return {"type": "content_block_start", "index": self._next_index - 1, "content_block": block}
+        self._written.append({"type": "content_block_start", "index": self._next_index - 1, "content_block": block})
 
-    def _open_thinking(self, part: _Part) -> Iterator[Event]:
+    def _open_thinking(self, part: _Part) -> None:
         if not part.block_open:
-            yield self._open(part, {"type": "thinking", "thinking": "", "signature": ""})
+            self._open(part, {"type": "thinking", "thinking": "", "signature": ""})
 
-    def _delta(self, delta: dict[str, Any]) -> Event:
-        return {"type": "content_block_delta", "index": self._next_index - 1, "delta": delta}
+    def _delta(self, delta: dict[str, Any]) -> None:
+        self._written.append({"type": "content_block_delta", "index": self._next_index - 1, "delta": delta})
 
 
 def _comes_in_pieces(start: PartStart) -> bool:

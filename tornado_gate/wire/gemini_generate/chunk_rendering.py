@@ -9,7 +9,7 @@ Source: google-genai 3.4, types.GenerateContentResponse; models.py (generate_con
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ from tornado_gate.wire.gemini_generate.response import (
     render_said,
 )
 from tornado_gate.wire.gemini_generate.usage import MALFORMED_CALL, blocked, render_finish_reason, render_usage
-from tornado_gate.wire.gemini_generate.values import given, render_signature
+from tornado_gate.wire.gemini_generate.values import render_signature
 
 _UNKNOWN_SOUND = "application/octet-stream"
 
@@ -48,7 +48,7 @@ async def render_stream(
     writer = _Writer(id, model, include_thoughts)
     try:
         async for event in events:
-            for chunk in writer.write(event):
+            if (chunk := writer.write(event)) is not None:
                 yield chunk
     finally:
         await stream.close(events)
@@ -73,15 +73,15 @@ class _Writer:
     _malformed: set[int] = field(default_factory=set)
     _spoken: bool = False
 
-    def write(self, event: StreamEvent) -> Iterator[dict[str, Any]]:
-        """The chunks of one event: usually one, or none."""
+    def write(self, event: StreamEvent) -> dict[str, Any] | None:
+        """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
         match event:
             case PartDelta(index=index):
-                yield from self._write_delta(self._parts[index], event)
+                return self._write_delta(self._parts[index], event)
             case PartStart():
                 self._parts[event.index] = _OpenPart(event)
             case PartEnd(index=index):
-                yield from self._write_end(self._parts.pop(index), event)
+                return self._write_end(self._parts.pop(index), event)
             case Finish():
                 self._finishes[event.choice] = event
             case UsageReport(usage=usage):
@@ -91,6 +91,7 @@ class _Writer:
                 self._extra = known_extra(event.extra, *TOP_EXTRA)
             case StreamError(error=error):
                 raise error
+        return None
 
     def last(self) -> dict[str, Any]:
         """The chunk that ends every candidate."""
@@ -119,34 +120,38 @@ class _Writer:
         candidate = {"content": {"role": "model", "parts": [part]}, "index": choice, **more}
         return {"candidates": [candidate], **self._envelope()}
 
-    def _write_delta(self, part: _OpenPart, event: PartDelta) -> Iterator[dict[str, Any]]:
+    def _write_delta(self, part: _OpenPart, event: PartDelta) -> dict[str, Any] | None:
         start = part.start
         if isinstance(event.data, bytes):
             if event.data:
                 blob = {"mimeType": start.media_type or _UNKNOWN_SOUND, "data": base64.b64encode(event.data).decode()}
-                yield self._chunk(start.choice, {"inlineData": blob})
+                return self._chunk(start.choice, {"inlineData": blob})
         elif start.kind == "tool_call":
             part.pieces.append(event.data)
-        elif start.kind in ("text", "refusal") and (event.data or event.logprobs):
-            more = given(logprobsResult=render_logprobs(event.logprobs) if event.logprobs else None)
-            yield self._chunk(start.choice, {"text": event.data}, **more)
+        elif start.kind in ("text", "refusal") and event.logprobs:
+            more = {"logprobsResult": render_logprobs(event.logprobs)}
+            return self._chunk(start.choice, {"text": event.data}, **more)
+        elif start.kind in ("text", "refusal") and event.data:
+            return self._chunk(start.choice, {"text": event.data})
         elif start.kind == "thinking" and event.data and self.include_thoughts:
-            yield self._chunk(start.choice, {"text": event.data, "thought": True})
+            return self._chunk(start.choice, {"text": event.data, "thought": True})
+        return None
 
-    def _write_end(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+    def _write_end(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
         start = part.start
         if start.kind == "tool_call":
-            yield from self._write_call(part, event)
-        elif start.part is not None:
-            if (value := render_said(start.part)) is not None:
-                yield self._chunk(start.choice, value)
-        elif (signature := render_signature(event.signature)) is not None:
+            return self._write_call(part, event)
+        if start.part is not None:
+            value = render_said(start.part)
+            return None if value is None else self._chunk(start.choice, value)
+        if (signature := render_signature(event.signature)) is not None:
             if start.kind == "text":
-                yield self._chunk(start.choice, {"text": "", "thoughtSignature": signature})
-            elif start.kind == "thinking" and self.include_thoughts and not start.redacted:
-                yield self._chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
+                return self._chunk(start.choice, {"text": "", "thoughtSignature": signature})
+            if start.kind == "thinking" and self.include_thoughts and not start.redacted:
+                return self._chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
+        return None
 
-    def _write_call(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+    def _write_call(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
         start = part.start
         call = ToolCall(
             id=start.id,
@@ -157,6 +162,6 @@ class _Writer:
         )
         value = render_said(call)
         if value is not None and not is_malformed(call):
-            yield self._chunk(start.choice, value)
-        else:
-            self._malformed.add(start.choice)
+            return self._chunk(start.choice, value)
+        self._malformed.add(start.choice)
+        return None

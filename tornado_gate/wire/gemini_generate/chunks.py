@@ -51,7 +51,7 @@ async def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
             if (error := error_of(chunk)) is not None:
                 yield StreamError(error=error)
                 return
-            if not isinstance(chunk, Mapping):
+            if not isinstance(chunk, dict):
                 raise UpstreamError("The upstream sent a stream event that is not an object.")
             for event in reader.read(camelised(chunk)):
                 yield event
@@ -65,6 +65,7 @@ class _Reader:
     def __init__(self) -> None:
         self._started = False
         self._usage: Usage | None = None
+        self._counts: Any = None
         self._candidates: dict[int, _Candidate] = {}
         self._next_part = itertools.count().__next__
 
@@ -76,10 +77,13 @@ class _Reader:
             yield ResponseStart(
                 model=string(chunk.get("modelVersion")), id=string(chunk.get("responseId")) or None, extra=extra
             )
-        usage = parse_usage(chunk.get("usageMetadata"))
-        if usage is not None and usage != self._usage:
-            self._usage = usage
-            yield UsageReport(usage=usage)
+        counts = chunk.get("usageMetadata")
+        if counts != self._counts:
+            self._counts = counts
+            usage = parse_usage(counts)
+            if usage is not None and usage != self._usage:
+                self._usage = usage
+                yield UsageReport(usage=usage)
         for value in items(chunk.get("candidates")):
             yield from self._candidate(index_of(value)).read(value)
         if (reason := blocked(chunk)) and not self._candidates:
@@ -108,8 +112,14 @@ class _Candidate:
         """The events of one entry of ``candidates``."""
         if self.finished:
             return
-        logprobs = parse_logprobs(value.get("logprobsResult"))
+        result = value.get("logprobsResult")
+        logprobs = () if result is None else parse_logprobs(result)
         for part in items(mapping(value.get("content")).get("parts")):
+            if self._open is not None and self._open[0] == "text" and _is_text_alone(part):
+                if part["text"] or logprobs:
+                    yield PartDelta(index=self._open[1], data=part["text"], logprobs=logprobs or None)
+                logprobs = ()
+                continue
             said = parse_said(part)
             if isinstance(said, Text | Thinking):
                 mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
@@ -119,8 +129,9 @@ class _Candidate:
                 yield from self._give(said)
         if logprobs and self._open is not None:
             yield PartDelta(index=self._open[1], logprobs=logprobs)
-        unknown = rest(value, *CANDIDATE)
-        self._extra |= {name: member for name, member in unknown.items() if member is not None}
+        for name, member in value.items():
+            if name not in CANDIDATE and member is not None:
+                self._extra[name] = member
         if raw := string(value.get("finishReason")):
             yield from self._finish(raw)
 
@@ -169,3 +180,8 @@ class _Candidate:
         yield Finish(
             reason=parse_finish_reason(raw, self._calls_tools), raw=raw, choice=self._number, extra=self._extra
         )
+
+
+def _is_text_alone(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a piece of text and nothing else, as nearly all are."""
+    return len(part) == 1 and isinstance(part.get("text"), str)

@@ -30,10 +30,10 @@ def parse_system(value: Any) -> Message | None:
     """``systemInstruction``: a string, a part, or a content; None when it says nothing."""
     if isinstance(value, str):
         return Message(role="system", parts=(Text(text=value),))
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     parts = value.get("parts", value if "text" in value else None)
-    parts = [parts] if isinstance(parts, Mapping) else parts
+    parts = [parts] if isinstance(parts, dict) else parts
     said = tuple(parse_part(part) for part in items(parts))
     return Message(role="system", parts=said, plain=len(said) == 1) if said else None
 
@@ -41,7 +41,7 @@ def parse_system(value: Any) -> Message | None:
 def parse_contents(contents: Any) -> tuple[Message, ...]:
     """The messages of a checked ``contents``: an array of contents, or a single one."""
     book = CallBook()
-    values = [contents] if isinstance(contents, Mapping) else items(contents)
+    values = [contents] if isinstance(contents, dict) else items(contents)
     return tuple(message for content in values for message in _parse_content(content, book))
 
 
@@ -51,24 +51,28 @@ def paths_of(contents: Any, system: str) -> dict[str, str]:
     number = int(bool(system))
     if system:
         names["messages.0"] = system
-    for place, content in enumerate([contents] if isinstance(contents, Mapping) else items(contents)):
+    for place, content in enumerate([contents] if isinstance(contents, dict) else items(contents)):
         values = _parts_of(content)
         results = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
+        if not results:
+            if values and number != place:
+                names[f"messages.{number}"] = f"contents.{place}"
+            number += 1
+            continue
         others = [n for n in range(len(values)) if n not in results]
-        for group in filter(None, [results, others] if others or not results else [results]):
+        for group in filter(None, [results, others]):
             if number != place:
                 names[f"messages.{number}"] = f"contents.{place}"
             for index, stood in enumerate(group):
                 if index != stood:
                     names[f"messages.{number}.content.{index}"] = f"contents.{place}.parts.{stood}"
             number += 1
-        number += not values
     return names
 
 
 def _parts_of(content: Mapping[str, Any]) -> list[Any]:
     parts = content.get("parts")
-    return [parts] if isinstance(parts, Mapping) else list(items(parts))
+    return [parts] if isinstance(parts, dict) else list(items(parts))
 
 
 def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> bool:
@@ -133,10 +137,10 @@ class _Writer:
     def write(self, message: Message, path: Callable[..., str]) -> None:
         if message.name is not None:
             self.call.lose(f"{path()}.name")
-        self._lose_extra(path(), message.extra)
+        self._lose_extra(path, message.extra)
         parts: list[dict[str, Any]] = []
         for place, part in enumerate(message.parts):
-            parts += self._render(part, path(place))
+            parts += self._render(part, partial(path, place))
         if message.role in ("system", "developer"):
             self.system += parts
         else:
@@ -148,7 +152,7 @@ class _Writer:
         elif parts:
             self.contents.append({"role": role, "parts": parts})
 
-    def _render(self, part: Part, path: str) -> list[dict[str, Any]]:
+    def _render(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
         if isinstance(part, ToolResult):
             return self._render_result(part, path)
         if isinstance(part, ToolCall):
@@ -156,12 +160,12 @@ class _Writer:
         value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
         if value is None or value == {"text": ""} == value | self._signature(part):
             if value is None:
-                self.call.lose(path)
+                self.call.lose(path())
             return []  # the vendor refuses a part that says nothing
         if isinstance(part, VendorPart):
             return [value]
         if isinstance(part, Image) and part.detail is not None:
-            self.call.lose(f"{path}.detail")
+            self.call.lose(f"{path()}.detail")
         return [self._with_extra(value | self._signature(part), part.extra, path)]
 
     def _signature(self, part: Part) -> dict[str, Any]:
@@ -169,13 +173,13 @@ class _Writer:
         signature = part.signature if isinstance(part, Text | Thinking | ToolCall) else None
         return {} if signature is None else {"thoughtSignature": signature.value}
 
-    def _render_result(self, result: ToolResult, path: str) -> list[dict[str, Any]]:
+    def _render_result(self, result: ToolResult, path: Callable[..., str]) -> list[dict[str, Any]]:
         name = result.name or self._names.get(result.call_id) or result.call_id or "function"
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
         for place, value in other_parts(result):
             if value is None:
-                self.call.lose(f"{path}.content.{place}")
+                self.call.lose(f"{path()}.content.{place}")
             elif self.dialect.parts_in_results and "text" not in value:
                 inside.append(value)
             else:
@@ -183,7 +187,7 @@ class _Writer:
         value = self._with_extra(render_result(result, name, inside), result.extra, path)
         return [value, *beside]
 
-    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: Callable[..., str]) -> dict[str, Any]:
         if not self.own:
             self._lose_extra(path, extra)
             return value
@@ -194,10 +198,10 @@ class _Writer:
                 value.setdefault(name, member)
         return value
 
-    def _lose_extra(self, path: str, extra: Mapping[str, Any]) -> None:
+    def _lose_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
         for name, value in extra.items():
             if value is not None:
-                self.call.lose(f"{path}.{name}")
+                self.call.lose(f"{path()}.{name}")
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:

@@ -62,10 +62,10 @@ def error_of(body: Any) -> GateError | None:
     """The error that a whole body or one chunk of a stream is, or None for a body that is none."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
-    if not isinstance(body, Mapping) or not body.get("error"):
+    if not isinstance(body, dict) or not body.get("error"):
         return None
     error = body["error"]
-    return parse_error(error if isinstance(error, Mapping) else {"message": error})
+    return parse_error(error if isinstance(error, dict) else {"message": error})
 
 
 def parse_error(error: Mapping[str, Any]) -> GateError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, Final
 
 WIRE_FORMAT: Final = "gemini-generate"
@@ -51,6 +52,7 @@ _CAPITAL: Final = re.compile(r"([A-Z])")
 _CAMEL: Final[Mapping[str, str]] = {
     name: _WORD_START.sub(lambda match: match[1].upper(), name) for name in _SNAKE.split()
 }
+_SNAKES: Final = frozenset(_CAMEL)
 
 _OPAQUE: Final = frozenset(
     (
@@ -83,31 +85,50 @@ def camelised(value: Any) -> Any:
 
     A member that stands there in both spellings stays as it is in snake_case, as one that is unknown.
     """
+    return value if _is_camel(value) else _camelised(value)
+
+
+def _is_camel(value: Any) -> bool:
+    """Whether none of our names stands in snake_case anywhere: so in nearly all that comes, and quickly seen."""
+    if isinstance(value, dict):
+        if not _SNAKES.isdisjoint(value):
+            return False
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    return all(map(_is_camel, [member for member in value if isinstance(member, (dict, list))]))
+
+
+def _camelised(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _members(value, in_schema=False)
     if isinstance(value, list):
-        items = [camelised(item) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return _members(value, in_schema=False) if isinstance(value, dict) else value
+        items = [_camelised(item) for item in value]
+        return value if all(map(is_, items, value)) else items
+    return value
 
 
 def _members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
-    changed = False
-    result: dict[str, Any] = {}
+    changed: dict[str, tuple[str, Any]] = {}
     for name, member in value.items():
-        known = camel(name)
-        if known != name and known in value:
+        known = _CAMEL.get(name, name)
+        if known is not name and known in value:
             known = name
-        converted = _member(known, member, in_schema)
-        changed = changed or known != name or converted is not member
-        result[known] = converted
-    return result if changed else value
+        converted = _member(known, member, in_schema) if isinstance(member, (dict, list)) else member
+        if known is not name or converted is not member:
+            changed[name] = (known, converted)
+    if not changed:
+        return value
+    return dict(changed.get(name, (name, member)) for name, member in value.items())
 
 
 def _member(name: str, member: Any, in_schema: bool) -> Any:
+    """A member that is an object or an array: nothing else has names in it."""
     if in_schema:
         return _schema_member(name, member)
     if name in _SCHEMAS:
         return _schema(member)
-    return member if name in _OPAQUE else camelised(member)
+    return member if name in _OPAQUE else _camelised(member)
 
 
 def _schema(value: Any) -> Any:

@@ -8,7 +8,7 @@ Source: google-genai 3.4, models.py (_GenerateContentParameters_to_mldev) and ty
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest
@@ -29,9 +29,19 @@ _NESTED: Final = ("generationConfig", "toolConfig")
 _CHOICE: Final = "toolConfig.functionCallingConfig"
 
 
-def parse_request(body: Mapping[str, Any], *, model: str, stream: bool = False) -> ChatRequest:
-    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
-    wire = camelised(dict(body))
+def parse_request(
+    body: Mapping[str, Any],
+    *,
+    model: str,
+    stream: bool = False,
+    camel_body: Mapping[str, Any] | None = None,
+    made: Callable[..., ChatRequest] = ChatRequest,
+) -> ChatRequest:
+    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises.
+
+    `camel_body` is the body in camelCase, for who has it; `made` makes the request, which may be of a class of its own.
+    """
+    wire = camelised(dict(body)) if camel_body is None else camel_body
     config = mapping(wire.get("generationConfig"))
     tool_config = mapping(wire.get("toolConfig"))
     fields, unsaid = parse_config(config)
@@ -41,7 +51,7 @@ def parse_request(body: Mapping[str, Any], *, model: str, stream: bool = False) 
     extra = rest(wire, *_KNOWN)
     extra |= {f"generationConfig.{name}": value for name, value in unsaid.items()}
     extra |= {f"toolConfig.{name}": value for name, value in rest(tool_config, "functionCallingConfig").items()}
-    return ChatRequest(
+    return made(
         model=model,
         messages=(system, *messages) if system else messages,
         wire_format=WIRE_FORMAT,

@@ -103,7 +103,7 @@ def _parse_candidate(candidate: Mapping[str, Any], wav: bool) -> Choice:
 def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
     """A part of an answer; a call without an id gets one."""
     call = part.get("functionCall")
-    if not isinstance(call, Mapping):
+    if not isinstance(call, dict):
         said = parse_part(part)
         if isinstance(said, Audio) and isinstance(said.source, Data):
             decoded(said.source.base64)  # who takes the answer apart relies on it

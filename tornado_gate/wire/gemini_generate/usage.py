@@ -72,7 +72,7 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     prompt, candidates, thoughts, cached = (count(value.get(name)) for name in _COUNTS)
     if prompt is None and candidates is None and thoughts is None:

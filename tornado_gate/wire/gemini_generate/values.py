@@ -32,12 +32,12 @@ def string(value: Any) -> str:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def items(value: Any) -> list[Mapping[str, Any]]:
     """The objects of an array; nothing of anything else."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, (dict, Mapping))] if isinstance(value, list) else []
 
 
 def count(value: Any) -> int | None:

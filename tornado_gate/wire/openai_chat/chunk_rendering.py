@@ -9,7 +9,7 @@ Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ async def render_chunks(
     writer = _Writer(id, model, created, include_usage)
     try:
         async for event in events:
-            for chunk in writer.write(event):
+            if (chunk := writer.write(event)) is not None:
                 yield chunk
     finally:
         await stream.close(events)
@@ -84,19 +84,19 @@ class _Writer:
     _choices: dict[int, _Choice] = field(default_factory=dict)
     _parts: dict[int, _OpenPart] = field(default_factory=dict)
 
-    def write(self, event: StreamEvent) -> Iterator[dict[str, Any]]:
-        """The chunks of one event: usually one, or none."""
+    def write(self, event: StreamEvent) -> dict[str, Any] | None:
+        """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
         match event:
             case PartDelta(index=index):
-                yield from self._write_delta(self._parts[index], event)
+                return self._write_delta(self._parts[index], event)
             case PartStart():
-                yield from self._write_start(event)
+                return self._write_start(event)
             case PartEnd(index=index):
-                yield from self._write_end(self._parts.pop(index), event)
+                return self._write_end(self._parts.pop(index), event)
             case Finish():
                 choice = self._choice(event.choice)
                 delta = {} if choice.role_said else {"content": ""}
-                yield self._chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
+                return self._chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
             case UsageReport(usage=usage):
                 self.usage = usage
             case ResponseStart():
@@ -105,6 +105,7 @@ class _Writer:
                 self._extra = known_extra(event.extra, *TOP_EXTRA)
             case StreamError(error=error):
                 raise error
+        return None
 
     def usage_chunk(self, usage: Usage) -> dict[str, Any]:
         """The chunk that has usage and no choice."""
@@ -119,7 +120,9 @@ class _Writer:
             **self._extra,
         }
 
-    def _chunk(self, choice: _Choice, delta: dict[str, Any], logprobs: Any = None, finish_reason: Any = None) -> Any:
+    def _chunk(
+        self, choice: _Choice, delta: dict[str, Any], logprobs: Any = None, finish_reason: Any = None
+    ) -> dict[str, Any]:
         if not choice.role_said:
             choice.role_said = True
             delta = {"role": "assistant", "content": None, **delta}
@@ -135,38 +138,40 @@ class _Writer:
             choice = self._choices[number] = _Choice(number)
         return choice
 
-    def _write_start(self, start: PartStart) -> Iterator[dict[str, Any]]:
+    def _write_start(self, start: PartStart) -> dict[str, Any] | None:
         choice = self._choice(start.choice)
         part = self._parts[start.index] = _OpenPart(start, choice)
         match start:
             case PartStart(kind="tool_call", extra=extra) if extra.get(LEGACY):
-                yield self._chunk(choice, {LEGACY: {"name": start.name, "arguments": ""}})
+                return self._chunk(choice, {LEGACY: {"name": start.name, "arguments": ""}})
             case PartStart(kind="tool_call"):
                 part.call = choice.calls
                 choice.calls += 1
                 call = ToolCall(id=start.id, name=start.name, arguments="", kind=start.tool_kind, extra=start.extra)
-                yield self._chunk(choice, {"tool_calls": [{"index": part.call, **render_call(call)}]})
+                return self._chunk(choice, {"tool_calls": [{"index": part.call, **render_call(call)}]})
             case PartStart(kind="audio"):
-                yield self._chunk(choice, {"audio": {"id": start.id, "transcript": ""}})
+                return self._chunk(choice, {"audio": {"id": start.id, "transcript": ""}})
             case PartStart(part=Image(source=Data() | Link()) as image):
-                yield self._chunk(choice, {"images": [render_part(image, own=False)]})
+                return self._chunk(choice, {"images": [render_part(image, own=False)]})
+        return None
 
-    def _write_delta(self, part: _OpenPart, event: PartDelta) -> Iterator[dict[str, Any]]:
-        start = part.start
-        if start.kind == "tool_call" and event.data:
-            yield self._chunk(part.choice, _arguments(part, event.data))
-        elif start.kind == "audio" and (event.data or event.transcript):
-            sound = event.data if isinstance(event.data, bytes) else b""
-            encoded = base64.b64encode(sound).decode() or None
-            yield self._chunk(part.choice, {"audio": given(data=encoded, transcript=event.transcript or None)})
-        elif (name := _DELTA_NAMES.get(start.kind)) and (event.data or event.logprobs):
+    def _write_delta(self, part: _OpenPart, event: PartDelta) -> dict[str, Any] | None:
+        kind = part.start.kind
+        if (name := _DELTA_NAMES.get(kind)) and (event.data or event.logprobs):
             logprobs: dict[str, Any] | None = None
             if event.logprobs:
                 logprobs = {"content": None, "refusal": None}
                 logprobs["refusal" if name == "refusal" else "content"] = list(event.logprobs)
-            yield self._chunk(part.choice, {name: event.data}, logprobs)
+            return self._chunk(part.choice, {name: event.data}, logprobs)
+        if kind == "tool_call" and event.data:
+            return self._chunk(part.choice, _arguments(part, event.data))
+        if kind == "audio" and (event.data or event.transcript):
+            sound = event.data if isinstance(event.data, bytes) else b""
+            encoded = base64.b64encode(sound).decode() or None
+            return self._chunk(part.choice, {"audio": given(data=encoded, transcript=event.transcript or None)})
+        return None
 
-    def _write_end(self, part: _OpenPart, event: PartEnd) -> Iterator[dict[str, Any]]:
+    def _write_end(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
         extra = {**part.start.extra, **event.extra}
         match part.start.kind:
             case "text":
@@ -178,8 +183,7 @@ class _Writer:
                 delta = {"audio": expiry} if expiry else {}
             case _:
                 delta = {}
-        if delta:
-            yield self._chunk(part.choice, delta)
+        return self._chunk(part.choice, delta) if delta else None
 
 
 def _arguments(part: _OpenPart, text: str | bytes) -> dict[str, Any]:

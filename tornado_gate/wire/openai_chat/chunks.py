@@ -35,6 +35,14 @@ from tornado_gate.wire.openai_chat.response import LEGACY, content_pieces, decod
 from tornado_gate.wire.openai_chat.tool_deltas import ToolDeltas
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
 
+_WORDS: Final[Mapping[str, PartKind]] = {
+    "content": "text",
+    "reasoning_content": "thinking",
+    "reasoning": "thinking",
+    "refusal": "refusal",
+}
+"""Members of a delta that are words of a part of this kind."""
+
 _LISTS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
 """Lists of a delta that belong to the end of a part of this kind."""
 
@@ -48,10 +56,13 @@ async def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = ""
     reader = _Reader(audio_media_type)
     try:
         async for frame in frames:
+            if (delta := reader.more_words(frame)) is not None:
+                yield delta
+                continue
             if (error := error_of(frame)) is not None:
                 yield StreamError(error=error)
                 return
-            if not isinstance(frame, Mapping):
+            if not isinstance(frame, dict):
                 raise UpstreamError("The upstream sent a stream event that is not an object.")
             for event in reader.read(frame):
                 yield event
@@ -70,6 +81,20 @@ class _Reader:
         self._choices: dict[int, _Choice] = {}
         self._next_part = itertools.count().__next__
 
+    def more_words(self, frame: Any) -> PartDelta | None:
+        """The event of a chunk that says no more than a few words of the part that is open, as nearly all chunks do.
+
+        None for any other chunk, which `read` must be asked for.
+        """
+        if not isinstance(frame, dict) or frame.get("usage") or frame.get("error") or frame.get("object") == "error":
+            return None
+        choices = frame.get("choices")
+        if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+            return None
+        number = choices[0].get("index")
+        choice = self._choices.get(number) if isinstance(number, int) else None
+        return None if choice is None else choice.more_words(choices[0])
+
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one chunk."""
         choices = frame.get("choices")
@@ -82,7 +107,7 @@ class _Reader:
             self._started = True
             yield self._start(frame)
         for value in choices:
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 yield from self._read_choice(value)
                 yield from self._read_usage(value.get("usage"))
         yield from self._read_usage(frame.get("usage"))
@@ -138,15 +163,32 @@ class _Choice:
         self._calls = ToolDeltas(number, next_part)
         self._finished = False
 
+    def more_words(self, value: Mapping[str, Any]) -> PartDelta | None:
+        """The event of an entry that only goes on with the words of the open part; None for any other entry."""
+        delta = value.get("delta")
+        if self._open is None or not isinstance(delta, dict):
+            return None
+        if value.get("logprobs") or value.get("finish_reason") or value.get("usage"):
+            return None
+        said = ""
+        for name, member in delta.items():
+            if name == "role" or member is None or member == "":
+                continue
+            if said or not isinstance(member, str):
+                return None
+            said = name
+        kind, part = self._open
+        return PartDelta(index=part, data=delta[said]) if _WORDS.get(said) == kind else None
+
     def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one entry of ``choices``."""
         if self._finished:
             return
         delta = value.get("delta") or value.get("message")
-        delta = delta if isinstance(delta, Mapping) else {}
+        delta = delta if isinstance(delta, dict) else {}
         yield from self._read_words(delta, value.get("logprobs"))
         audio = delta.get("audio")
-        if isinstance(audio, Mapping):
+        if isinstance(audio, dict):
             yield from self._read_audio(audio)
         for image in parse_images(delta):
             yield from self._close_open()
@@ -209,9 +251,9 @@ class _Choice:
 
     def _read_calls(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
         calls = delta.get("tool_calls")
-        values = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+        values = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         legacy = delta.get(LEGACY)
-        if isinstance(legacy, Mapping):
+        if isinstance(legacy, dict):
             values.append({"index": -1, "function": legacy, LEGACY: True})
         if values:
             yield from self._close_words()
@@ -254,5 +296,5 @@ class _Choice:
 
 
 def _entries(logprobs: Any, kind: str) -> tuple[Mapping[str, Any], ...] | None:
-    entries = logprobs.get(kind) if isinstance(logprobs, Mapping) else None
+    entries = logprobs.get(kind) if isinstance(logprobs, dict) else None
     return tuple(entries) if isinstance(entries, list) and entries else None

@@ -30,7 +30,7 @@ _KINDS: Final[tuple[tuple[tuple[int, ...], str, type[GateError]], ...]] = (
 
 def error_of(body: Any) -> GateError | None:
     """The error that a whole body or a stream's frame is, or None for a body that is none."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return None
     if body.get("error"):
         return parse_error(body["error"])
@@ -42,7 +42,7 @@ def parse_error(error: Any) -> GateError:
 
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
-    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    fields: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
     status = _status(fields)
     words = f"{fields.get('type')} {fields.get('code')}".lower()
     message = fields.get("message")

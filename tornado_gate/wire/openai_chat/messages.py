@@ -8,7 +8,7 @@ Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,8 @@ def names_of_parts(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for number, value in enumerate(messages):
         if value["role"] != "assistant":
             continue
-        place = len(parse_parts(value.get("content")))
+        content = value.get("content")
+        place = len(content) if isinstance(content, list) else int(content is not None)
         for name in ("refusal", "audio"):
             if value.get(name) is not None:
                 names[f"messages.{number}.content.{place}"] = f"messages.{number}.{name}"
@@ -122,9 +123,9 @@ def render_messages(call: Call, request: ChatRequest, own: bool) -> list[dict[st
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
+    renderer = _Renderer(call, request, own, request.wire_format.startswith("openai"), moved)
     for number, message in enumerate(request.messages):
-        renderer = _Renderer(call, request, number, own, moved)
-        for value in renderer.render(message):
+        for value in renderer.render(number, message):
             if moved and value["role"] != "tool":
                 values.append(_from_tools(moved))
             values.append(value)
@@ -137,24 +138,29 @@ def _from_tools(moved: list[dict[str, Any]]) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Renderer:
-    """Renders message `number`. What must move out of a tool's result is added to `moved`."""
+    """Renders messages one by one; `number` is that of the one in hand.
+
+    What must move out of a tool's result is added to `moved`. Paths are made when there is something to report.
+    """
 
     call: Call
     request: ChatRequest
-    number: int
     own: bool
+    stored_here: bool
     moved: list[dict[str, Any]]
+    number: int = 0
 
     def path(self, part: int | None = None) -> str:
         return self.request.path(self.number, part)
 
     def part(self, part: Part) -> dict[str, Any] | None:
-        return render_part(part, self.own, self.request.wire_format.startswith("openai"))
+        return render_part(part, self.own, self.stored_here)
 
-    def render(self, message: Message) -> Iterator[dict[str, Any]]:
+    def render(self, number: int, message: Message) -> Iterator[dict[str, Any]]:
         """One message object, or several: every result of a tool is a message of its own, before what else was said."""
+        self.number = number
         others: list[tuple[int, Part]] = []
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
@@ -170,7 +176,8 @@ class _Renderer:
             if "role" in message.extra:
                 value["role"] = message.extra["role"]
             return with_extra(value, message.extra)
-        self._lose_extra(self.path(), message.extra)
+        if message.extra:
+            self._lose_extra(self.path(), message.extra)
         return value
 
     def _lose_extra(self, path: str, extra: Mapping[str, Any]) -> None:
@@ -179,81 +186,87 @@ class _Renderer:
                 self.call.lose(f"{path}.{name}")
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
-        path = self.path(index)
+        def path(part: int) -> str:
+            return f"{self.path(index)}.content.{part}"
+
         if result.is_error:
-            self.call.lose(f"{path}.is_error")
+            self.call.lose(f"{self.path(index)}.is_error")
         parts = []
         for number, part in enumerate(result.parts):
             if self.own or isinstance(part, Text):
                 parts.append((number, part))
             else:
-                self.call.lose(f"{path}.content.{number}")
+                self.call.lose(path(number))
                 if (elsewhere := self.part(part)) is not None:
                     self.moved.append(elsewhere)
-        places = {number: f"{path}.content.{number}" for number, _ in parts}
-        value: dict[str, Any] = {"role": "tool", "content": self._content(message.plain, parts, places)}
+        value: dict[str, Any] = {"role": "tool", "content": self._content(message.plain, parts, path)}
         if "role" not in message.extra:
             value["tool_call_id"] = result.call_id
-        value |= given(name=result.name)
+        if result.name is not None:
+            value["name"] = result.name
         if self.own:
             return with_extra(value, result.extra)
-        self._lose_extra(path, result.extra)
+        if result.extra:
+            self._lose_extra(self.path(index), result.extra)
         return value
 
     def _render_turn(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
         if message.role == "assistant":
             return self._render_assistant(message, parts)
-        content = self._content(message.plain, parts, self._places(parts))
-        return {"role": message.role, "content": content} | given(name=message.name)
+        value = {"role": message.role, "content": self._content(message.plain, parts, self.path)}
+        if message.name is not None:
+            value["name"] = message.name
+        return value
 
     def _render_assistant(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
         said: list[tuple[int, Part]] = []
         fields: dict[str, Any] = given(name=message.name)
         calls: list[dict[str, Any]] = []
         for index, part in parts:
-            path = self.path(index)
             match part:
+                case Text():
+                    said.append((index, part))
                 case ToolCall(kind=kind) if self.own or kind in ("function", "custom"):
-                    calls.append(self._with_extra(render_tool_call(part), part.extra, path, inside=kind))
+                    calls.append(self._with_extra(render_tool_call(part), part.extra, index, inside=kind))
                 case Audio(reference=str(reference)):
-                    fields["audio"] = self._with_extra({"id": reference}, part.extra, path)
+                    fields["audio"] = self._with_extra({"id": reference}, part.extra, index)
                 case Refusal(text=text) if message.plain and "refusal" not in fields:
                     fields["refusal"] = text
                 case Image() | File() | Audio() if not self.own:  # the vendor takes them from users alone
-                    self.call.lose(path)
+                    self.call.lose(self.path(index))
                 case _:
                     said.append((index, part))
         if calls:
             fields["tool_calls"] = calls
-        content = self._content(message.plain, said, self._places(said)) if said else None
+        content = self._content(message.plain, said, self.path) if said else None
         if not content:  # null is for a turn that says something else
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
 
     def _with_extra(
-        self, value: dict[str, Any], extra: Mapping[str, Any], path: str, inside: str = ""
+        self, value: dict[str, Any], extra: Mapping[str, Any], part: int, inside: str = ""
     ) -> dict[str, Any]:
         if self.own:
             return with_extra(value, extra, inside)
-        self._lose_extra(path, extra)
+        if extra:
+            self._lose_extra(self.path(part), extra)
         return value
 
-    def _places(self, parts: Iterable[tuple[int, Part]]) -> dict[int, str]:
-        return {index: self.path(index) for index, _ in parts}
-
     def _content(
-        self, plain: bool, parts: Iterable[tuple[int, Part]], places: Mapping[int, str]
+        self, plain: bool, parts: Sequence[tuple[int, Part]], path: Callable[[int], str]
     ) -> str | list[dict[str, Any]]:
-        """A string for a plain message of one text, else an array. `places` are the caller's paths of the parts."""
+        """A string for a plain message of one text, else an array. `path` gives the caller's path of a part."""
+        if plain and len(parts) == 1 and isinstance(only := parts[0][1], Text) and not only.extra:
+            return only.text
         values: list[dict[str, Any]] = []
         for index, part in parts:
             value = self.part(part)
             if value is None:
-                self.call.lose(places[index])
+                self.call.lose(path(index))
                 continue
             values.append(value)
-            if not self.own and not isinstance(part, VendorPart):
-                self._lose_extra(places[index], part.extra)
+            if not self.own and not isinstance(part, VendorPart) and part.extra:
+                self._lose_extra(path(index), part.extra)
         if not plain:
             return values
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

@@ -103,7 +103,7 @@ def _parse_file_data(text: str) -> Data:
 
 def parse_image(value: Any) -> Image | None:
     """An ``image_url`` part as an answer holds it (a custom of OpenRouter's), or None when it is something else."""
-    part = parse_part(value) if isinstance(value, Mapping) else None
+    part = parse_part(value) if isinstance(value, dict) else None
     return part if isinstance(part, Image) else None
 
 

@@ -171,7 +171,9 @@ def render_request(
         "model": call.target.upstream_model,
         "messages": render_messages(call, request, own),
     }
-    body |= given(**{name: getattr(request, name) for name in _SAME})
+    for name in _SAME:
+        if (value := getattr(request, name)) is not None:
+            body[name] = value
     body |= given(
         **{max_tokens_name: request.max_tokens},
         stop=list(request.stop) or None,

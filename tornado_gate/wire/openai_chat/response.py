@@ -58,8 +58,8 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     """
     if (error := error_of(body)) is not None:
         raise error
-    choices = body.get("choices") if isinstance(body, Mapping) else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(choice, Mapping) for choice in choices):
+    choices = body.get("choices") if isinstance(body, dict) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
         raise UpstreamError("The upstream's answer is no chat completion.")
     created = body.get("created")
     extra = rest(body, "id", "object", "created", "model", "choices", "usage")
@@ -80,7 +80,7 @@ def _index(choice: Mapping[str, Any]) -> int:
 
 def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
     message = choice.get("message")
-    parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, Mapping) else ()
+    parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, dict) else ()
     raw = string(choice.get("finish_reason"))
     calls_tools = any(isinstance(part, ToolCall) for part in parts)
     extra = rest(choice, "index", "message", "finish_reason", "logprobs")
@@ -95,7 +95,7 @@ def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
 
 
 def _parse_logprobs(value: Any) -> dict[str, Any] | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     return {kind: value[kind] for kind in ("content", "refusal") if isinstance(value.get(kind), list)} or None
 
@@ -111,12 +111,12 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
     if refusal:
         yield Refusal(text=refusal)
     audio = message.get("audio")
-    if isinstance(audio, Mapping):
+    if isinstance(audio, dict):
         yield _parse_audio(audio, audio_media_type)
     yield from parse_images(message)
     yield from _parse_tool_calls(message.get("tool_calls"))
     legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
+    if isinstance(legacy, dict):
         name, arguments = name_and_arguments(legacy, "arguments")
         yield ToolCall(id=new_call_id(), name=name, arguments=arguments, extra={LEGACY: True})
 
@@ -134,7 +134,7 @@ def content_pieces(message: Mapping[str, Any]) -> tuple[str, str, str]:
             case {"type": "refusal", "refusal": str(piece)}:
                 refusal += piece
             case {"type": "thinking", "thinking": list(steps)}:  # Mistral
-                thinking += "".join(string(step.get("text")) for step in steps if isinstance(step, Mapping))
+                thinking += "".join(string(step.get("text")) for step in steps if isinstance(step, dict))
     return thinking, text, refusal
 
 
@@ -174,7 +174,7 @@ def _parse_tool_calls(values: Any) -> Iterator[ToolCall]:
     """The calls of a message. An id that stands there twice is replaced: the tools' results could not be told apart."""
     seen: set[str] = set()
     for value in values if isinstance(values, list) else ():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             call = _parse_tool_call(value)
             yield replace(call, id=new_call_id()) if call.id in seen else call
             seen.add(call.id)
@@ -184,7 +184,7 @@ def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
     custom = value.get("type") == "custom" or ("custom" in value and "function" not in value)
     kind, text_name = ("custom", "input") if custom else ("function", "arguments")
     inner = value.get(kind)
-    inner = inner if isinstance(inner, Mapping) else {}
+    inner = inner if isinstance(inner, dict) else {}
     name, arguments = name_and_arguments(inner, text_name)
     return ToolCall(
         id=string(value.get("id")) or new_call_id(),

@@ -62,7 +62,7 @@ class ToolDeltas:
         custom = value.get("type") == "custom" or "custom" in value
         kind, text_name = ("custom", "input") if custom else ("function", "arguments")
         inner = value.get(kind)
-        inner = inner if isinstance(inner, Mapping) else {}
+        inner = inner if isinstance(inner, dict) else {}
         name, text = name_and_arguments(inner, text_name)
         index, call_id = _index(value), string(value.get("id"))
         call = self._find(index, call_id, name)

@@ -54,7 +54,7 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     prompt, completion = _details(value, "prompt_tokens_details"), _details(value, "completion_tokens_details")
     input_tokens = _first(value, "prompt_tokens", "input_tokens")
@@ -78,7 +78,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 def _details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     details = value.get(name)
-    return details if isinstance(details, Mapping) else {}
+    return details if isinstance(details, (dict, Mapping)) else {}
 
 
 def _first(value: Mapping[str, Any], *names: str) -> int | None:
