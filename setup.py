@@ -28,9 +28,10 @@ setup(
     zip_safe=False,
     install_requires=[
         "aiofiles>=24",
+        "aiohappyeyeballs>=2.4",
         "aiohttp>=3.12,<4",
         "click>=8.1",
-        "httptools>=0.6.4",
+        "httptools>=0.7",
         "marshmallow>=4,<5",
         "orjson>=3.10",
         "pluggy>=1.6,<2",
@@ -39,6 +40,7 @@ setup(
         "PyYAML>=6",
         "tornado>=6.5,<7",
         "uvloop>=0.21; platform_system != 'Windows' and implementation_name == 'cpython'",
+        "yarl>=1.17",
     ],
     extras_require={
         "test": [

@@ -17,11 +17,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tornado_gate"
 LAYERS = [
     {"_version", "errors"},
-    {"types"},
+    {"types", "http1"},
     {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},
     {"checks", "fetch", "inline", "pictures", "vectors", "batches", "forms", "bodies"},
     {"wire", "hookspecs"},
     {"voice"},
+    {"scrubbing", "tally"},
+    {"accesslog"},
     {"config", "logs", "metrics", "deadlines", "auth", "failures", "limits", "watchdog", "sqlitefile"},
     {"keystore", "memory", "media", "health", "routing", "upstream"},
     {"sockets", "sessions"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,3 +75,64 @@ def test_no_bytes_crash_it(raw: bytes) -> None:
         assert isinstance(load_object(raw), dict)
     except GateError as error:
         assert error.status == 400
+
+
+@pytest.mark.parametrize("padding", [b"", b"x" * 10_000])
+@pytest.mark.parametrize(("brackets", "inner"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_depth_counts_and_breadth_does_not(brackets: bytes, inner: bytes, padding: bytes) -> None:
+    def nested(depth: int) -> bytes:
+        wide = b",".join([b"[{}]"] * MAX_DEPTH)
+        deep = brackets * depth + (b"1" if brackets != b"[" else b"") + inner * depth
+        return b'{"p":"%b","w":[%b],"d":%b}' % (padding, wide, deep)
+
+    assert load_object(nested(MAX_DEPTH - 1))
+    with pytest.raises(RequestError, match="levels deep"):
+        load_object(nested(MAX_DEPTH))
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object as it is written: names may stand twice."""
+
+
+NAMES = st.sampled_from(["a", "b", ":", '":', "é"])
+WRITTEN = st.recursive(
+    st.none() | st.integers(0, 9) | st.sampled_from(["", ":", '":', '" :', "a:b", "\\u003a", "<"]),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(NAMES, inner), max_size=3).map(Pairs),
+    max_leaves=10,
+)
+
+
+def text_of(value: Any, space: str, escapes: bool) -> str:
+    if isinstance(value, Pairs):
+        members = (
+            f"{text_of(name, '', escapes)}{space}:{space}{text_of(item, space, escapes)}" for name, item in value
+        )
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(text_of(item, space, escapes) for item in value) + "]"
+    text = json.dumps(value)
+    return text.replace(":", "\\u003A") if escapes else text
+
+
+def has_twice(value: Any) -> bool:
+    inner = [item for _, item in value] if isinstance(value, Pairs) else value if isinstance(value, list) else []
+    twice = isinstance(value, Pairs) and len(dict(value)) != len(value)
+    return twice or any(map(has_twice, inner))
+
+
+@given(st.lists(st.tuples(NAMES, WRITTEN), max_size=4).map(Pairs), st.sampled_from(["", " ", "\n\t"]), st.booleans())
+def test_whatever_stands_twice_is_found_and_nothing_else(value: Pairs, space: str, escapes: bool) -> None:
+    raw = text_of(value, space, escapes).encode()
+    try:
+        load_object(raw)
+    except RequestError as error:
+        assert error.code == "duplicate_name"
+        assert has_twice(value)
+    else:
+        assert not has_twice(value)
+
+
+def test_an_escaped_colon_hides_no_duplicate() -> None:
+    with pytest.raises(RequestError) as caught:
+        load_object(b'{"model": "\\u003a", "model": "b", "x": "\\u003A"}')
+    assert caught.value.param == "model"

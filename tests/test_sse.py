@@ -85,3 +85,49 @@ def test_split_frames_join_to_the_stream_they_came_from(cuts: list[int]) -> None
 
 def test_a_rendered_frame_is_parsed_back() -> None:
     assert sse.parse(sse.render_json({"a": "\n"}, "name")) == sse.Frame(b'{"a":"\\n"}', "name")
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_frames_taken_in_one_piece_are_whole(cuts: list[int], line_end: bytes) -> None:
+    stream = STREAM.replace(b"\n", line_end)
+    borders = [0, *sorted(cuts), len(stream)]
+    splitter = sse.FrameSplitter()
+    taken = [splitter.take(stream[a:b]) for a, b in pairwise(borders)]
+    assert b"".join(taken) + splitter.rest() == stream
+    assert all(piece.endswith(line_end * 2) for piece in taken if piece)
+    split = [frame for piece in taken for frame in sse.split(piece)]
+    assert [frame for raw in split if (frame := sse.parse(raw)) is not None] == EXPECTED[: len(split) - 1]
+
+
+def test_a_chunk_that_ends_a_frame_is_taken_as_it_came() -> None:
+    splitter = sse.FrameSplitter()
+    assert splitter.take(STREAM) is STREAM
+    assert splitter.take(b"data: 1") == b""
+    assert splitter.take(b"\n\ndata: 2\n") == b"data: 1\n\n"
+    assert splitter.take(b"\n") == b"data: 2\n\n"
+    assert splitter.rest() == b""
+
+
+def test_empty_lines_beyond_a_border_are_lost_nowhere() -> None:
+    pieces = [b"data: 1\n\n\n", b"\n", b"\r\ndata: 2\n\r\n", b"data: 3\r\n\n\n"]
+    splitter = sse.FrameSplitter()
+    raw = [frame for piece in pieces for frame in splitter.feed(piece)]
+    assert b"".join(raw) + splitter.rest() == b"".join(pieces)
+    assert [frame.data for part in raw if (frame := sse.parse(part)) is not None] == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n", b"\n\n", b"\r\n\r\n", b"\r\r"])
+@pytest.mark.parametrize(
+    ("raw", "frame"),
+    [
+        (b"data: x", sse.Frame(b"x")),
+        (b"data: ", sse.Frame(b"")),
+        (b"data:x", sse.Frame(b"x")),
+        (b"data: x\ndata: y", sse.Frame(b"x\ny")),
+        (b"data: x\revent: e", sse.Frame(b"x", "e")),
+        (b"data: x\r\nid: 1", sse.Frame(b"x")),
+        (b": data: x", None),
+    ],
+)
+def test_a_frame_is_read_with_any_border(raw: bytes, ending: bytes, frame: sse.Frame | None) -> None:
+    assert sse.parse(raw + ending) == frame

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -14,16 +16,18 @@ import pytest
 from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 
+from tests.support.raw import Peer, once, serving, then_wait
 from tornado_gate import errors, upstream
+from tornado_gate.http1.client_faults import NotConnectedInTime
 from tornado_gate.testing import KEY, FakeUpstream, call_to
 from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
 
 POST = {"model": "m", "ümlaut": 1}
 
 
-@pytest.fixture
-def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
-    pool = upstream.Pool(Timeouts(connect=1))
+@pytest.fixture(params=["httptools", "aiohttp"])
+def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=1), client=request.param)
     yield pool
     io_loop.run_sync(pool.close)
 
@@ -191,6 +195,186 @@ async def test_leaving_in_the_middle_closes_the_connection(pool: upstream.Pool) 
             response = await upstream.call_upstream(call_for(url, pool, closing), UpstreamRequest(url=url, json={}))
             assert await anext(response.chunks) == b"ok"
         await closed.wait()
+
+
+HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Accept": "*/*"}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        ({}, HEADERS),
+        ({"json": None, "body": b"x"}, {**HEADERS, "Content-Type": "application/octet-stream", "Content-Length": "1"}),
+        ({"headers": {"content-type": "a/b", "ACCEPT": "c/d"}}, {**HEADERS, "Content-Type": "a/b", "Accept": "c/d"}),
+        ({"headers": {"accept-encoding": "gzip", "X-Odd": "y"}}, {**HEADERS, "Accept-Encoding": "gzip", "X-Odd": "y"}),
+    ],
+    ids=["of JSON", "of bytes", "given in another case", "others"],
+)
+async def test_each_request_has_its_headers_once(
+    pool: upstream.Pool, fields: dict[str, Any], sent: dict[str, str]
+) -> None:
+    fake = FakeUpstream()
+    await send(fake, pool, **fields)
+    found = fake.requests[0].headers
+    assert {name: found.get_list(name) for name in sent} == {name: [value] for name, value in sent.items()}
+    assert set(found) == {*sent, "Host", "Content-Length"}
+
+
+@pytest.mark.gen_test
+async def test_a_get_has_neither_body_nor_length(pool: upstream.Pool) -> None:
+    fake = FakeUpstream()
+    await send(fake, pool, method="GET", json=None)
+    assert set(fake.requests[0].headers) == {"Host", "Accept-Encoding", "Accept"}
+
+
+@pytest.mark.gen_test
+async def test_a_body_in_pieces_goes_up_with_its_length(pool: upstream.Pool) -> None:
+    class Pieces:
+        length = 6
+
+        async def chunks(self) -> AsyncIterator[bytes]:
+            yield b"one"
+            yield b"two"
+
+    fake = FakeUpstream()
+    await send(fake, pool, json=None, body=Pieces())
+    assert fake.requests[0].body == b"onetwo"
+    assert fake.requests[0].headers["Content-Length"] == "6"
+
+
+@pytest.mark.gen_test
+async def test_headers_that_come_twice_are_joined(pool: upstream.Pool) -> None:
+    said = b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 0\r\n\r\n"
+    async with serving(once(said)) as raw, AsyncExitStack() as closing:
+        response = await upstream.call_upstream(call_for(raw.url, pool, closing), UpstreamRequest(url=raw.url, json={}))
+        assert response.headers["x-a"] == "1, 2"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("headers", [{"X": "a\r\nb"}, {"X\r\nY": "a"}, {"X": "\0"}], ids=ascii)
+async def test_a_header_that_cannot_be_sent_is_502_and_its_value_not_logged(
+    pool: upstream.Pool, headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    fake = FakeUpstream()
+    with pytest.raises(errors.UpstreamError, match="could not be reached") as caught:
+        await send(fake, pool, headers={**headers, "Authorization": "Bearer k-e-y\n"})
+    assert (caught.value.status, caught.value.code) == (502, "upstream_error")
+    assert "k-e-y" not in caplog.text
+    assert not fake.requests
+
+
+@pytest.mark.gen_test
+async def test_an_upstream_that_does_not_accept_in_time_is_504(
+    pool: upstream.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(*_: object, **__: object) -> None:
+        raise NotConnectedInTime("late")
+
+    monkeypatch.setattr(type(pool.client()), "request", late)
+    with pytest.raises(errors.UpstreamTimeout, match="did not accept a connection in time") as caught:
+        await send(FakeUpstream(), pool)
+    assert (caught.value.status, caught.value.code) == (504, "upstream_unreachable")
+
+
+@pytest.mark.gen_test
+async def test_the_words_of_an_error_are_read_to_their_end_and_its_connection_is_kept(pool: upstream.Pool) -> None:
+    body = orjson.dumps({"error": {"message": "too long", "padding": "x" * 2000}})
+    said = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.say(said[:100], said[100:1000], said[1000:])
+
+    async with serving(script) as raw:
+        for _ in range(2):
+            async with AsyncExitStack() as closing:
+                with pytest.raises(errors.UpstreamRefused, match="too long"):
+                    await upstream.call_upstream(
+                        call_for(raw.url, pool, closing), UpstreamRequest(url=raw.url, json={})
+                    )
+        assert len(raw.peers) == 1
+
+
+@pytest.mark.gen_test
+async def test_an_error_whose_words_do_not_come_is_still_that_error(
+    pool: upstream.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream, "ERROR_BODY_SECONDS", 0.05)
+    said = b'HTTP/1.1 429 Slow\r\nContent-Length: 99\r\nRetry-After: 7\r\n\r\n{"error'
+    async with serving(then_wait(said)) as raw, AsyncExitStack() as closing:
+        with pytest.raises(errors.UpstreamRateLimited) as caught:
+            await upstream.call_upstream(call_for(raw.url, pool, closing), UpstreamRequest(url=raw.url, json={}))
+    assert caught.value.headers == {"Retry-After": "7"}
+
+
+@pytest.mark.gen_test
+async def test_a_pool_that_a_plugin_puts_between_needs_only_a_session(pool: upstream.Pool) -> None:
+    class Between:
+        def session(self) -> Any:
+            return pool.session()
+
+    fake = FakeUpstream(chunks=(b"through",))
+    _, body = await send(fake, Between())  # type: ignore[arg-type]
+    assert body == b"through"
+
+
+HERE = "https://api.test:8443/v1"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        HERE,
+        f"{HERE}/chat",
+        "https://api.test:8443",
+        "https://api.test:8443?x",
+        "https://api.test:8443#x",
+        "wss://api.test:8443/v1",
+        "HTTPS://api.test:8443/v1",
+    ],
+)
+def test_a_request_may_go_anywhere_on_its_host(url: str) -> None:
+    call = call_to()
+    upstream.check_host(replace(call, target=replace(call.target, base_url=HERE)), UpstreamRequest(url=url))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.test:8443/v1",
+        "https://api.test/v1",
+        "https://api.test:84430/v1",
+        "https://api.test:8443.evil.test/",
+        "https://api.test:8443@evil.test/",
+        "https://api.test:8443\\@evil.test/",
+        "https://u@api.test:8443/",
+        "ws://api.test:8443/",
+        "https://evil.test/https://api.test:8443/v1",
+        "//api.test:8443/v1",
+        "https:api.test:8443/v1",
+        "",
+    ],
+)
+def test_a_request_may_go_to_no_other_host(url: str) -> None:
+    call = call_to()
+    with pytest.raises(errors.PluginError):
+        upstream.check_host(replace(call, target=replace(call.target, base_url=HERE)), UpstreamRequest(url=url))
+
+
+def test_requests_are_sent_without_aiohttp_unless_it_is_asked_for() -> None:
+    code = """
+import asyncio, sys
+from tests.test_upstream import FakeUpstream, Timeouts, send, upstream
+async def main():
+    pool = upstream.Pool(Timeouts())
+    await send(FakeUpstream(), pool)
+    await pool.close()
+asyncio.run(main())
+sys.exit("aiohttp" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_words_of_errors_are_found_in_every_vendors_shape() -> None:

@@ -23,6 +23,43 @@ class Body(Schema):
     class Meta:
         unknown = INCLUDE
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._needed = [name for name, field in self.load_fields.items() if field.required]
+        self._by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
+            field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
+        )
+
+    def accepts(self, body: Mapping[str, Any]) -> bool:
+        """Whether `validate` would find nothing wrong. False also when that is not known here.
+
+        Looks at what a body has: marshmallow looks for all that it might have, and makes ready to say what is wrong with
+        it, which costs ten times as much. Almost no body is wrong.
+        """
+        if not self._by_fields_alone:
+            return False
+        known = self.load_fields
+        try:
+            for name, value in body.items():
+                if name in known and not _accepts(known[name], value, name, body):
+                    return False
+        except (ValidationError, InvalidField):
+            return False
+        return all(name in body for name in self._needed)
+
+
+def _accepts(field: fields.Field[Any], value: Any, name: str, body: Mapping[str, Any]) -> bool:
+    """Whether a field takes a value. False or ValidationError when it does not."""
+    if type(field).deserialize is not fields.Field.deserialize:
+        field.deserialize(value, name, body)
+        return True
+    if value is None:
+        return field.allow_none
+    read = field._deserialize(value, name, body)
+    for validator in field.validators:
+        validator(read)
+    return True
+
 
 class String(fields.Field[str]):
     """A JSON string; `choices` and `longest` (characters) narrow it."""
@@ -112,8 +149,7 @@ class Object(fields.Field[dict[str, Any]]):
             raise ValidationError(f"must be an object, not {named(value)}")
         if self._schema_class is not None:
             self._schema = self._schema or self._schema_class()
-            errors = self._schema.validate(value)
-            if errors:
+            if errors := _faults(self._schema, value):
                 raise ValidationError(errors)
         return value
 
@@ -194,11 +230,15 @@ def listed(choices: Iterable[str]) -> str:
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
     """Check `body`. Raises InvalidField for the first field that is wrong, in the order of the schema."""
-    errors = schema.validate(body)
-    if errors:
+    if errors := _faults(schema, body):
         path, message = first_fault(errors)
         name = ".".join(map(str, path))
         raise InvalidField(name, f"'{name}' {message}.", code=_code(message))
+
+
+def _faults(schema: Schema, body: Mapping[str, Any]) -> dict[Any, Any]:
+    """What marshmallow says is wrong with `body`, which it is asked only when something is."""
+    return {} if isinstance(schema, Body) and schema.accepts(body) else schema.validate(body)
 
 
 def first_fault(errors: Any) -> tuple[list[str | int], str]:

@@ -76,6 +76,7 @@ class Gate:
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
+        self._upstream_http = config.server.upstream_http
         self._callers: dict[str, tuple[KeyRecord, Caller]] = {}
         self.keys = KeyRing(keystore, {})
         self._apply(self.snapshot)
@@ -203,7 +204,7 @@ class Gate:
         """The connections of a provider entry: the same for every snapshot in which the entry is the same."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts)
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._upstream_http)
         return pool
 
     def note_failure(self, circuit: tuple[str, str, str], error: GateError) -> None:

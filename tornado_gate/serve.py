@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
+from tornado.web import Application
 
 from tornado_gate import config as conf
 from tornado_gate import failures, logs
@@ -24,6 +25,7 @@ from tornado_gate.app import make_app, make_metrics_app
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
 from tornado_gate.gate import Gate
+from tornado_gate.http1.server import Server
 from tornado_gate.keystore import KeyStore
 from tornado_gate.metrics import Metrics, prepare_directory, process_ended
 from tornado_gate.plugins import PluginHost
@@ -163,6 +165,13 @@ def file_state(path: Path | None) -> FileState:
     return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
+class Listening(Protocol):
+    """A front that serves callers: Tornado's HTTPServer, or ours."""
+
+    def stop(self) -> None: ...
+    async def close_all_connections(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """One serving process: everything that `run` has prepared, joined inside a loop."""
@@ -183,7 +192,7 @@ class Process:
         journal = failures.FailureJournal(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await gate.start()
-        servers = self._listen(gate)
+        servers = await self._listen(gate)
         reloader = Reloader(gate, self._load, self.scrubber, self.path, self.seen)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -202,18 +211,21 @@ class Process:
     def _load(self) -> Config:
         return load_config(self.path, self.overrides)
 
-    def _listen(self, gate: Gate) -> list[HTTPServer]:
-        server = HTTPServer(
-            make_app(gate, metrics=not self.metrics_sockets),
-            idle_connection_timeout=IDLE_SECONDS,
-            body_timeout=BODY_SECONDS,
-        )
-        server.add_sockets(self.sockets)
-        if not self.metrics_sockets:
-            return [server]
-        metrics_server = HTTPServer(make_metrics_app(gate))
-        metrics_server.add_sockets(self.metrics_sockets)
-        return [server, metrics_server]
+    async def _listen(self, gate: Gate) -> list[Listening]:
+        app = make_app(gate, metrics=not self.metrics_sockets)
+        servers = [await self._serving(app, self.sockets)]
+        if self.metrics_sockets:
+            servers.append(await self._serving(make_metrics_app(gate), self.metrics_sockets))
+        return servers
+
+    async def _serving(self, app: Application, sockets: list[socket.socket]) -> Listening:
+        if self.config.server.http == "httptools":
+            server = Server(app, idle_seconds=IDLE_SECONDS, body_seconds=BODY_SECONDS)
+            await server.listen(sockets)
+            return server
+        tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
+        tornados.add_sockets(sockets)
+        return tornados
 
     def _stop(self, gate: Gate, stop: asyncio.Event) -> None:
         if gate.draining:
@@ -221,7 +233,7 @@ class Process:
         gate.drain()
         stop.set()
 
-    async def _drain(self, gate: Gate, servers: list[HTTPServer]) -> None:
+    async def _drain(self, gate: Gate, servers: list[Listening]) -> None:
         """Take no new connection, let open requests end, then close what is left."""
         for server in servers:
             server.stop()

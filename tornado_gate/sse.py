@@ -19,6 +19,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A frame above this size is an upstream fault: nothing may grow without bound."""
 
 _BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
+_WHOLE_ENDS = (b"\n\n", b"\r\n\r\n")
 _LINE = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -35,35 +36,68 @@ class FrameSplitter:
     """Bytes in, raw frames out, each with its border: for a lane that passes frames on as they came."""
 
     def __init__(self) -> None:
-        self._buffer = b""
-        self._seen = 0
-        self._first = True
+        self._held: list[bytes] = []
+        self._size = 0
+        self._last = b""
+
+    def take(self, chunk: bytes) -> bytes:
+        """The frames that `chunk` completes, in one piece as they came. Raises UpstreamError for one without end."""
+        if not self._held and chunk.endswith(_WHOLE_ENDS):
+            return chunk
+        window = self._last + chunk
+        end = _end_of_last_border(window)
+        self._held.append(chunk)
+        self._size += len(chunk)
+        if end:
+            buffer = b"".join(self._held)
+            end += len(buffer) - len(window)
+            ready, rest = buffer[:end], buffer[end:]
+            self._held, self._size, self._last = [rest] if rest else [], len(rest), rest[-3:]
+        else:
+            ready, self._last = b"", window[-3:]
+        if self._size > MAX_FRAME_BYTES:
+            raise UpstreamError("The upstream sent a stream event without end.")
+        return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that `chunk` completes. Raises UpstreamError for one without end."""
-        buffer = self._buffer + chunk
-        frames: list[bytes] = []
-        start = 0
-        search_from = max(0, self._seen - 3)
-        while (border := _BORDER.search(buffer, search_from)) is not None:
-            if border.end() == len(buffer) and buffer.endswith(b"\r"):
-                break  # the LF of a CRLF may be still to come
-            frames.append(buffer[start : border.end()])
-            start = search_from = border.end()
-        self._buffer = buffer[start:]
-        self._seen = len(self._buffer)
-        if len(self._buffer) > MAX_FRAME_BYTES:
-            raise UpstreamError("The upstream sent a stream event without end.")
-        return frames
+        """The frames that `chunk` completes, one by one. Raises as `take`."""
+        return split(self.take(chunk))
 
     def rest(self) -> bytes:
         """What came after the last border, when the stream has ended."""
-        rest, self._buffer = self._buffer, b""
+        rest = b"".join(self._held)
+        self._held, self._size, self._last = [], 0, b""
         return rest
+
+
+def _end_of_last_border(piece: bytes) -> int:
+    """Where the last border in `piece` ends, or 0. A border that ends with CR may go on with an LF that is still to come."""
+    if piece.find(b"\r") < 0:
+        start = piece.rfind(b"\n\n")
+        return 0 if start < 0 else start + 2
+    end = 0
+    for border in _BORDER.finditer(piece):
+        if border.end() < len(piece) or not piece.endswith(b"\r"):
+            end = border.end()
+    return end
+
+
+def split(frames: bytes) -> list[bytes]:
+    """Raw frames that came in one piece, each with its border and with what empty lines follow that."""
+    if frames.find(b"\n\n") == len(frames) - 2 and frames.find(b"\r") < 0:
+        return [frames]
+    ends = [border.end() for border in _BORDER.finditer(frames)]
+    if ends and ends[-1] < len(frames):
+        ends[-1] = len(frames)
+    return [frames[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def parse(raw: bytes) -> Frame | None:
     """A raw frame as event and data; None for one without data, such as a comment."""
+    if raw.startswith(b"data: "):
+        only = raw[6:].rstrip(b"\r\n")
+        if only.find(b"\n") < 0 and only.find(b"\r") < 0:
+            return Frame(only)  # one line, as almost all have
     event = ""
     data: list[bytes] = []
     for line in _LINE.split(raw.removeprefix(_BYTE_ORDER_MARK)):

@@ -1,16 +1,16 @@
 """The default `call_upstream`: pooled HTTP. Its pools are the only way to providers; `sockets.py` uses them too.
 
-Library faults become the tree of `errors.py` here. A provider's own words come down only with a 4xx that is about the
-caller's request; with 401 and 403, which are about our key, they do not.
+Faults of the clients below `http1` become the tree of `errors.py` here. A provider's own words come down only with a 4xx that is
+about the caller's request; with 401 and 403, which are about our key, they do not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
@@ -23,10 +23,15 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from tornado_gate.http1.client import Client
+from tornado_gate.http1.client_answer import Answer
+from tornado_gate.http1.client_faults import Fault, NotConnected, NotConnectedInTime
 from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from tornado_gate.http1.client_aiohttp import AiohttpAnswer, AiohttpClient
 
 log = logging.getLogger(__name__)
 
@@ -36,138 +41,146 @@ KEY_REFUSED = (b"API_KEY_INVALID", b'"invalid_api_key"')
 ERROR_BODY_BYTES = 64 * 1024
 """As much of an upstream's error as is read to find its message."""
 
+ERROR_BODY_SECONDS = 5.0
+"""An upstream's error is known by its status; its words are not waited for any longer."""
+
+_AFTER_HOST = frozenset({"", "/", "?", "#"})
+"""What ends the part of a URL that says where it leads; RFC 3986 3.2."""
+
 
 class Pool:
-    """The connections of one provider entry. Lives as long as the entry is unchanged; opened at first use."""
+    """The connections of one provider entry. Lives as long as the entry is unchanged; opened at first use.
 
-    def __init__(self, timeouts: Timeouts) -> None:
+    `client` is what speaks HTTP: our own, or aiohttp. WebSockets are always aiohttp's.
+    """
+
+    def __init__(self, timeouts: Timeouts, client: Literal["httptools", "aiohttp"] = "httptools") -> None:
         self._timeouts = timeouts
+        self._kind = client
+        self._client: Client | None = None
         self._session: aiohttp.ClientSession | None = None
 
-    def session(self) -> aiohttp.ClientSession:
-        """The pooled client; made inside the running loop."""
-        if self._session is None:
-            import aiohttp
+    def client(self) -> Client | AiohttpClient:
+        """What sends requests; made inside the running loop."""
+        if self._client is None:
+            if self._kind == "aiohttp":
+                return _on_aiohttp(self.session())
+            self._client = Client(self._timeouts.connect)
+        return self._client
 
-            trace = aiohttp.TraceConfig()
-            trace.on_connection_reuseconn.append(_note_reuse)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                read_bufsize=64 * 1024,
-                trace_configs=[trace],
-                skip_auto_headers=("User-Agent",),
-            )
+    def session(self) -> aiohttp.ClientSession:
+        """An aiohttp session with connections of its own; made inside the running loop."""
+        if self._session is None:
+            from tornado_gate.http1 import client_aiohttp
+
+            self._session = client_aiohttp.session(self._timeouts.connect)
         return self._session
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        client, self._client = self._client, None
+        session, self._session = self._session, None
+        if client is not None:
+            await client.close()
+        if session is not None:
+            await session.close()
 
 
-async def _note_reuse(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
-    if context.trace_request_ctx is not None:  # as for a WebSocket, whose handshake is not tried again
-        context.trace_request_ctx.reused = True
+def _on_aiohttp(session: Any) -> AiohttpClient:
+    from tornado_gate.http1.client_aiohttp import AiohttpClient
+
+    return AiohttpClient(session)
 
 
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """Send `outgoing` and return when the upstream's headers are there; `chunks` reads the rest at the reader's pace.
 
     Raises UpstreamRefused for its 4xx, UpstreamError and its kin for everything else that is not below 400. The
-    connection is closed by `call.closing` unless the body was read to its end.
+    connection is closed by `call.closing` unless the body was read to its end. A pool that a plugin has put between needs
+    only a `session`.
     """
     check_host(call, outgoing)
+    client = call.pool.client() if hasattr(call.pool, "client") else _on_aiohttp(call.pool.session())
+    body = outgoing.body if outgoing.json is None else orjson.dumps(outgoing.json)
     try:
-        response = await _send(call, outgoing)
-    except TimeoutError as error:
-        message = f"The provider '{call.target.provider}' did not accept a connection in time."
-        raise UpstreamTimeout(message, code="upstream_unreachable") from error
-    except _client_errors() as error:
-        log.warning("upstream '%s' failed: %s: %s", call.target.provider, type(error).__name__, error)
-        message = f"The provider '{call.target.provider}' could not be reached."
-        code = "upstream_unreachable" if isinstance(error, _never_connected()) else None
-        raise UpstreamError(message, code=code) from error
-    call.closing.callback(response.close)
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    if response.status >= 300:
-        raise refusal(call, response.status, headers, await _beginning(response))
-    return UpstreamResponse(status=response.status, headers=headers, chunks=_chunks(call, response))
+        answer = await client.request(outgoing.method, outgoing.url, _headers(outgoing), body)
+    except (Fault, ValueError) as error:
+        raise _failure(call, error) from error
+    call.closing.callback(answer.close)
+    if answer.status >= 300:
+        raise refusal(call, answer.status, answer.headers, await _beginning(answer))
+    answer.explain = partial(_broke_off, call)
+    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer)
 
 
-def _client_errors() -> tuple[type[BaseException], ...]:
-    import aiohttp
-
-    return (aiohttp.ClientError, OSError, ValueError)
-
-
-def _never_connected() -> tuple[type[BaseException], ...]:
-    """Faults after which the upstream surely has nothing of the request."""
-    import aiohttp
-
-    return (aiohttp.ClientConnectorError,)
-
-
-async def _send(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
-    """One exchange; a second when a kept connection was closed by the other side in the moment we used it."""
-    import aiohttp
-
+def _headers(outgoing: UpstreamRequest) -> dict[str, str]:
+    """Those of the plugin, and what each request has unless the plugin says otherwise, in whatever case it says so."""
     headers = dict(outgoing.headers)
-    if outgoing.json is not None:
-        headers.setdefault("Content-Type", "application/json")
-    headers.setdefault("Accept-Encoding", "identity")
-    for last_try in (False, True):
-        context = SimpleNamespace(reused=False)
-        try:
-            return await call.pool.session().request(  # type: ignore[no-any-return]
-                outgoing.method,
-                outgoing.url,
-                data=_body(outgoing, headers),
-                headers=headers,
-                allow_redirects=False,
-                trace_request_ctx=context,
-            )
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError):
-            if last_try or not context.reused:
-                raise
-    raise AssertionError("the loop returns or raises")
+    given = {name.lower() for name in headers}
+    if "content-type" not in given:
+        if outgoing.json is not None:
+            headers["Content-Type"] = "application/json"
+        elif outgoing.body is not None:
+            headers["Content-Type"] = "application/octet-stream"
+    if "accept-encoding" not in given:
+        headers["Accept-Encoding"] = "identity"
+    if "accept" not in given:
+        headers["Accept"] = "*/*"
+    return headers
 
 
-def _body(outgoing: UpstreamRequest, headers: dict[str, str]) -> Any:
-    """What aiohttp is given to send; for pieces it must be told how long they are, or it would send them in chunks."""
-    if outgoing.json is not None:
-        return orjson.dumps(outgoing.json)
-    if outgoing.body is None or isinstance(outgoing.body, bytes):
-        return outgoing.body
-    headers["Content-Length"] = str(outgoing.body.length)
-    return outgoing.body.chunks()
+def _failure(call: Call, error: Fault | ValueError) -> UpstreamError:
+    """The error for a request that got no answer."""
+    provider = call.target.provider
+    if isinstance(error, NotConnectedInTime):
+        return UpstreamTimeout(
+            f"The provider '{provider}' did not accept a connection in time.", code="upstream_unreachable"
+        )
+    log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
+    code = "upstream_unreachable" if isinstance(error, NotConnected) else None
+    return UpstreamError(f"The provider '{provider}' could not be reached.", code=code)
+
+
+def _broke_off(call: Call, fault: Fault) -> UpstreamError:
+    """The error for an answer that ended before its end."""
+    provider = call.target.provider
+    log.warning("upstream '%s' broke off: %s: %s", provider, type(fault).__name__, fault)
+    return UpstreamError(f"The provider '{provider}' broke off its answer.")
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     """A provider's key goes to its configured host and nowhere else, whatever a plugin puts together."""
-    base, url = urlsplit(call.target.base_url), urlsplit(outgoing.url)
-    scheme = {"ws": "http", "wss": "https"}.get(url.scheme, url.scheme)
-    if call.target.base_url and (base.scheme, base.netloc) != (scheme, url.netloc):
-        raise PluginError(call.target.plugin, f"the request was to go to {url.netloc}, not to {base.netloc}")
+    base_url, url = call.target.base_url, outgoing.url
+    if not base_url:
+        return
+    here = _scheme_and_host(base_url)
+    if url.startswith(here) and url[len(here) : len(here) + 1] in _AFTER_HOST:
+        return
+    base, parts = urlsplit(base_url), urlsplit(url)  # the long way: other case, ws for http
+    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    if (base.scheme, base.netloc) != (scheme, parts.netloc):
+        raise PluginError(call.target.plugin, f"the request was to go to {parts.netloc}, not to {base.netloc}")
 
 
-async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+@lru_cache(maxsize=256)
+def _scheme_and_host(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:
+    """As much of an error's body as matters, or as came."""
+    pieces: list[bytes] = []
+    size = 0
     try:
-        return await response.content.read(ERROR_BODY_BYTES)
-    except _client_errors():
-        return b""
-
-
-async def _chunks(call: Call, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except (TimeoutError, asyncio.CancelledError):
-        raise
-    except _client_errors() as error:
-        log.warning("upstream '%s' broke off: %s: %s", call.target.provider, type(error).__name__, error)
-        raise UpstreamError(f"The provider '{call.target.provider}' broke off its answer.") from error
+        async with asyncio.timeout(ERROR_BODY_SECONDS):
+            async for piece in answer:
+                pieces.append(piece)
+                size += len(piece)
+                if size >= ERROR_BODY_BYTES:
+                    break
+    except (Fault, TimeoutError):
+        log.debug("an upstream's error came without its end")
+    return b"".join(pieces)[:ERROR_BODY_BYTES]
 
 
 def refusal(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:

@@ -51,7 +51,7 @@ class Connection(Protocol):
     def finish(self) -> None: ...
     def close(self) -> None: ...
 
-    # `send(chunk)` is there where a piece can be written without a future: None means that nothing is waited for.
+    # Our own front has `send` and `send_head` too, which give None instead of a future where nothing is to be waited for.
 
 
 class Exchange(HTTPMessageDelegate):
@@ -64,6 +64,7 @@ class Exchange(HTTPMessageDelegate):
         self.request = request
         self.connection: Connection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
         self._send = getattr(self.connection, "send", self.connection.write)
+        self._send_head = getattr(self.connection, "send_head", self._tornados_head)
         self.request_id = common.request_id(request.headers)
         self.format = format
         self.operation = operation
@@ -223,14 +224,19 @@ class Exchange(HTTPMessageDelegate):
         headers = self.request.headers
         return headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
 
-    def _write_head(self, chunk: bytes) -> Awaitable[None]:
+    def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
         self.headers_written = True
+        self.headers["Date"] = _date()
+        waiting: Awaitable[None] | None = self._send_head(
+            self.status, responses.get(self.status, "Unknown"), self.headers, chunk
+        )
+        return waiting
+
+    def _tornados_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
         headers = HTTPHeaders()
-        for name, value in self.headers.items():
+        for name, value in fields.items():
             headers[name] = value
-        headers["Date"] = _date()
-        start_line = ResponseStartLine("", self.status, responses.get(self.status, "Unknown"))
-        return self.connection.write_headers(start_line, headers, chunk)
+        return self.connection.write_headers(ResponseStartLine("", status, reason), headers, chunk)
 
     def log_exception(self) -> None:
         """Name the exception that is being handled in the log."""

@@ -89,7 +89,7 @@ def _patched(call: Call, settings: Settings, request: Verbatim) -> bytes:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:
         changed["max_tokens"] = max_tokens_for(call, request.body.get("thinking"), settings.default_max_tokens)
-    return patch_json(request.raw, changed) if changed else request.raw
+    return patch_json(request.raw, changed, request.body) if changed else request.raw
 
 
 def _headers(call: Call, settings: Settings, callers: Mapping[str, str] | None = None) -> Mapping[str, str]:

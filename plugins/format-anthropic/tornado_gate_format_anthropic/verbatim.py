@@ -45,6 +45,14 @@ async def _forward_whole(meter: Meter, incoming: UpstreamResponse) -> AsyncItera
     yield raw
 
 
+def _is_quiet(frames: bytes) -> bool:
+    """Whether one or more frames certainly hold nothing that the watch must note: of no type that it looks into.
+
+    Inside a JSON string a quotation mark is escaped, so that no text that a model writes can look like a type.
+    """
+    return frames.find(b'"message_') < 0 and frames.find(b'"error"') < 0
+
+
 class _Frames:
     """The whole frames that each chunk of the upstream completes."""
 
@@ -56,7 +64,10 @@ class _Frames:
 
     def feed(self, chunk: bytes) -> bytes:
         """What the caller gets for `chunk`. Raises the error that the first frame with data may be."""
-        return b"".join([frame for raw in self._splitter.feed(chunk) for frame in self._choose(raw)])
+        ready = self._splitter.take(chunk)
+        if not ready or (self._begun and not self.watch.done and _is_quiet(ready)):
+            return ready
+        return b"".join([frame for raw in sse.split(ready) for frame in self._choose(raw)])
 
     def finish(self) -> bytes:
         """What the caller gets at the end: some upstreams omit the border of their last frame."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 from format_openai_calls import aiter_of, text_of
+from hypothesis import given
+from hypothesis import strategies as st
 from image_calls import (
     B64,
     EDITS,
@@ -29,6 +32,7 @@ from image_calls import (
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
 from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, WireRequest
 from tornado_gate_format_openai import images
+from tornado_gate_format_openai.images.lane import WHOLE_BYTES, without_pictures
 
 SDK = {"x-stainless-lang": "python"}
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
@@ -159,6 +163,62 @@ def test_an_error_with_status_200_is_an_error() -> None:
     body = b'{"error": {"message": "not safe", "type": "invalid_request_error", "code": 400}}'
     with pytest.raises(UpstreamRefused, match="not safe"):
         text_of(replied(call_of("three", headers=SDK), generation(), body))
+
+
+LONG = "iVBORw0K" * (WHOLE_BYTES // 8)
+
+
+def test_a_long_answer_comes_down_byte_for_byte() -> None:
+    call = call_of("three", headers=SDK)
+    raw = orjson.dumps({**ANSWER, "data": [{"b64_json": LONG}, {"b64_json": LONG, "revised_prompt": "a"}]})
+    assert text_of(replied(call, generation(), *(raw[at : at + 5000] for at in range(0, len(raw), 5000)))) == raw
+    assert call.meter.usage == Usage(input_tokens=3, output_tokens=4)
+
+
+@pytest.mark.parametrize(
+    "ending", [b"", b'"', b'"}]', b'"}],}', b'"}], "usage": {}} more', b'"}], "usage": 1, "data": "x"}', b'"}}']
+)
+def test_a_long_answer_that_is_broken_or_none_is_the_upstreams_fault(ending: bytes) -> None:
+    raw = b'{"data": [{"b64_json": "' + LONG.encode() + ending
+    with pytest.raises(UpstreamError):
+        text_of(replied(call_of("three", headers=SDK), generation(), raw))
+
+
+def test_a_long_answer_that_is_an_error_is_an_error() -> None:
+    body = {"error": {"message": "not safe", "code": 400}, "data": [{"b64_json": LONG}]}
+    with pytest.raises(UpstreamRefused, match="not safe"):
+        text_of(replied(call_of("three", headers=SDK), generation(), orjson.dumps(body)))
+
+
+ENTRIES = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "b64_json": st.none() | st.sampled_from(["", "iVBO+/=", 'a"b', "\\", "b64_json"]),
+            "revised_prompt": st.text('ab"\\:{', max_size=8) | st.just('"b64_json": "'),
+            'x"b64_json': st.just("y"),
+        },
+    ),
+    max_size=4,
+)
+
+
+@given(ENTRIES, st.booleans(), st.sampled_from([None, 2]))
+def test_what_is_left_without_the_pictures_says_the_same(entries: Any, slashes: bool, indent: int | None) -> None:
+    raw = json.dumps({"data": entries, "usage": USAGE}, indent=indent).encode()
+    raw = raw.replace(b"/", b"\\/") if slashes else raw
+    left = without_pictures(raw)
+    body = orjson.loads(left)
+    assert body["usage"] == USAGE
+    for entry, read in zip(entries, body["data"], strict=True):
+        assert read.keys() == entry.keys()
+        assert read.get("revised_prompt") == entry.get("revised_prompt")
+        assert read.get("b64_json") == entry.get("b64_json") or (left != raw and read["b64_json"] == "")
+
+
+def test_pictures_are_left_out_of_what_is_parsed() -> None:
+    raw = orjson.dumps({"data": [{"b64_json": LONG}, {"b64_json": LONG}], "usage": USAGE})
+    assert orjson.loads(without_pictures(raw)) == {"data": [{"b64_json": ""}] * 2, "usage": USAGE}
 
 
 def frame(kind: str, **fields: Any) -> bytes:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate_format_openai.manners import ChatManner
 
 EVENTS = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json; charset=utf-8"}
@@ -238,3 +239,59 @@ def test_the_targets_key_never_comes_down() -> None:
 )
 def test_without_a_content_type_the_request_decides(stream: bool, content_type: str) -> None:
     assert replied(call_for(), headers={}, stream=stream).content_type == content_type
+
+
+def test_a_chunk_of_whole_frames_with_nothing_to_note_is_handed_on_as_it_came() -> None:
+    several = WORD + b": ping\n\n" + WORD
+    assert chunks_of(replied(call_for(), WORD, several, WORD, FINISH, stream=True)) == [
+        WORD,
+        several,
+        WORD,
+        FINISH,
+        DONE,
+    ]
+
+
+SPACES = st.sampled_from(["", " ", "  ", "\t"])
+MEMBERS = st.sampled_from(
+    [
+        '"usage"{0}:{1}null',
+        '"usage"{0}:{1}{{"prompt_tokens":1}}',
+        '"error"{0}:{1}null',
+        '"error"{0}:{1}{{"message":"m"}}',
+        '"object"{0}:{1}"error"',
+        '"choices"{0}:{1}[{{"finish_reason"{0}:{1}null}}]',
+        '"choices"{0}:{1}[{{"finish_reason"{0}:{1}"stop"}}]',
+        '"choices"{0}:{1}[{{"finish_reason":null}},{{"finish_reason"{0}:{1}"stop"}}]',
+        '"x"{0}:{1}"\\"usage\\": {{}}, \\"finish_reason\\":\\"stop\\""',
+    ]
+)
+
+
+@given(st.lists(st.tuples(MEMBERS, SPACES, SPACES), min_size=1, max_size=3), st.booleans())
+def test_what_is_quiet_has_nothing_to_note(members: list[tuple[str, str, str]], done: bool) -> None:
+    frames = [f"data: {{{member.format(*spaces)}}}\n\n".encode() for member, *spaces in members]
+    frames += [DONE] if done else []
+    meter = Meter()
+    watch = ChatManner().watch(meter)
+    noted = [watch.note(frame) for frame in frames]
+    if ChatManner().is_quiet(b"".join(frames)):
+        assert not any(noted)
+        assert (meter, watch.finished, watch.done) == (Meter(), False, False)
+
+
+@pytest.mark.parametrize("frame", [WORD, WORD.replace(b":null", b": null"), b": ping\n\n", b'data: {"choices":[]}\n\n'])
+def test_what_most_frames_look_like_is_quiet(frame: bytes) -> None:
+    assert ChatManner().is_quiet(frame * 3)
+
+
+@given(data=st.data())
+def test_however_frames_are_mixed_and_cut_the_same_comes_down(data: st.DataObject) -> None:
+    frames = data.draw(st.lists(st.sampled_from([WORD, TOTALS, b": ping\n\n", WORD.replace(b"\n", b"\r\n")])))
+    whole = b"".join([WORD, *frames, FINISH, TOTALS, DONE, WORD])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+    pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    call = call_for()
+    came = text_of(replied(call, *pieces, stream=True))
+    assert came == b"".join([WORD, *(frame for frame in frames if frame != TOTALS), FINISH, DONE])
+    assert (call.meter.usage, call.meter.finish_reason) == (Usage(input_tokens=1, output_tokens=2), "stop")

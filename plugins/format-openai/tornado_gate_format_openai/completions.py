@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 from uuid import uuid4
 
@@ -85,19 +84,12 @@ class CompletionBody(Body):
     user = String(allow_none=True)
 
 
-_NAMES: Final = tuple(CompletionBody().fields)
-_REQUIRED: Final = ("model", "prompt")
-
-
-@lru_cache(maxsize=256)
-def _schema_for(names: tuple[str, ...]) -> CompletionBody:
-    """A schema of these fields alone, as for chat: clients send the same few sets of fields again and again."""
-    return CompletionBody(only=names)
+_SCHEMA: Final = CompletionBody()
 
 
 def check_completion(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
-    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    check(_SCHEMA, body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
     best_of, n = body.get("best_of"), body.get("n") or 1

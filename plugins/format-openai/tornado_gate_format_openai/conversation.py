@@ -23,6 +23,7 @@ from tornado_gate.checks import (
 from tornado_gate.fields import named
 
 MAX_MESSAGES: Final = 10_000
+_PLAIN_ROLES: Final = ("user", "assistant", "system", "developer")
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _DETAILS: Final = ("auto", "low", "high", "original")
@@ -37,7 +38,18 @@ def check_messages(messages: Any) -> None:
     if len(messages) > MAX_MESSAGES:
         wrong("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
-        _check_message(message, f"messages.{index}")
+        if not _is_plain(message):
+            _check_message(message, f"messages.{index}")
+
+
+def _is_plain(message: Any) -> bool:
+    """Whether it is a role and a text and nothing else, as most are: seen at a glance."""
+    return (
+        type(message) is dict
+        and len(message) == 2
+        and type(message.get("content")) is str
+        and message.get("role") in _PLAIN_ROLES
+    )
 
 
 def _check_message(message: Any, path: str) -> None:

@@ -28,9 +28,10 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
-from tornado_gate.wire.openai_chat.errors import MASK, error_of, masked
+from tornado_gate.wire.openai_chat.errors import error_of, masked
 from tornado_gate.wire.openai_embeddings import WIRE_FORMAT, parse_request, parse_usage, render_chunks, usage_in
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate_format_openai.masking import KeyMask
 from tornado_gate_format_openai.passing import verbatim
 from tornado_gate_format_openai.replies import JSON
 from tornado_gate_format_openai.verbatim import without_key
@@ -99,6 +100,8 @@ async def _check_input(value: Any) -> None:
         return
     if len(value) > MAX_INPUTS:
         wrong("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+    if kind is str and set(map(type, value)) == {str} and all(value):
+        return
     left = MAX_TOKENS
     for index, piece in enumerate(value):
         if type(piece) is not kind:
@@ -113,13 +116,21 @@ async def _check_input(value: Any) -> None:
 async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
     if len(need_array(tokens, path)) > most:
         wrong("input", f"has more than {MAX_TOKENS} tokens, which are allowed in one request")
-    for index, token in enumerate(tokens):
+    for start in range(0, len(tokens), TOKENS_AT_A_STRETCH):
+        stretch = tokens[start : start + TOKENS_AT_A_STRETCH]
+        if set(map(type, stretch)) != {int} or min(stretch) < 0 or max(stretch) > MAX_INTEGER:
+            _refuse_token(stretch, path, start)
+        if len(stretch) == TOKENS_AT_A_STRETCH:
+            await asyncio.sleep(0)
+
+
+def _refuse_token(tokens: list[Any], path: str, start: int) -> None:
+    """Raises for the first of `tokens`, which are counted from `start`, that is none."""
+    for index, token in enumerate(tokens, start):
         if type(token) is not int:
             wrong(f"{path}.{index}", f"must be an integer, not {named(token)}")
         if not 0 <= token <= MAX_INTEGER:
             wrong(f"{path}.{index}", "must be the number of a token, 0 or more")
-        if index % TOKENS_AT_A_STRETCH == TOKENS_AT_A_STRETCH - 1:
-            await asyncio.sleep(0)
 
 
 def _with_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
@@ -161,7 +172,7 @@ async def forward(call: Call, wire: WireRequest) -> Verbatim:
     body = _with_model(call, wire)
     await check_body(body)
     if wire.route.model == "path" and wire.json.get("model") != body["model"]:
-        return verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}), body=body)
+        return verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}, wire.json), body=body)
     return verbatim(wire, raw=wire.raw, body=wire.json)
 
 
@@ -207,7 +218,7 @@ async def _large(call: Call, beginning: bytes, chunks: AsyncIterator[bytes]) -> 
     if not beginning.lstrip().startswith(b"{"):
         raise UpstreamError("The upstream's answer is not a JSON object.")
     first, end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
-    mask = _Mask(call.target.api_key)
+    mask = KeyMask(call.target.api_key)
     yield mask.feed(beginning)
     async for chunk in chunks:
         end = (end + chunk)[-SEARCHED_BYTES:] if len(chunk) < SEARCHED_BYTES else chunk[-SEARCHED_BYTES:]
@@ -216,22 +227,3 @@ async def _large(call: Call, beginning: bytes, chunks: AsyncIterator[bytes]) -> 
     call.meter.usage = usage_in(first, end)
     if rest := mask.finish():
         yield rest
-
-
-class _Mask:
-    """Takes the target's key out of what passes in pieces: the end of a piece waits when the key might begin in it."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key.encode()
-        self._held = b""
-
-    def feed(self, chunk: bytes) -> bytes:
-        if not self._key:
-            return chunk
-        whole = (self._held + chunk).replace(self._key, MASK.encode())
-        held = next((n for n in range(len(self._key) - 1, 0, -1) if whole.endswith(self._key[:n])), 0)
-        self._held = whole[len(whole) - held :]
-        return whole[: len(whole) - held]
-
-    def finish(self) -> bytes:
-        return self._held

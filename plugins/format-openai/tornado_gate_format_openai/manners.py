@@ -24,11 +24,22 @@ class ChatManner:
     def watch(self, meter: Meter) -> Watch:
         return openai_chat.FrameMeter(meter)
 
+    def is_quiet(self, frames: bytes) -> bool:
+        return (
+            frames.find(b"[DONE]") < 0
+            and frames.find(b'"error"') < 0
+            and _only_null(frames, b'"finish_reason"', b'"finish_reason":null', b'"finish_reason": null')
+            and _only_null(frames, b'"usage"', b'"usage":null', b'"usage": null')
+        )
+
     def error_of(self, body: Any) -> GateError | None:
         return openai_chat.error_of(body)
 
     def ending(self, watch: Watch, error: GateError | None) -> bytes:
         return DONE if error is None else error_frame(error)
+
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(raw)
 
     def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         openai_chat.note_body(call.meter, body)
@@ -44,6 +55,12 @@ class ChatManner:
             include_usage=not state_of(request).hide_usage,
         )
         return sent(chunks)
+
+
+def _only_null(frames: bytes, member: bytes, null: bytes, spaced: bytes) -> bool:
+    """Whether a member, wherever it stands, is null. False also for one that is, and is spelled now so and now otherwise."""
+    count = frames.count(member)
+    return not count or count == frames.count(null) or count == frames.count(spaced)
 
 
 class CompletionsManner(ChatManner):
@@ -67,18 +84,24 @@ class ResponsesManner:
     def watch(self, meter: Meter) -> Watch:
         return openai_responses.EventMeter(meter)
 
+    def is_quiet(self, frames: bytes) -> bool:
+        return False  # each is numbered
+
     def error_of(self, body: Any) -> GateError | None:
         return openai_responses.failure_of(body)
 
     def ending(self, watch: Any, error: GateError | None) -> bytes:
         return b"" if error is None else b"".join(event_frame(event) for event in watch.ending(error))
 
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(raw)
+
     def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         openai_responses.note_body(call.meter, body)
         if state_of(request).contract:
             return orjson.dumps(contract.render(body))
         if isinstance(body, dict) and isinstance(body.get("usage"), dict):
-            return patch_json(raw, {"usage": contract.usage(body["usage"])})
+            return patch_json(raw, {"usage": contract.usage(body["usage"])}, body)
         return raw
 
     def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
@@ -127,4 +150,4 @@ async def forward_response_request(call: Call, wire: WireRequest) -> Verbatim:
     if not changes:
         return forwarded(wire, wire.raw, body, state)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return forwarded(wire, patch_json(wire.raw, changes), merged, state)
+    return forwarded(wire, patch_json(wire.raw, changes, body), merged, state)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from tornado_gate import sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Meter, Usage, Verbatim, WireRequest
@@ -36,6 +38,11 @@ def verbatim(wire: WireRequest, *, raw: bytes, body: Mapping[str, Any], stream: 
     )
 
 
+def _marks(last: str) -> tuple[bytes, ...]:
+    """What is in every frame that must be looked into."""
+    return (f'"{last}"'.encode(), b'"error"', _DONE)
+
+
 class EndWatch:
     """Watches the frames of one stream, all but the last of which are passed without being parsed.
 
@@ -47,7 +54,7 @@ class EndWatch:
         self.done = False
         self._meter = meter
         self._last = last
-        self._marks = (f'"{last}"'.encode(), b'"error"', _DONE)
+        self._marks = _marks(last)
         self._parse_usage = parse_usage
 
     def note(self, raw: bytes) -> bool:
@@ -82,11 +89,17 @@ class Passing:
     def watch(self, meter: Meter) -> Watch:
         return EndWatch(meter, self.last, self.parse_usage)
 
+    def is_quiet(self, frames: bytes) -> bool:
+        return not any(mark in frames for mark in _marks(self.last))
+
     def error_of(self, body: Any) -> GateError | None:
         return failure_of(body)
 
     def ending(self, watch: Any, error: GateError | None) -> bytes:
         return b"" if error is None else error_frame(error)
+
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(raw)
 
     def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         self.check(body)

@@ -9,7 +9,7 @@ key, should the upstream repeat it. A stream that the upstream answers with a wh
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,8 @@ from tornado_gate import patch_json, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
 from tornado_gate.wire.openai_chat import frame_json
-from tornado_gate.wire.openai_chat.errors import MASK, masked
+from tornado_gate.wire.openai_chat.errors import masked
+from tornado_gate_format_openai.masking import KeyMask
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
 
 _EVENT_STREAM = "text/event-stream"
@@ -41,11 +42,24 @@ class Manner(Protocol):
     def watch(self, meter: Meter) -> Watch:
         """A watch for one stream."""
 
+    def is_quiet(self, frames: bytes) -> bool:
+        """Whether one or more frames, which are not the first, certainly hold nothing that the watch must note.
+
+        Asked for every chunk, so it searches and does not parse. Inside a JSON string a quotation mark is escaped, so that
+        no text that a model writes can look like a member.
+        """
+
     def error_of(self, body: Any) -> GateError | None:
         """The error that a frame is, or None."""
 
     def ending(self, watch: Any, error: GateError | None) -> bytes:
         """The frames that end a stream that broke off with `error`, or one that ended well without saying so."""
+
+    def parse(self, raw: bytes) -> Any:
+        """The JSON of a whole answer that is to pass as it came, where what is long may be left out.
+
+        Raises JSONDecodeError.
+        """
 
     def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         """What the caller gets of a whole answer, whose usage is noted. Raises the error that it may be."""
@@ -78,7 +92,8 @@ def forward_metered(wire: WireRequest) -> Verbatim:
     hide_usage = streams and options.get("include_usage") is not True
     if hide_usage:
         options = {**options, "include_usage": True}
-        raw, body = patch_json(raw, {"stream_options": options}), {**body, "stream_options": options}
+        raw = patch_json(raw, {"stream_options": options}, body)
+        body = {**body, "stream_options": options}
     return forwarded(wire, raw, body, ForwardState(hide_usage=hide_usage))
 
 
@@ -117,7 +132,7 @@ def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: Upst
 async def _forward_whole(
     call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    raw, body = await _read(call, incoming)
+    raw, body = await _read(call, incoming, manner.parse)
     try:
         yield manner.whole(call, request, raw, body)
     except GateError as error:
@@ -137,18 +152,19 @@ async def _stream_of_whole(
         raise masked(error, call.target.api_key) from None
 
 
-async def _read(call: Call, incoming: UpstreamResponse) -> tuple[bytes, Any]:
+async def _read(
+    call: Call, incoming: UpstreamResponse, parse: Callable[[bytes], Any] = orjson.loads
+) -> tuple[bytes, Any]:
     raw = without_key(call, await incoming.read())
     try:
-        return raw, orjson.loads(raw)
+        return raw, parse(raw)
     except orjson.JSONDecodeError as error:
         raise UpstreamError("The upstream's answer is not JSON.") from error
 
 
 def without_key(call: Call, raw: bytes) -> bytes:
     """`raw` without the target's key, which an upstream has no reason to repeat."""
-    key = call.target.api_key.encode()
-    return raw.replace(key, MASK.encode()) if key and key in raw else raw
+    return KeyMask(call.target.api_key).masked(raw)
 
 
 class _Frames:
@@ -157,6 +173,7 @@ class _Frames:
     def __init__(self, call: Call, manner: Manner, hide_usage: bool) -> None:
         self.watch = manner.watch(call.meter)
         self._call = call
+        self._mask = KeyMask(call.target.api_key)
         self._manner = manner
         self._hide_usage = hide_usage
         self._splitter = sse.FrameSplitter()
@@ -165,7 +182,12 @@ class _Frames:
 
     def feed(self, chunk: bytes) -> bytes:
         """What the caller gets for `chunk`. Raises the error that the first frame with data may be."""
-        return self._joined(frame for raw in self._splitter.feed(chunk) for frame in self._choose(raw))
+        ready = self._splitter.take(chunk)
+        if not ready:
+            return b""
+        if not self._begun or self.watch.done or not self._manner.is_quiet(ready):
+            ready = self._chosen(sse.split(ready))
+        return self._mask.masked(ready)
 
     def finish(self) -> bytes:
         """What the caller gets at the end: some upstreams omit the border of their last frame."""
@@ -173,28 +195,34 @@ class _Frames:
         frame = sse.parse(rest)
         if frame is None or (frame.data.strip() != b"[DONE]" and frame_json(rest) is None):
             return b""  # cut off in the middle
-        return self._joined(self._choose(rest.rstrip(b"\r\n") + b"\n\n"))
+        return self._mask.masked(self._chosen([rest.rstrip(b"\r\n") + b"\n\n"]))
 
-    def _joined(self, frames: Iterable[bytes]) -> bytes:
-        return b"".join(without_key(self._call, frame) for frame in frames)
+    def _chosen(self, frames: list[bytes]) -> bytes:
+        chosen: list[bytes] = []
+        for raw in frames:
+            if not self._begun:
+                self._begin(raw)
+                if not self._begun:
+                    continue
+                chosen += self._held[:-1]
+                self._held.clear()
+            if self._passes(raw):
+                chosen.append(raw)
+        return b"".join(chosen)
 
-    def _choose(self, raw: bytes) -> list[bytes]:
-        if not self._begun:
-            return self._begin(raw)
-        if self.watch.done:
-            return []
-        return [] if self.watch.note(raw) and self._hide_usage else [raw]
-
-    def _begin(self, raw: bytes) -> list[bytes]:
+    def _begin(self, raw: bytes) -> None:
         """Comments before the first data wait for it, because an error there is still an answer with a status."""
         self._held.append(raw)
         if sse.parse(raw) is None:
-            return []
+            return
         if (error := self._manner.error_of(frame_json(raw))) is not None:
             raise masked(error, self._call.target.api_key)
         self._begun = True
-        held, self._held = self._held[:-1], []
-        return [*held, *self._choose(raw)]
+
+    def _passes(self, raw: bytes) -> bool:
+        if self.watch.done:
+            return False
+        return self._manner.is_quiet(raw) or not (self.watch.note(raw) and self._hide_usage)
 
 
 async def _forward_stream(

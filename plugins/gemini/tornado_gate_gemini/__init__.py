@@ -130,7 +130,7 @@ def _forwarded(call: Call, request: Verbatim) -> UpstreamRequest:
     camel = camelised(body)
     changed = _with_model(camel, resource(call.target.upstream_model))
     if camel is body:
-        return _outgoing(call, method, body=patch_json(request.raw, changed) if changed else request.raw)
+        return _outgoing(call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw)
     return _outgoing(call, method, json={**camel, **changed})
 
 
@@ -145,7 +145,7 @@ def _forwarded_embedding(call: Call, request: Verbatim) -> UpstreamRequest:
         changed["requests"] = [{**inner, "model": name} for inner in camel["requests"]]
     method = EMBED_BATCH if batch else EMBED
     if camel is body:
-        return _outgoing(call, method, body=patch_json(request.raw, changed) if changed else request.raw)
+        return _outgoing(call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw)
     return _outgoing(call, method, json={**camel, **changed})
 
 

@@ -151,7 +151,7 @@ def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
     changed = changes(facts, request.body, call.lose)
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
-    return patch_json(request.raw, changed) if changed else request.raw
+    return patch_json(request.raw, changed, request.body) if changed else request.raw
 
 
 def _headers(call: Call, facts: Facts) -> Mapping[str, str]:

@@ -36,7 +36,7 @@ class FrameMeter:
 
     def note(self, raw: bytes) -> bool:
         """Take one frame; True when it has usage and no choice: the chunk that only comes when it was asked for."""
-        if _DONE.search(raw) is not None:
+        if b"[DONE]" in raw and _DONE.search(raw) is not None:
             self.done = True
             return False
         if _TELLING.search(raw) is None:

@@ -6,10 +6,13 @@ answers are asked for with the bytes inside, and addresses are made of those her
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import orjson
 
 from tornado_gate import REMOVE, patch_json, stream
 from tornado_gate.errors import GateError, UpstreamError
@@ -33,6 +36,12 @@ from tornado_gate_format_openai.images.schemas import check_generation
 from tornado_gate_format_openai.replies import JSON, error_frame
 
 VARIATIONS: Final = "/v1/images/variations"
+
+WHOLE_BYTES: Final = 64 * 1024
+"""An answer up to this size is checked whole; of a longer one everything but the base64 of its pictures."""
+
+_NAME: Final = b'"b64_json"'
+_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ def _verbatim(wire: WireRequest, checked: CheckedEdit, answers_bytes: bool) -> V
     if isinstance(wire.json.get("stream"), str):
         changes["stream"] = openai_images.is_true(wire.json["stream"])
     body = {name: value for name, value in {**wire.json, **changes}.items() if value is not REMOVE}
-    raw = patch_json(wire.raw, changes) if changes else wire.raw
+    raw = patch_json(wire.raw, changes, wire.json) if changes else wire.raw
     return verbatim.forwarded(wire, raw, body, verbatim.ForwardState())
 
 
@@ -125,6 +134,10 @@ async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes
     )
 
 
+def _is_quiet(frames: bytes) -> bool:
+    return frames.find(b'.completed"') < 0 and frames.find(b'"error"') < 0
+
+
 class _Watch:
     """Notes usage. There may be a frame for each picture that is done, so that only an error ends everything."""
 
@@ -135,7 +148,7 @@ class _Watch:
 
     def note(self, raw: bytes) -> bool:
         """Pictures that are not done are searched, not parsed."""
-        if b'.completed"' not in raw and b'"error"' not in raw:
+        if _is_quiet(raw):
             return False
         body = frame_json(raw)
         if openai_images.failure_of(body) is not None:
@@ -156,17 +169,44 @@ def _usages(body: Mapping[str, Any]) -> list[Any]:
     return [] if usage is None else [usage]
 
 
+def without_pictures(raw: bytes) -> bytes:
+    """The text of an answer without the base64 in it; `raw` itself when that cannot be told apart at a glance.
+
+    It stands in quotation marks and has none, nor a backslash, so that it ends with the next one. What is left is as much JSON
+    as `raw` is, but for the bytes of the pictures, which nobody has looked at.
+    """
+    pieces: list[bytes] = []
+    kept_until = 0
+    name = raw.find(_NAME)
+    while name >= 0:
+        after = name + len(_NAME)
+        if (value := _VALUE.match(raw, after)) is not None:
+            after = raw.find(b'"', value.end())
+            if after < 0 or raw.find(b"\\", value.end(), after) >= 0:
+                return raw
+            pieces.append(raw[kept_until : value.end()])
+            kept_until = after
+        name = raw.find(_NAME, after)
+    return b"".join([*pieces, raw[kept_until:]])
+
+
 class _Manner:
     """Pictures: no frame says that a stream has ended."""
 
     def watch(self, meter: Meter) -> verbatim.Watch:
         return _Watch(meter)
 
+    def is_quiet(self, frames: bytes) -> bool:
+        return _is_quiet(frames)
+
     def error_of(self, body: Any) -> GateError | None:
         return openai_images.failure_of(body)
 
     def ending(self, watch: verbatim.Watch, error: GateError | None) -> bytes:
         return b"" if error is None else error_frame(error)
+
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(without_pictures(raw) if len(raw) > WHOLE_BYTES else raw)
 
     def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         if (error := openai_images.failure_of(body)) is not None:

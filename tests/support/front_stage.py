@@ -1,0 +1,234 @@
+"""Handlers of every temper behind a front, and tests that play with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, RequestHandler, stream_request_body
+from tornado.websocket import WebSocketHandler
+
+from tests.support.front import FRONTS, OURS, Running, run, serving
+
+GET = b"GET %b HTTP/1.1\r\nHost: x\r\n%b\r\n"
+POST = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%b\r\n%b"
+
+
+def get(path: bytes, fields: bytes = b"") -> bytes:
+    return GET % (path, fields)
+
+
+def post(path: bytes, body: bytes, fields: bytes = b"") -> bytes:
+    return POST % (path, len(body), fields, body)
+
+
+class Stage:
+    """What a test and its handlers tell each other."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[Any] = asyncio.Queue()
+        self.go = asyncio.Event()
+
+
+class Handler(RequestHandler):
+    def initialize(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def compute_etag(self) -> None:
+        return None
+
+    @property
+    def connection(self) -> Any:
+        """What handlers use of it is no part of `HTTPConnection`."""
+        return self.request.connection
+
+
+class Plain(Handler):
+    def get(self) -> None:
+        self.finish({"path": self.request.path, "ip": self.request.remote_ip, "protocol": self.request.protocol})
+
+    head = get
+
+    def post(self) -> None:
+        self.finish(self.request.body)
+
+
+class Empty(Handler):
+    def get(self) -> None:
+        self.set_status(int(self.get_query_argument("status")))
+        self.finish()
+
+
+class Slow(Handler):
+    """Answers when told; says when its client has left."""
+
+    async def get(self) -> None:
+        self.stage.told.put_nowait("begun")
+        await self.stage.go.wait()
+        self.finish("slow")
+
+    post = get
+
+    def on_connection_close(self) -> None:
+        self.stage.told.put_nowait("left")
+
+
+class Pieces(Handler):
+    """A stream of chunks, each when the test says so."""
+
+    async def get(self) -> None:
+        for piece in ("one", "two"):
+            self.write(piece)
+            await self.flush()
+            await self.stage.go.wait()
+        self.finish()
+
+    def on_connection_close(self) -> None:
+        self.stage.told.put_nowait("left")
+
+
+class Big(Handler):
+    """More than any buffer takes; says how much has been written."""
+
+    async def get(self) -> None:
+        written = 0
+        try:
+            for _ in range(200):
+                self.write(b"x" * 100_000)
+                await self.flush()
+                written += 100_000
+                self.stage.told.put_nowait(written)
+            self.finish()
+        except StreamClosedError:
+            self.stage.told.put_nowait("closed")
+
+
+class Late(Handler):
+    """Writes on when its client has left."""
+
+    async def get(self) -> None:
+        await self.flush()
+        self.stage.told.put_nowait("begun")
+        await self.stage.go.wait()
+        try:
+            self.write("late")
+            await self.flush()
+        except StreamClosedError:
+            self.stage.told.put_nowait("closed")
+
+
+class Whole(Handler):
+    """20 MB in one write."""
+
+    def get(self) -> None:
+        self.finish(b"x" * 20_000_000)
+
+
+class Split(Handler):
+    def get(self) -> None:
+        self._headers.add("X-A", "b")
+        self._headers["X-A"] = "b\r\nX-Evil: 1"
+        try:
+            self.flush()
+        except ValueError:
+            self._headers_written = False
+            self.clear()
+            self.finish("refused")
+
+
+class Wrong(Handler):
+    """Another length than it says."""
+
+    def get(self) -> None:
+        self.set_header("Content-Length", self.get_query_argument("says"))
+        self.finish("four")
+
+
+class Halfway(Handler):
+    async def get(self) -> None:
+        self.write("half")
+        await self.flush()
+        self.connection.close()
+
+
+class SaysClose(Handler):
+    def get(self) -> None:
+        self.set_header("Connection", "close")
+        self.finish("bye")
+
+
+@stream_request_body
+class Stream(Handler):
+    """Takes a body piece by piece; with ?slowly, each when the test says so."""
+
+    def initialize(self, stage: Stage) -> None:
+        super().initialize(stage)
+        self.got = 0
+
+    async def prepare(self) -> None:
+        await asyncio.sleep(0)
+        limit = self.get_query_argument("limit", "")
+        if limit:
+            self.connection.set_max_body_size(int(limit))
+        seconds = self.get_query_argument("seconds", "")
+        if seconds:
+            self.connection.set_body_timeout(float(seconds))
+        if self.get_query_argument("refuse", "") == "at once":
+            self.set_status(401)
+            self.finish("no")
+
+    def data_received(self, chunk: bytes) -> Any:
+        self.got += len(chunk)
+        self.stage.told.put_nowait(self.got)
+        if self.get_query_argument("refuse", "") == "midway":
+            self.set_status(413)
+            self.finish("enough")
+        if self.get_query_argument("fail", ""):
+            raise ZeroDivisionError
+        return self.stage.go.wait() if self.get_query_argument("slowly", "") else None
+
+    def get(self) -> None:
+        self.finish(str(self.got))
+
+    post = get
+
+    def on_connection_close(self) -> None:
+        self.stage.told.put_nowait("left")
+
+
+class Echo(WebSocketHandler):
+    def initialize(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def on_message(self, message: str | bytes) -> None:
+        self.write_message(message, binary=isinstance(message, bytes))
+
+    def on_close(self) -> None:
+        self.stage.told.put_nowait("left")
+
+
+HANDLERS = (Empty, Slow, Pieces, Big, Late, Whole, Split, Wrong, Halfway, SaysClose, Stream, Echo)
+
+
+def application(stage: Stage) -> Application:
+    routes = [(f"/{kind.__name__.lower()}", kind, {"stage": stage}) for kind in HANDLERS]
+    return Application([*routes, (r"/.*", Plain, {"stage": stage})], log_function=lambda handler: None)
+
+
+Scene = Callable[[Running, Stage], Any]
+
+
+def play(front: str, scene: Scene, **options: Any) -> Any:
+    async def main() -> Any:
+        stage = Stage()
+        async with serving(front, application(stage), **options) as running:
+            return await scene(running, stage)
+
+    return run(front, main())
+
+
+fronts = pytest.mark.parametrize("front", FRONTS)
+ours = pytest.mark.parametrize("front", OURS)

@@ -1,0 +1,87 @@
+"""The head of a request: where it goes, and its bytes. Nothing gets onto the wire that could be read as two requests.
+
+RFC 9112 (the request line, its length), RFC 9110 5.1 and 5.5 (header names and values).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f]")
+_OURS = frozenset({"host", "content-length", "transfer-encoding"})
+"""Headers that say where a request ends and whom it is for: what is given for them is not simply passed on."""
+
+
+class Origin(NamedTuple):
+    """Whom a connection is to. `host` has no brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A URL as a request needs it: the connection, the target of the request line, the Host header."""
+
+    origin: Origin
+    target: str
+    host: str
+
+
+@lru_cache(maxsize=1024)
+def address(url: str) -> Address:
+    """The parts of an http(s) URL; quoted as aiohttp does it, without its fragment and whoever stands before an ``@``.
+
+    Raises ValueError when it is none, also for spaces and control characters, which are no slip but an attempt.
+    """
+    from yarl import URL
+
+    if _NOT_IN_A_URL.search(url):
+        raise ValueError("a URL with a space or a control character")
+    parts = URL(url)
+    if parts.scheme not in DEFAULT_PORTS or not parts.raw_host or not parts.port:
+        raise ValueError("neither an http nor an https URL with a host")
+    origin = Origin(parts.scheme, parts.raw_host, parts.port)
+    return Address(origin, parts.raw_path_qs, parts.host_port_subcomponent or parts.raw_host)
+
+
+@lru_cache(maxsize=512)
+def _checked(name: str) -> str:
+    """A header's name in lower case. Raises ValueError for what is no token."""
+    if not _TOKEN.fullmatch(name):
+        raise ValueError("a method or a header's name that is no token")
+    return name.lower()
+
+
+def head(method: str, place: Address, headers: Mapping[str, str], length: int | None) -> bytes:
+    """Request line and headers. `length` in bytes becomes Content-Length, whatever `headers` say; None sends none.
+
+    Raises ValueError for a header that cannot be sent as it is; no value stands in the message, which may be a key.
+    """
+    _checked(method)
+    if _CONTROL.search("".join(headers.values())):
+        raise ValueError("a control character in a header's value")
+    host, lines = place.host, ""
+    for name, value in headers.items():
+        lower = _checked(name)
+        if lower not in _OURS:
+            lines += f"{name}: {value}\r\n"
+        elif lower == "host":
+            host = value
+        elif lower == "transfer-encoding":
+            raise ValueError("a Transfer-Encoding for a body whose length is known")
+    if length is not None:
+        lines += f"Content-Length: {length}\r\n"
+    try:
+        return f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n".encode("latin-1")
+    except UnicodeEncodeError:
+        raise ValueError("a character in a header's value that HTTP has no byte for") from None
