@@ -13,7 +13,9 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Frame, Opcode
 from websockets.typing import Subprotocol
+from websockets.utils import accept_key
 
 from tests.support.gateway import Gateway
 from tests.support.ws_upstream import WsUpstream
@@ -128,6 +130,68 @@ def test_without_an_upgrade_it_is_426(gateway: Gateway) -> None:
     assert response.status_code == 426
     assert response.headers["upgrade"] == "websocket"
     assert response.json()["error"]["code"] == "upgrade_required"
+
+
+HANDSHAKE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Connection", "keep-alive", 400),
+        ("Upgrade", "h2c", 426),
+        ("Sec-WebSocket-Key", "", 400),
+        ("Sec-WebSocket-Version", "8", 426),
+    ],
+)
+def test_a_handshake_that_is_none_is_refused(gateway: Gateway, run: Any, header: str, value: str, status: int) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        headers = {"Authorization": f"Bearer {KEY}", **HANDSHAKE, header: value}
+        async with httpx.AsyncClient(trust_env=False) as client:
+            response = await client.get(f"{gateway.url}/v1/realtime?model=voice", headers=headers)
+        assert response.status_code == status
+        assert response.json()["error"]["message"]
+        assert response.headers.get("sec-websocket-version") == ("13" if header.endswith("Version") else None)
+        assert upstream.headers == []
+
+    run(test)
+
+
+def test_a_caller_who_leaves_while_the_upstream_is_connected_leaves_nothing_open(gateway: Gateway, port: int) -> None:
+    async def test() -> None:
+        asked, gone, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            key = next(
+                line.split()[1] for line in head.decode().splitlines() if line.lower().startswith("sec-websocket-key")
+            )
+            asked.set()
+            await gone.wait()
+            writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+            writer.write(f"Sec-WebSocket-Accept: {accept_key(key)}\r\n\r\n".encode())
+            assert (await reader.readexactly(1))[0] == 0x88  # goodbye
+            writer.close()
+            ended.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", port)
+        host, _, own_port = gateway.url.removeprefix("http://").partition(":")
+        _, writer = await asyncio.open_connection(host, int(own_port))
+        lines = [f"GET /v1/realtime?model=voice HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {KEY}"]
+        lines += [f"{name}: {value}" for name, value in HANDSHAKE.items()]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+        await asked.wait()
+        writer.transport.abort()
+        await asyncio.to_thread(httpx.get, f"{gateway.url}/healthz", trust_env=False)  # the gateway has seen it by then
+        gone.set()
+        async with asyncio.timeout(10):
+            await ended.wait()
+        server.close()
+
+    asyncio.run(test())
 
 
 REFUSALS = [
@@ -350,6 +414,45 @@ def test_a_giant_frame_ends_the_connection_with_1009(gateway: Gateway, run: Any)
             assert caught.value.rcvd is not None
             assert caught.value.rcvd.code == 1009
         await upstream.connections[0].closed.wait()
+
+    run(test)
+
+
+BROKEN = {
+    "unmasked": ([Frame(Opcode.TEXT, b"{}").serialize(mask=False)], 1002),
+    "nothing to continue": ([Frame(Opcode.CONT, b"{}").serialize(mask=True)], 1002),
+    "no UTF-8": ([Frame(Opcode.TEXT, b"\xff").serialize(mask=True)], 1007),
+    "no UTF-8 in the second part": (
+        [Frame(Opcode.TEXT, b"{", False).serialize(mask=True), Frame(Opcode.CONT, b"\xff").serialize(mask=True)], 1007
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("frames", "code"), BROKEN.values(), ids=BROKEN)
+def test_who_breaks_the_protocol_is_told_by_the_code(
+    gateway: Gateway, run: Any, frames: list[bytes], code: int
+) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as client:
+            await client.recv()
+            client.transport.write(b"".join(frames))
+            with pytest.raises(ConnectionClosed) as caught:
+                await client.recv()
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == code
+        await upstream.connections[0].closed.wait()
+        assert upstream.received == []
+
+    run(test)
+
+
+def test_a_message_in_parts_goes_up_whole(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as client:
+            await client.recv()
+            await client.send(['{"type":', ' "response.', 'create"}'])
+            await upstream.until(lambda: bool(upstream.received))
+            assert upstream.received == ['{"type": "response.create"}']
 
     run(test)
 

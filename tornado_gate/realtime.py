@@ -56,7 +56,7 @@ async def _attempt(
         outgoing = await deadlines.first(lane.translate_request(attempt, side.request))
         socket = await deadlines.first(lane.open_socket(attempt, outgoing))
         call.closing.push_async_exit(closing.pop_all())
-        return replace(attempt, closing=call.closing), socket
+        return with_inner(gate, snapshot, replace(call, pool=attempt.pool)), socket  # `attempt` would hold its stack
 
 
 def _handshake(target: Target) -> Timeouts:
