@@ -21,13 +21,15 @@ HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
     """The one key in a request; `headers` are lower-case. Raises AuthenticationFailed for none, or for two that differ."""
-    found: set[str] = set()
+    found = {key.strip() for key in keys_in_query}
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     if scheme.lower() == "bearer":
         found.add(token.strip())
-    found.update(headers.get(name, "").strip() for name in KEY_HEADERS[1:])
-    found.update(key.strip() for key in keys_in_query)
-    found.update(keys_in_protocols(headers.get(PROTOCOLS, "")))
+    for name in KEY_HEADERS[1:]:
+        if name in headers:
+            found.add(headers[name].strip())
+    if PROTOCOLS in headers:
+        found.update(keys_in_protocols(headers[PROTOCOLS]))
     found.discard("")
     if not found:
         raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")

@@ -106,7 +106,8 @@ class Deadlines:
         """Limit what is awaited next; the limit that holds around it, which is put back afterwards."""
         outer = self._due
         self._in_gap = outer == NEVER
-        self._set(min(outer, self._ends, self._loop.time() + seconds))
+        if self._in_gap or seconds != NEVER:  # else what holds around it is narrower already
+            self._set(min(outer, self._ends, self._loop.time() + seconds))
         return outer
 
     def _put_off(self) -> None:

@@ -84,6 +84,8 @@ def _details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _first(value: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         count = value.get(name)
+        if type(count) is int and count >= 0:
+            return count
         if isinstance(count, (int, float)) and not isinstance(count, bool) and count >= 0:
             return int(count)
     return None
@@ -91,9 +93,9 @@ def _first(value: Mapping[str, Any], *names: str) -> int | None:
 
 def _unknown(value: Mapping[str, Any], prompt: Mapping[str, Any], completion: Mapping[str, Any]) -> dict[str, Any]:
     extra = {name: member for name, member in rest(value, *_TOP).items() if member is not None}
-    if deeper := rest(prompt, *_PROMPT_DETAILS):
+    if prompt and (deeper := rest(prompt, *_PROMPT_DETAILS)):
         extra["prompt_tokens_details"] = deeper
-    if deeper := rest(completion, *_COMPLETION_DETAILS):
+    if completion and (deeper := rest(completion, *_COMPLETION_DETAILS)):
         extra["completion_tokens_details"] = deeper
     return extra
 
