@@ -35,7 +35,7 @@ setup(
         "marshmallow>=4,<5",
         "orjson>=3.10",
         "pluggy>=1.6,<2",
-        "prometheus-client>=0.22",
+        "prometheus-client>=0.22,<1",
         "python-multipart>=0.0.34",
         "PyYAML>=6",
         "tornado>=6.5,<7",

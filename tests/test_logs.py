@@ -128,6 +128,7 @@ def test_secrets_are_replaced_on_a_reload(sink: Sink) -> None:
         ("/x?alt=sse&key=a%2Fb&z=1", "/x?alt=sse&key=***&z=1"),
         ('{"x-api-key": "zzz"}', '{"x-api-key": "***"}'),
         ("x-goog-api-key: zzz", "x-goog-api-key: ***"),
+        ("api_key\t: zzz", "api_key\t: ***"),
         ("AIzaSyA-1234567890", "AIza***"),
         ("openai-insecure-api-key.abc", "openai-insecure-api-key.***"),
         ("a task-runner in the desk-drawer", "a task-runner in the desk-drawer"),

@@ -99,6 +99,9 @@ def test_a_negative_count_from_an_upstream_does_no_harm(metrics: Metrics) -> Non
     finish(metrics, usage=Usage(input_tokens=-5))
     assert value(metrics, "requests_total", **LABELS) == 1
     assert value(metrics, "tokens_total", model="gpt", provider="openai", direction="input") is None
+    finish(metrics, usage=Usage(input_tokens=-5))
+    finish(metrics, usage=Usage(input_tokens=7))
+    assert value(metrics, "tokens_total", model="gpt", provider="openai", direction="input") == 7
 
 
 def test_names_that_conf_does_not_hold_are_counted_as_other(metrics: Metrics) -> None:

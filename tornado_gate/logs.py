@@ -1,7 +1,8 @@
 """Structured logs without secrets, on the standard library. Knows nothing of requests but `AccessLine`.
 
 The event loop only puts a record on a bounded queue; a thread scrubs, formats and writes. A queue that is full loses
-records and says later how many: a slow terminal must not slow a request.
+records and says later how many: a slow terminal must not slow a request. Lines of requests, which are nearly all there
+is, are no records: they wait in a buffer of their own and are written many at once, `BATCH_SECONDS` later at most.
 
 One JSON object a line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, whatever was logged
 with ``extra={"fields": {...}}``, and ``exception`` or ``stack`` where there is one. As text, the same as ``key=value``.
@@ -17,198 +18,98 @@ import queue
 import re
 import sys
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from typing import Any, Literal, TextIO
-from urllib.parse import quote
 
 import orjson
 
-from tornado_gate.types import Usage
+from tornado_gate.accesslog import LOGGER, AccessBuffer, AccessLine, Stamped
+from tornado_gate.scrubbing import FIELD_CHARACTERS, MESSAGE_CHARACTERS, Scrubber
+
+__all__ = ["AccessLine", "Logging", "Scrubber", "access", "configure"]
 
 QUEUE_RECORDS = 10_000
-MESSAGE_CHARACTERS = 16_384
-FIELD_CHARACTERS = 2_048
-FIELD_ITEMS = 64
-FIELD_DEPTH = 4
-SHORTEST_SECRET = 8
-"""Anything shorter would blot out ordinary words; a key of that length protects nothing anyway."""
-
-MASK = "***"
+BATCH_SECONDS = 0.1
+BATCH_LINES = 250
 OFF = logging.CRITICAL + 1
 _SECONDS_TO_FLUSH = 5.0
 
 log = logging.getLogger(__name__)
-_access_log = logging.getLogger("tornado_gate.access")
+_access_log = logging.getLogger(LOGGER)
 
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?i)\b(bearer)\s{1,4}[^\s\"',;]+"), rf"\1 {MASK}"),
-    (re.compile(r"(?i)\b((?:x-|x-goog-)?api[-_]?key[\"']?\s{0,4}[:=]\s{0,4}[\"']?)[^\s\"',;&]+"), rf"\1{MASK}"),
-    (re.compile(r"([?&](?:key|token|access_token)=)[^&\s\"'#]+"), rf"\1{MASK}"),
-    (re.compile(r"\b(openai-insecure-api-key\.)[^\s\"',;]+"), rf"\1{MASK}"),
-    (re.compile(r"\b(sk-|tg-|xai-|gsk_|AIza)[A-Za-z0-9_\-]{8,}"), rf"\1{MASK}"),
-)
-_SUSPECT = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]|[Kk][Ee][Yy][\"' :=.]|token=|sk-|tg-|xai-|gsk_|AIza")
-"""Whatever a pattern matches holds one of these. Nearly no text does, and one search is cheaper than five."""
-
-_SECRET_FIELDS = frozenset(
-    ("authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api_key", "key", "password", "cookie")
-)
-_OWN_FIELDS = frozenset(
-    (
-        *("method", "path", "status", "milliseconds", "request_id", "caller", "model", "provider"),
-        *("bytes_out", "attempts", "input_tokens", "output_tokens"),
-    )
-)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN_VALUE = re.compile(r"[^\s\"=]+")
 
 
-class Scrubber:
-    """Puts ``***`` in the place of known secrets and of whatever looks like a key. May be called from any thread.
-
-    Its cost is bounded: text is cut to a given length, structures to a depth and a number of items.
-    """
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets: tuple[str, ...] = ()
-        self._longest = 0
-        self.replace(secrets)
-
-    def replace(self, secrets: Iterable[str]) -> None:
-        """Know these values and no others. Their spellings inside an address and inside JSON are known too."""
-        known: set[str] = set()
-        for secret in map(str, secrets):
-            if len(secret) >= SHORTEST_SECRET:
-                known |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
-        self._secrets = tuple(sorted(known, key=len, reverse=True))
-        self._longest = max(map(len, self._secrets), default=0)
-
-    def text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
-        """`text` without secrets, of at most `longest` characters."""
-        margin = self._longest
-        cut = len(text) > longest + margin
-        if cut:
-            text = text[: longest + margin]
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, MASK)
-        if _SUSPECT.search(text) is not None:
-            for pattern, mask in _PATTERNS:
-                text = pattern.sub(mask, text)
-        if cut:
-            # A secret that the cut went through ends the text, and is shorter than the margin.
-            text = text[: len(text) - margin]
-        return text[:longest] + "…" if cut or len(text) > longest else text
-
-    def value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
-        """A field's value without secrets, made of what JSON knows."""
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
-        if isinstance(value, str):
-            return self.text(value, FIELD_CHARACTERS)
-        if depth and isinstance(value, Mapping):
-            return self.fields(value, depth - 1)
-        if depth and isinstance(value, (list, tuple, set, frozenset)):
-            return [self.value(item, depth - 1) for item in list(value)[:FIELD_ITEMS]]
-        return self.text(str(value), FIELD_CHARACTERS)
-
-    def fields(self, fields: Mapping[Any, Any], depth: int = FIELD_DEPTH) -> dict[str, Any]:
-        """A mapping without secrets; a value whose very name says that it is one is masked whatever it looks like."""
-        clean: dict[str, Any] = {}
-        for name, value in list(fields.items())[:FIELD_ITEMS]:
-            shown = name if name in _OWN_FIELDS else self.text(str(name), FIELD_CHARACTERS)
-            clean[shown] = MASK if value and shown.lower() in _SECRET_FIELDS else self.value(value, depth)
-        return clean
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessLine:
-    """What is said of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` the body's bytes."""
-
-    method: str
-    path: str
-    status: int
-    milliseconds: float
-    request_id: str
-    caller: str = ""
-    model: str = ""
-    provider: str = ""
-    bytes_out: int = 0
-    usage: Usage | None = None
-    attempts: int = 0
-
-
 def access(line: AccessLine) -> None:
-    """Log one request, unless `configure` was told not to. Whatever `line.path` holds, its query is not logged."""
+    """Log one request, unless `configure` was told not to. Call it from the event loop only.
+
+    It becomes a record of `logging` where `configure` was not called, and for whoever has put a handler or a filter on
+    the logger "tornado_gate.access".
+    """
     if not _access_log.isEnabledFor(logging.INFO):
         return
-    path = line.path.partition("?")[0]
-    fields: dict[str, Any] = {
-        "method": line.method,
-        "path": path,
-        "status": line.status,
-        "milliseconds": round(line.milliseconds, 2),
-        "request_id": line.request_id,
-        "caller": line.caller,
-        "model": line.model,
-        "provider": line.provider,
-        "bytes_out": line.bytes_out,
-        "attempts": line.attempts,
-    }
-    if line.usage is not None:
-        fields["input_tokens"] = line.usage.input_tokens
-        fields["output_tokens"] = line.usage.output_tokens
-    said = {name: value for name, value in fields.items() if value not in ("", None)}
-    _access_log.info("%s %s %d", line.method, path, line.status, extra={"fields": said})
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A record as it is written: scrubbed, with nothing left to compute."""
-
-    time: str
-    level: str
-    logger: str
-    message: str
-    fields: dict[str, Any]
-    traces: dict[str, str]
+    lines = None if _installed is None else _installed.lines
+    if lines is None or _access_log.handlers or _access_log.filters:
+        path = line.path.partition("?")[0]
+        _access_log.info("%s %s %d", line.method, path, line.status, extra={"fields": line.fields()})
+    else:
+        lines.add(line)
 
 
 class _Formatter(logging.Formatter):
     def __init__(self, scrubber: Scrubber) -> None:
         super().__init__()
         self.scrubber = scrubber
+        self._second, self._second_text = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
         traces = {"exception": record.exc_text, "stack": record.stack_info}
         return self.render(
-            _Entry(
-                time=datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
-                level=record.levelname.lower(),
-                logger=record.name,
-                message=self.scrubber.text(record.getMessage()),
-                fields=self.scrubber.fields(getattr(record, "fields", None) or {}),
-                traces={name: self.scrubber.text(text) for name, text in traces.items() if text},
-            )
+            datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            record.levelname.lower(),
+            record.name,
+            self.scrubber.text(record.getMessage()),
+            self.scrubber.fields(getattr(record, "fields", None) or {}),
+            {name: self.scrubber.text(text) for name, text in traces.items() if text},
         )
 
-    def render(self, entry: _Entry) -> str:
+    def lines(self, batch: Sequence[Stamped]) -> str:
+        """What `format` would make of lines of requests. All are searched for secrets at once, and each only if need be."""
+        texts = [line.texts() for _, line in batch]
+        harmless = self.scrubber.harmless("\n".join(texts))
+        written: list[str] = []
+        for (moment, line), text in zip(batch, texts, strict=True):
+            message, fields = line.message(), line.fields()
+            if len(text) > FIELD_CHARACTERS or not (harmless or self.scrubber.harmless(text)):
+                message, fields = self.scrubber.text(message), self.scrubber.fields(fields)
+            written.append(self.render(self._time(moment), "info", LOGGER, message, fields, {}))
+        return "\n".join(written) + "\n"
+
+    def _time(self, moment: int) -> str:
+        """Nanoseconds since 1970 as `format` writes a time; nearly every line is of the same second as the one before."""
+        second, rest = divmod(moment, 1_000_000_000)
+        if second != self._second:
+            self._second, self._second_text = second, datetime.fromtimestamp(second, UTC).isoformat()[:-6]
+        return f"{self._second_text}.{rest // 1_000_000:03d}Z"
+
+    def render(
+        self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
+    ) -> str:
+        """A record as it is written: scrubbed, with nothing left to compute."""
         raise NotImplementedError
 
 
 class _JsonFormatter(_Formatter):
-    def render(self, entry: _Entry) -> str:
-        line = {
-            "time": entry.time,
-            "level": entry.level,
-            "logger": entry.logger,
-            "message": entry.message,
-            **{name if name not in _OWN_NAMES else f"field_{name}": value for name, value in entry.fields.items()},
-            **entry.traces,
-        }
+    def render(
+        self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
+    ) -> str:
+        if not _OWN_NAMES.isdisjoint(fields):
+            fields = {name if name not in _OWN_NAMES else f"field_{name}": value for name, value in fields.items()}
+        line = {"time": moment, "level": level, "logger": logger, "message": message, **fields, **traces}
         try:
             return orjson.dumps(line).decode()
         except TypeError:  # an integer beyond 64 bits, half a surrogate pair: rare, and json takes them
@@ -219,21 +120,27 @@ _OWN_NAMES = frozenset(("time", "level", "logger", "message", "exception", "stac
 
 
 class _TextFormatter(_Formatter):
-    def render(self, entry: _Entry) -> str:
-        words = [entry.time, entry.level.upper().ljust(7), entry.logger, _one_line(entry.message)]
-        words += [f"{_one_line(name)}={_shown(value)}" for name, value in entry.fields.items()]
+    def render(
+        self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
+    ) -> str:
+        words = [moment, level.upper().ljust(7), logger, _one_line(message)]
+        words += [f"{_one_line(name)}={_shown(value)}" for name, value in fields.items()]
         lines = [" ".join(words)]
-        for text in entry.traces.values():
+        for text in traces.values():
             lines += ["    " + _one_line(line) for line in text.splitlines()]
         return "\n".join(lines)
 
 
 def _one_line(text: str) -> str:
     """No caller may start a log line of its own, or speak to the terminal."""
+    if text.isprintable():
+        return text
     return _CONTROL.sub(lambda sign: sign.group().encode("unicode_escape").decode(), text)
 
 
 def _shown(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if _PLAIN_VALUE.fullmatch(text) and text.isprintable() else json.dumps(text)
 
@@ -246,6 +153,24 @@ def _message(record: logging.LogRecord) -> str:
 
 
 class _Output(logging.StreamHandler[TextIO]):
+    def __init__(self, stream: TextIO, formatter: _Formatter) -> None:
+        super().__init__(stream)
+        self.setFormatter(formatter)
+        self._lines = formatter.lines
+
+    def write_lines(self, batch: Sequence[Stamped]) -> None:
+        """Write lines of requests at once. Never raises: the thread that calls this must live."""
+        try:
+            text = self._lines(batch)
+            self.acquire()
+            try:
+                self.stream.write(text)
+                self.flush()
+            finally:
+                self.release()
+        except Exception:
+            """There is nobody to tell: what fails is where faults are told."""
+
     def handleError(self, record: logging.LogRecord) -> None:
         """The standard one prints the record as it was before it was scrubbed, to a stream that has just failed."""
 
@@ -291,16 +216,56 @@ class _Queue(QueueHandler):
         return dropped
 
 
-class _Writer(QueueListener):
-    """The thread's end."""
+_WAKE = logging.makeLogRecord({})
+"""Stands in the queue for lines of requests that have come; itself never written."""
 
-    def __init__(self, source: _Queue, handler: logging.Handler) -> None:
-        super().__init__(source.queue, handler)
+
+class _Writer(QueueListener):
+    """The thread's end. Records are written as they come, lines of requests when the oldest has waited for a while."""
+
+    def __init__(self, source: _Queue, lines: AccessBuffer, output: _Output) -> None:
+        super().__init__(source.queue, output)
         self._source = source
+        self._lines = lines
+        self._output = output
+        self._due: float | None = None
+
+    def dequeue(self, block: bool) -> Any:
+        """The next record, or None at the end; what requests said before it is written by then."""
+        records: Any = self.queue
+        while True:
+            try:
+                record = records.get(block, self._seconds_left())
+            except queue.Empty:
+                self._write_lines()
+                continue
+            if record is not _WAKE:
+                self._write_lines(None if record is None else int(record.created * 1e9))
+                return record
+
+    def _seconds_left(self) -> float | None:
+        if not self._lines:
+            self._lines.rest()
+            if not self._lines:  # still: one that came before `rest` has woken nobody
+                self._due = None
+                return None
+        now = time.monotonic()
+        self._due = self._due or now + BATCH_SECONDS
+        return max(0.0, self._due - now)
+
+    def _write_lines(self, until: int | None = None) -> None:
+        if until is None:
+            self._due = None
+        while batch := self._lines.take(BATCH_LINES, until):
+            self._output.write_lines(batch)
+            self._tell_dropped()
 
     def handle(self, record: logging.LogRecord) -> None:
         super().handle(record)
-        if dropped := self._source.take_dropped():
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        if dropped := self._source.take_dropped() + self._lines.take_dropped():
             text = f"{dropped} log records were dropped: they came faster than they could be written"
             super().handle(logging.LogRecord(log.name, logging.WARNING, __file__, 0, text, None, None))
 
@@ -322,25 +287,37 @@ class _Writer(QueueListener):
 class Logging:
     """What `configure` installed. `close` writes what is queued; what is logged after it is written at once."""
 
-    def __init__(self, output: logging.Handler, scrubber: Scrubber) -> None:
+    def __init__(self, output: _Output, scrubber: Scrubber) -> None:
         self.scrubber = scrubber
+        self.lines: AccessBuffer | None = None
         self._output = output
         self._queue = _Queue()
-        self._writer = _Writer(self._queue, output)
 
     def start(self) -> None:
         logging.getLogger().addHandler(self._queue)
+        self._start_writer()
+
+    def _start_writer(self) -> None:
+        self.lines = AccessBuffer(QUEUE_RECORDS, self._wake)
+        self._writer = _Writer(self._queue, self.lines, self._output)
         self._writer.start()
 
+    def _wake(self) -> None:
+        try:
+            self._queue.queue.put_nowait(_WAKE)
+        except queue.Full:
+            """The writer has records to write, and looks for lines after each."""
+
     def restart_after_fork(self) -> None:
-        """A fork copies the queue but not the thread: what is in the queue is the parent's to write."""
+        """A fork copies what is queued but not the thread: it is the parent's to write."""
         self._queue.queue = queue.Queue(QUEUE_RECORDS)
         self._queue.take_dropped()
-        self._writer = _Writer(self._queue, self._output)
-        self._writer.start()
+        if self.lines is not None:
+            self._start_writer()
 
     def close(self) -> None:
         root = logging.getLogger()
+        self.lines = None
         if self._queue in root.handlers:
             root.removeHandler(self._queue)
             root.addHandler(self._output)
@@ -374,8 +351,8 @@ def configure(
     else:
         _installed.remove()
     scrubber = Scrubber(secrets)
-    output = _Output(stream or sys.stderr)
-    output.setFormatter(_JsonFormatter(scrubber) if format == "json" else _TextFormatter(scrubber))
+    formatter = _JsonFormatter(scrubber) if format == "json" else _TextFormatter(scrubber)
+    output = _Output(stream or sys.stderr, formatter)
     logging.getLogger().setLevel(level.upper())
     logging.getLogger("tornado.access").setLevel(OFF)
     _access_log.setLevel(logging.INFO if access_log else OFF)

@@ -3,6 +3,9 @@
 Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make
 series. With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them
 renders the sum of all.
+
+What requests add is tallied first. `render` shows all of it; the files of several processes get it from `LoopLag` every
+quarter of a second while one runs, and at once when none does.
 """
 
 from __future__ import annotations
@@ -10,17 +13,19 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from tornado_gate._version import __version__
 from tornado_gate.errors import GateError, PluginError, UpstreamError
+from tornado_gate.tally import DIRECTIONS, Labels, Tally
 from tornado_gate.types import Usage
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client import CollectorRegistry, Gauge
 
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 OTHER = "other"
@@ -30,36 +35,11 @@ MOST_CHILDREN = 20_000
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
-_DIRECTIONS = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cache_read_tokens",
-    "cache_write": "cache_write_tokens",
-    "reasoning": "reasoning_tokens",
-}
-
-
-class _Labels(NamedTuple):
-    format: str
-    operation: str
-    model: str
-    provider: str
-    status: int
-
-
-@dataclass(slots=True)
-class _Children:
-    """The series of one combination of labels, looked up once; `tokens` and `first_event` when first needed."""
-
-    labels: _Labels
-    requests: Counter
-    seconds: Histogram
-    first_event: Histogram | None = None
-    tokens: dict[str, Counter] = field(default_factory=dict)
 
 
 class Metrics:
-    """Every counter of the gateway. Make one for each process, before `Gate`; call it from the event loop only."""
+    """Every counter of the gateway. Make one for each process, before `Gate`; call it from the event loop only, but for
+    `flush` and `render`, which any thread may call."""
 
     def __init__(self) -> None:
         self._multiprocess = bool(os.environ.get(DIRECTORY_VARIABLE))
@@ -67,7 +47,11 @@ class Metrics:
         self._models: frozenset[str] = frozenset()
         self._providers: frozenset[str] = frozenset()
         self._kinds = _error_codes()
-        self._cache: dict[_Labels, _Children] = {}
+        self._cache: dict[tuple[str, str, str, str, int], Tally] = {}
+        self._waiting: deque[Tally] = deque()
+        self._flushing = threading.Lock()
+        self._at_once = self._multiprocess
+        self._streams = self._streams_told = 0
         self._make_request_metrics()
         self._make_process_metrics()
         self._make_video_metrics()
@@ -174,17 +158,17 @@ class Metrics:
 
     def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
-        self._models, self._providers = frozenset(models), frozenset(providers)
-        kept = {key: children for key, children in self._cache.items() if self._is_known(key)}
-        gone = [key for key in self._cache if key not in kept]
-        self._cache = kept
-        if not self._multiprocess:  # the files of several processes only ever grow, until the next start
-            for key in gone:
-                self._forget(key)
+        with self._flushing:
+            self._flush()
+            self._models, self._providers = frozenset(models), frozenset(providers)
+            gone = [tally for tally in self._cache.values() if not self._is_known(tally.labels)]
+            self._cache = {key: tally for key, tally in self._cache.items() if self._is_known(tally.labels)}
+            if not self._multiprocess:  # the files of several processes only ever grow, until the next start
+                for tally in gone:
+                    self._forget(tally.labels)
+            self._forget_videos()
 
-        self._forget_videos()
-
-    def _is_known(self, labels: _Labels) -> bool:
+    def _is_known(self, labels: Labels) -> bool:
         return self._are_known(labels.model, labels.provider)
 
     def _are_known(self, model: str, provider: str) -> bool:
@@ -202,9 +186,9 @@ class Metrics:
             self._videos_told.remove((provider, state))
             self._videos.remove(provider, state)
 
-    def _forget(self, labels: _Labels) -> None:
+    def _forget(self, labels: Labels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
-        for direction in _DIRECTIONS:
+        for direction in DIRECTIONS:
             self._tokens.remove(labels.model, labels.provider, direction)
         if labels.provider not in self._providers | {"", OTHER}:
             self._first_event.remove(labels.format, labels.operation, labels.provider)
@@ -221,42 +205,47 @@ class Metrics:
         usage: Usage | None = None,
     ) -> None:
         """Count a request that has ended. `model` is the name of conf's entry; "" where the request reached none."""
-        if model and model not in self._models:
-            model = OTHER
-        if provider and provider not in self._providers:
-            provider = OTHER
-        labels = _Labels(format, operation, model, provider, status)
-        children = self._cache.get(labels) or self._children(labels)
-        children.requests.inc()
-        children.seconds.observe(seconds)
-        if first_event_seconds is not None:
-            if children.first_event is None:
-                of = children.labels
-                children.first_event = self._first_event.labels(of.format, of.operation, of.provider)
-            children.first_event.observe(first_event_seconds)
-        if usage is not None:
-            self._count_tokens(children, usage)
+        tally = self._cache.get((format, operation, model, provider, status))
+        if tally is None:  # conf's own names are found above
+            tally = self._tally(Labels(format, operation, *self._names(model, provider), status))
+        tally.add(seconds, first_event_seconds, usage)
+        if not tally.waiting:
+            tally.waiting = True
+            self._waiting.append(tally)
+            if self._at_once:
+                self.flush()
 
-    def _children(self, labels: _Labels) -> _Children:
-        if len(self._cache) >= MOST_CHILDREN:
-            labels = _Labels(OTHER, OTHER, OTHER, OTHER, labels.status)
-        children = self._cache[labels] = _Children(
-            labels=labels,
-            requests=self._requests.labels(*labels[:4], str(labels.status)),
-            seconds=self._seconds.labels(labels.format, labels.operation),
+    def _names(self, model: str, provider: str) -> tuple[str, str]:
+        return (
+            model if not model or model in self._models else OTHER,
+            provider if not provider or provider in self._providers else OTHER,
         )
-        return children
 
-    def _count_tokens(self, children: _Children, usage: Usage) -> None:
-        for direction, name in _DIRECTIONS.items():
-            tokens = getattr(usage, name)
-            if not tokens or tokens < 0:  # a counter never falls, whatever an upstream says
-                continue
-            counter = children.tokens.get(direction)
-            if counter is None:
-                of = children.labels
-                counter = children.tokens[direction] = self._tokens.labels(of.model, of.provider, direction)
-            counter.inc(tokens)
+    def _tally(self, labels: Labels) -> Tally:
+        if labels not in self._cache and len(self._cache) >= MOST_CHILDREN:
+            labels = Labels(OTHER, OTHER, OTHER, OTHER, labels.status)
+        if labels not in self._cache:
+            self._cache[labels] = Tally(labels, REQUEST_BUCKETS, FIRST_EVENT_BUCKETS)
+        return self._cache[labels]
+
+    def defer(self, deferred: bool) -> None:
+        """Say that somebody calls `flush` every now and then, or does so no more: then all is flushed, now and later."""
+        self._at_once = self._multiprocess and not deferred
+        if not deferred:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tell Prometheus' series what has been tallied since the last time."""
+        with self._flushing:
+            self._flush()
+
+    def _flush(self) -> None:
+        for _ in range(len(self._waiting)):
+            self._waiting.popleft().flush(self._requests, self._seconds, self._first_event, self._tokens)
+        streams = self._streams
+        if streams != self._streams_told:
+            self._open_streams.set(streams)
+            self._streams_told = streams
 
     def upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
@@ -268,10 +257,14 @@ class Metrics:
         self._plugin_errors.labels(plugin).inc()
 
     def stream_opened(self) -> None:
-        self._open_streams.inc()
+        self._streams += 1
+        if self._at_once:
+            self.flush()
 
     def stream_closed(self) -> None:
-        self._open_streams.dec()
+        self._streams -= 1
+        if self._at_once:
+            self.flush()
 
     def video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
         """Say how many video tasks of all processes have not ended, by provider entry and by "queued" or "running", and the
@@ -309,6 +302,7 @@ class Metrics:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
+        self.flush()
         registry = self._registry
         if self._multiprocess:
             registry = _registry()
@@ -355,7 +349,8 @@ def process_ended(process_id: int) -> None:
 class LoopLag:
     """Asks the event loop to be called back every `interval_seconds`, and notes how much later it was.
 
-    The largest delay of each `period_seconds` goes to `metrics`. `start` inside the loop; both calls may be repeated.
+    The largest delay of each `period_seconds` goes to `metrics`, which is flushed at every call, and at the end. `start`
+    inside the loop; both calls may be repeated.
     """
 
     def __init__(
@@ -377,12 +372,14 @@ class LoopLag:
         if self._handle is None:
             self._loop = self._loop or asyncio.get_running_loop()
             self._period_ends = self._loop.time() + self._period
+            self._metrics.defer(True)
             self._ask()
 
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
+            self._metrics.defer(False)
 
     def _ask(self) -> None:
         self._due = self._loop.time() + self._interval
@@ -396,3 +393,4 @@ class LoopLag:
             self._largest = 0.0
             self._period_ends = now + self._period
         self._ask()
+        self._metrics.flush()

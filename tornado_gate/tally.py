@@ -1,0 +1,120 @@
+"""What requests of one kind add up to: plain numbers, brought to Prometheus' series every now and then.
+
+A series of prometheus_client takes a lock for each change, and writes to a file where there are several processes; a
+request changes a dozen. Here it changes integers. They only grow, the event loop alone changes them, and whoever
+flushes keeps what it has told: so a flush in another thread needs no lock against the loop, and loses nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from tornado_gate.types import Usage
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
+_FIELDS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_tokens",
+    "cache_write": "cache_write_tokens",
+    "reasoning": "reasoning_tokens",
+}
+DIRECTIONS = tuple(_FIELDS)
+"""Of tokens, as a label says them."""
+_tokens_of: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*_FIELDS.values())
+
+
+class Count:
+    """A number that grows, and how much of it a counter knows."""
+
+    __slots__ = ("_told", "value")
+
+    def __init__(self) -> None:
+        self.value = self._told = 0
+
+    def flush(self, counter: Callable[[], Counter]) -> None:
+        """`counter` is asked for when there is something to tell, and not before: a series of zero is none."""
+        value = self.value
+        if value > self._told:
+            counter().inc(value - self._told)
+            self._told = value
+
+
+class Durations:
+    """Seconds by bucket, and how much of them a histogram of the same `bounds` knows."""
+
+    __slots__ = ("_bounds", "_buckets", "_sum", "_told", "_told_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._buckets = [0] * (len(bounds) + 1)
+        self._told = self._buckets.copy()
+        self._sum = self._told_sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._buckets[bisect_left(self._bounds, seconds)] += 1
+        self._sum += seconds
+
+    def flush(self, histogram: Callable[[], Histogram]) -> None:
+        """`histogram` is asked for when there is something to tell."""
+        buckets, total = self._buckets.copy(), self._sum
+        if buckets == self._told:
+            return
+        # There is no public way to observe many at once; `observe` does this, one by one.
+        told = histogram()
+        for bucket, value, before in zip(told._buckets, buckets, self._told, strict=True):
+            if value > before:
+                bucket.inc(value - before)
+        told._sum.inc(total - self._told_sum)
+        self._told, self._told_sum = buckets, total
+
+
+class Labels(NamedTuple):
+    """What a request is counted by. Equal to a plain tuple of the same, which is cheaper to look up with."""
+
+    format: str
+    operation: str
+    model: str
+    provider: str
+    status: int
+
+
+class Tally:
+    """The requests of one combination of labels. `waiting`: it has changed, and whoever flushes will come to it."""
+
+    __slots__ = ("_first_event", "_requests", "_seconds", "_tokens", "labels", "waiting")
+
+    def __init__(self, labels: Labels, bounds: Sequence[float], first_event_bounds: Sequence[float]) -> None:
+        self.labels = labels
+        self.waiting = False
+        self._requests = Count()
+        self._seconds = Durations(bounds)
+        self._first_event = Durations(first_event_bounds)
+        self._tokens = tuple(Count() for _ in DIRECTIONS)
+
+    def add(self, seconds: float, first_event_seconds: float | None, usage: Usage | None) -> None:
+        """A request has ended."""
+        self._requests.value += 1
+        self._seconds.add(seconds)
+        if first_event_seconds is not None:
+            self._first_event.add(first_event_seconds)
+        if usage is not None:
+            for count, tokens in zip(self._tokens, _tokens_of(usage), strict=True):
+                if tokens and tokens > 0:  # a counter never falls, whatever an upstream says
+                    count.value += tokens
+
+    def flush(self, requests: Counter, seconds: Histogram, first_event: Histogram, tokens: Counter) -> None:
+        """Tell metrics what they do not know yet. One thread at a time."""
+        self.waiting = False  # first: what is added from now on waits again
+        format, operation, model, provider, status = self.labels
+        self._requests.flush(partial(requests.labels, format, operation, model, provider, str(status)))
+        self._seconds.flush(partial(seconds.labels, format, operation))
+        self._first_event.flush(partial(first_event.labels, format, operation, provider))
+        for direction, count in zip(DIRECTIONS, self._tokens, strict=True):
+            count.flush(partial(tokens.labels, model, provider, direction))
