@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 CONF ?= conf/gate.yaml
+CASE ?= chat
 STAMPS := $(VENV)/stamps
 NODE_TESTS := tests/node
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
@@ -18,10 +19,10 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test lint matrix clean moved
+.PHONY: help install run test lint matrix bench bench-self bench-profile clean moved
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMPS)/runtime ## make .venv with the gateway and its plugins; leaves .venv/bin/tornado-gate
 
@@ -39,8 +40,18 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 matrix: $(STAMPS)/dev ## write docs/matrix.md anew: what is carried from which format to which provider
 	$(BIN)/python -m tests.matrix
 
+bench: $(STAMPS)/dev ## install the peers below bench/.peers, measure us and them by turns, write bench/RESULTS.md (BENCH_ARGS=…)
+	$(BIN)/python -m bench.install
+	$(BIN)/python -m bench.compare $(BENCH_ARGS)
+
+bench-self: $(STAMPS)/dev ## is a request dearer than bench/baseline.json says? (BENCH_ARGS=--update: write it anew)
+	$(BIN)/python -m bench.guard $(BENCH_ARGS)
+
+bench-profile: $(STAMPS)/dev ## where the time of one case goes (CASE=chat)
+	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)
+
 clean: ## remove everything that these commands made, but not var/
-	rm -rf $(VENV) $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist
+	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
 

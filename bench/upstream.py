@@ -1,45 +1,152 @@
-"""A mock upstream that costs next to nothing: a fixed chat answer, or a fixed stream, whatever was asked.
+"""A mock upstream that costs next to nothing: fixed answers, made before anybody asks, from one bare protocol.
 
-Usage: python bench/upstream.py PORT. A request whose body holds ``"stream":true`` gets 50 chunks.
+Usage: python -m bench.upstream PORT. What is asked decides the answer: 50 events for ``"stream":true``, each written by itself,
+20 ms apart when the text asks for them "slowly"; vectors of 1,536 floats for every input of an embeddings request; a picture of
+5 MB in base64; and a whole chat for the rest, also for GET, where routers look for a worker's health and models.
+Wire facts: openai-python 3.52, types/chat, types/create_embedding_response.py, types/images_response.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import functools
+import json
+import os
+import resource
 import sys
+from typing import Any, cast
 
-WHOLE = (
-    b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'
-    b'{"role":"assistant","content":"Hello there."},"finish_reason":"stop"}],'
-    b'"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}'
+import httptools
+import uvloop
+
+CHUNKS = 50
+GAP_SECONDS = 0.02
+DIMENSIONS = 1536
+PICTURE_BYTES = 5_000_000  # of base64
+WORD = b"word "
+DONE = b"data: [DONE]\n\n"
+ABOUT = {"id": "chatcmpl-1", "created": 1, "model": "mocked"}
+USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def chunk(reason: str | None) -> bytes:
+    choice = {"index": 0, "delta": {"content": "word "}, "finish_reason": reason}
+    return b"data: %b\n\n" % dumped({**ABOUT, "object": "chat.completion.chunk", "choices": [choice]})
+
+
+def in_chunk(data: bytes) -> bytes:
+    """One piece of a body in chunked coding, RFC 9112 7.1."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def whole(body: bytes) -> bytes:
+    """An answer with its length."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body
+
+
+MESSAGE = {"role": "assistant", "content": (WORD * 50).decode()}
+CHAT = whole(
+    dumped(
+        {
+            **ABOUT,
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
+            "usage": USAGE,
+        }
+    )
 )
-CHUNK = (
-    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",'
-    b'"choices":[{"index":0,"delta":{"content":"word "},"finish_reason":%b}]}\n\n'
+MODELS = whole(dumped({"object": "list", "data": [{"id": "mocked", "object": "model"}], "status": "ready"}))
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+STREAM_END = in_chunk(DONE) + b"0\r\n\r\n"
+PIECES = (
+    STREAM_HEAD + in_chunk(chunk(None)),
+    *(in_chunk(chunk(None)) for _ in range(CHUNKS - 2)),
+    in_chunk(chunk("stop")),
 )
-STREAM = b"".join([CHUNK % b"null"] * 49 + [CHUNK % b'"stop"', b"data: [DONE]\n\n"])
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(WHOLE), WHOLE)
-STREAMED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%b" % (len(STREAM), STREAM)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer requests on one connection until it ends."""
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-            body = await reader.readexactly(length)
-            writer.write(STREAMED if b'"stream":true' in body else ANSWER)
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
+@functools.cache
+def picture() -> bytes:
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + os.urandom(PICTURE_BYTES * 3 // 4)).decode()
+    return whole(dumped({"created": 1, "data": [{"b64_json": data}]}))
+
+
+@functools.lru_cache(maxsize=4)
+def vectors(count: int) -> bytes:
+    """Vectors for that many inputs."""
+    vector = [round((n % 97 - 48) / 4096, 6) for n in range(DIMENSIONS)]
+    data = [{"object": "embedding", "index": n, "embedding": vector} for n in range(count)]
+    usage = {"prompt_tokens": count, "total_tokens": count}
+    return whole(dumped({"object": "list", "data": data, "model": "mocked", "usage": usage}))
+
+
+class Upstream(asyncio.Protocol):
+    """One connection of a gateway."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpRequestParser(self)
+        self._loop = asyncio.get_running_loop()
+        self._url, self._body = b"", b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_url(self, url: bytes) -> None:
+        self._url, self._body = url, b""
+
+    def on_body(self, data: bytes) -> None:
+        self._body += data
+
+    def on_message_complete(self) -> None:
+        """The answer, at once. Streams are begun here, and `_go_on` writes the rest."""
+        assert self._transport is not None
+        if b"/embeddings" in self._url:
+            self._transport.write(vectors(len(json.loads(self._body)["input"])))
+        elif b"/images" in self._url:
+            self._transport.write(picture())
+        elif b'"stream":true' in self._body or b'"stream": true' in self._body:
+            self._go_on(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
+        elif not self._body:
+            self._transport.write(MODELS)
+        else:
+            self._transport.write(CHAT)
+
+    def _go_on(self, number: int, gap: float) -> None:
+        """One event for each turn of the loop, so that each is a write of its own."""
+        if self._transport is None:
+            return
+        if number == CHUNKS:
+            self._transport.write(STREAM_END)
+            return
+        self._transport.write(PIECES[number])
+        if gap:
+            self._loop.call_later(gap, self._go_on, number + 1, gap)
+        else:
+            self._loop.call_soon(self._go_on, number + 1, gap)
 
 
 async def main(port: int) -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    picture()
+    server = await asyncio.get_running_loop().create_server(Upstream, "127.0.0.1", port, backlog=8192)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(int(sys.argv[1])))

@@ -74,6 +74,7 @@ from tornado_gate.types.requests import (
     ToolChoice,
     VendorTool,
     Verbatim,
+    Whole,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.videos import (
@@ -197,5 +198,6 @@ __all__ = [
     "VideoPoll",
     "VideoRequest",
     "VideoTask",
+    "Whole",
     "WireRequest",
 ]

@@ -1,0 +1,154 @@
+"""Everything, of us and of the peers, side by side: writes bench/RESULTS.md.
+
+Usage: python -m bench.compare [--rounds 3] [--seconds 1.0] [--sides NAME ...] [--streams 1000] [--skip-growth]
+[--output FILE]. The peers are those of bench/peers that `python -m bench.install` installed. Costs are measured by turns (ours,
+peer, ours, the next peer …), so that ratios compare neighbours in time; a side that cannot be started, or refuses a case, stands
+in the results with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from statistics import median
+
+from bench import growth, report
+from bench.cases import BY_NAME, CASES, SLOW, Case
+from bench.install import LOG
+from bench.load import BadAnswer
+from bench.measure import Cost, cost, delay, prepare, slow_streams
+from bench.meter import folder_megabytes, memory
+from bench.peers import ours as ours_facts
+from bench.report import Found
+from bench.side import PEERS, Facts, NotStarted, Running, ask, facts, filled, known, mock, path, running
+
+SIDES = ("reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
+SETTLE_SECONDS = 2.0
+PATIENCE_SECONDS = 15.0  # a measurement that took longer is not repeated
+DELAYS = 200
+TWO = frozenset({0, 1})
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def version_of(side: Facts) -> str:
+    command = [filled(part, known()) for part in side.version]
+    if not command:
+        return "–"
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path()})
+        said = (done.stdout or done.stderr).strip()
+        return said.split()[-1] if done.returncode == 0 and said else "–"
+    return "–"
+
+
+def alone(found: Found, upstream: int, options: argparse.Namespace) -> None:
+    """What is measured while no other side runs: start, memory, delay, streams."""
+    folder = Path(filled(found.facts.size, known())) if found.facts.size else None
+    if folder and folder.is_dir():
+        found.installed = folder_megabytes(folder)
+    found.version = version_of(found.facts)
+    try:
+        with running(found.facts, upstream) as side:
+            found.start = side.first_seconds
+            time.sleep(SETTLE_SECONDS)
+            found.idle = memory(side.process)
+            stream = BY_NAME["stream"]
+            with refusing(found, stream):
+                ask(side.port, stream, side.headers)
+                found.delay = delay(side.port, side.request(stream), stream, DELAYS)
+                found.streams = slow_streams(side.port, side.request(SLOW), side.process, options.streams)
+    except NotStarted as error:
+        log = PEERS / found.facts.name / LOG
+        found.fault = f"not installed: {log.read_text(encoding='utf-8')}" if log.exists() else str(error)
+
+
+@contextlib.contextmanager
+def refusing(found: Found, case: Case) -> Iterator[None]:
+    """A wrong answer becomes the reason why there is no figure."""
+    try:
+        yield
+    except (BadAnswer, OSError, HTTPException) as error:
+        found.refusals[case.name] = str(error) or type(error).__name__
+
+
+def measured(found: Found, side: Running, case: Case, seconds: float) -> float | None:
+    """CPU microseconds, noted in the costs; None when the side refuses the case, or is so slow that one measurement must do."""
+    if case.name in found.refusals or case.name in found.slow:
+        return None
+    started = time.perf_counter()
+    with refusing(found, case):
+        ask(side.port, case, side.headers)
+        found.costs.setdefault(case.name, []).append(cost(side, case, seconds))
+        if time.perf_counter() - started > PATIENCE_SECONDS:
+            found.slow.add(case.name)
+        return found.costs[case.name][-1].micros
+    return None
+
+
+def by_turns(ours: Found, peers: list[Found], upstream: int, options: argparse.Namespace) -> None:
+    """The costs: all sides are up, and ours is measured before each peer."""
+    with contextlib.ExitStack() as up:
+        here = up.enter_context(running(ours.facts, upstream))
+        sides = []
+        for one in (peer for peer in peers if not peer.fault):
+            try:
+                sides.append((one, up.enter_context(running(one.facts, upstream))))
+            except NotStarted as error:
+                one.fault = str(error)
+        for case in CASES:
+            for number in range(options.rounds):
+                for found, side in sides:
+                    own = measured(ours, here, case, options.seconds)
+                    theirs = measured(found, side, case, options.seconds)
+                    if own and theirs:
+                        found.ratios.setdefault(case.name, []).append(theirs / own)
+                print(f"{case.title}: round {number + 1} of {options.rounds}", flush=True)
+
+
+def two_processes(upstream: int, seconds: float, rounds: int) -> tuple[Cost, ...]:
+    """The medians of one process on one core, and of two on two, by turns."""
+    conf = ours_facts.CONF.replace("server: {", "server: {processes: 2, ")
+    with (
+        running(facts("ours"), upstream) as one,
+        running(facts("ours"), upstream, cores=TWO, files={"gate.yaml": conf}) as two,
+    ):
+        found = [[cost(side, BY_NAME["chat64"], seconds) for side in (one, two)] for _ in range(rounds)]
+    rates = [
+        Cost(median(each[n].micros for each in found), median(each[n].per_second for each in found)) for n in (0, 1)
+    ]
+    return rates[0], rates[1]
+
+
+def main(options: argparse.Namespace) -> None:
+    prepare()
+    sides = [Found(facts(name)) for name in ("ours", *options.sides)]
+    started = time.time()
+    with mock() as upstream:
+        stream = BY_NAME["stream"]
+        direct = delay(upstream, stream.request({}), stream, DELAYS)
+        direct_streams = slow_streams(upstream, SLOW.request({}), None, options.streams)
+        for found in sides:
+            alone(found, upstream, options)
+            print(f"{found.facts.title}: {found.fault or 'runs'}", flush=True)
+        by_turns(sides[0], sides[1:], upstream, options)
+        pair = two_processes(upstream, options.seconds, options.rounds)
+        series = () if options.skip_growth else tuple(growth.all_series(upstream, options.seconds))
+    text = report.written(sides, direct, direct_streams, pair, series, report.Conditions.now(options, started))
+    options.output.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Measure us and the peers, by turns.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement of a cost")
+    parser.add_argument("--sides", nargs="*", default=list(SIDES))
+    parser.add_argument("--streams", type=int, default=1000, help="slow streams at once")
+    parser.add_argument("--skip-growth", action="store_true")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    main(parser.parse_args())

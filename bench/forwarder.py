@@ -1,0 +1,98 @@
+"""The floor of what a gateway in Python can cost: bytes are passed on, and nothing is looked at but where messages end.
+
+Usage: python -m bench.forwarder PORT UPSTREAM_PORT. No flow control and no time-outs: a measure, not a proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+from typing import Any, cast
+
+import httptools
+import uvloop
+
+FREE: list[Back] = []
+OPENING: set[asyncio.Task[Any]] = set()  # a loop itself keeps tasks weakly
+
+
+class Back(asyncio.Protocol):
+    """A connection to the upstream, used for one request at a time."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.front: Front | None = None
+        self.queued = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(self.queued)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self in FREE:
+            FREE.remove(self)
+        if self.front and self.front.transport:
+            self.front.transport.close()
+
+    def begin(self, front: Front) -> None:
+        self.front = front
+        self._parser = httptools.HttpResponseParser(self)
+
+    def send(self, data: bytes) -> None:
+        if self.transport:
+            self.transport.write(data)
+        else:
+            self.queued += data
+
+    def data_received(self, data: bytes) -> None:
+        if self.front and self.front.transport:
+            self.front.transport.write(data)
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        if self.front:
+            self.front.back = None
+        self.front = None
+        FREE.append(self)
+
+
+class Front(asyncio.Protocol):
+    """A caller's connection."""
+
+    def __init__(self, upstream: int) -> None:
+        self._upstream = upstream
+        self.transport: asyncio.Transport | None = None
+        self.back: Back | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+
+    def data_received(self, data: bytes) -> None:
+        if self.back is None:
+            self.back = FREE.pop() if FREE else self._open()
+            self.back.begin(self)
+        self.back.send(data)
+
+    def _open(self) -> Back:
+        back, loop = Back(), asyncio.get_running_loop()
+        task = loop.create_task(loop.create_connection(lambda: back, "127.0.0.1", self._upstream))
+        OPENING.add(task)
+        task.add_done_callback(OPENING.discard)
+        return back
+
+
+async def main(port: int, upstream: int) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    server = await asyncio.get_running_loop().create_server(lambda: Front(upstream), "127.0.0.1", port, backlog=8192)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,131 @@
+"""How our cost grows with what there is: messages, models, keys, plugins, streams at once. Each series is rows of a table."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.cases import BY_NAME, SLOW, chat
+from bench.load import BadAnswer
+from bench.measure import cost, slow_streams
+from bench.meter import memory
+from bench.peers.ours import CONF
+from bench.side import Facts, NotStarted, Running, facts, running
+
+MESSAGES = (1, 11, 101, 1001)
+ENTRIES = (10, 100, 1_000, 10_000)
+PLUGINS = (0, 30, 100, 300)
+STREAMS = (10, 100, 1_000, 5_000)
+START_SECONDS = 240.0
+PLUGIN = """
+from tornado_gate import errors, provider_impl
+
+@provider_impl
+def translate_request(call, request):
+    raise errors.UnsupportedOperation("It is only here.")
+
+@provider_impl
+async def translate_response(call, incoming):
+    for event in ():
+        yield event
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A table: what grows, and a row of figures for each size of it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def with_models(count: int) -> str:
+    """The last one is asked for."""
+    more = "".join(f"\n  model-{n}: {{provider: mock}}" for n in range(count - 1))
+    return CONF.replace("\nmodels:", f"\nmodels:{more}")
+
+
+def with_keys(count: int) -> str:
+    more = "".join(f"{{name: n{n}, key: another-key-{n:06}}}, " for n in range(count - 1))
+    return CONF.replace("keys: [", f"keys: [{more}")
+
+
+def with_plugins(count: int) -> str:
+    more = "".join(f", bench_{n}: true" for n in range(count))
+    return CONF.replace("openai: true", f"openai: true{more}")
+
+
+@contextlib.contextmanager
+def plugins_on_path(count: int) -> Iterator[Mapping[str, str]]:
+    """So many installed plugins, as far as Python can see; the environment in which it sees them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(count):
+            Path(folder, f"bench_{n}.py").write_text(PLUGIN, encoding="utf-8")
+            about = Path(folder, f"bench_{n}-1.dist-info")
+            about.mkdir()
+            (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: bench-{n}\nVersion: 1\n", encoding="utf-8")
+            (about / "entry_points.txt").write_text(f"[tornado_gate]\nbench_{n} = bench_{n}\n", encoding="utf-8")
+        yield {"PYTHONPATH": folder}
+
+
+def messages(ours: Running, seconds: float) -> Series:
+    rows = []
+    for count in MESSAGES:
+        case = replace(BY_NAME["chat"], body=chat(count))
+        found = cost(ours, case, seconds)
+        rows.append((f"{count:,}", f"{len(case.body) / 1e3:.1f}", f"{found.micros:.0f}"))
+    return Series("messages of a chat", ("messages", "body, KB", "CPU µs"), tuple(rows))
+
+
+def of_conf(title: str, sizes: tuple[int, ...], conf: Callable[[int], str], upstream: int, seconds: float) -> Series:
+    """A series whose sizes are a matter of conf: every size is a server of its own."""
+    rows = []
+    for count in sizes:
+        try:
+            with plugins_on_path(count if conf is with_plugins else 0) as environment:
+                side: Facts = replace(facts("ours"), environment=environment, start_seconds=START_SECONDS)
+                with running(side, upstream, files={"gate.yaml": conf(count)}) as ours:
+                    figures = (f"{cost(ours, BY_NAME['chat'], seconds).micros:.0f}", f"{ours.first_seconds:.1f}")
+                    rows.append((f"{count:,}", *figures, f"{memory(ours.process).rss / 1e3:.0f}"))
+        except (NotStarted, BadAnswer) as error:
+            rows.append((f"{count:,}", f"failed: {error}", "–", "–"))
+    return Series(title, (title, "CPU µs of a chat", "start, s", "RSS, MB"), tuple(rows))
+
+
+def streams(upstream: int) -> Series:
+    """Each number on a fresh server, so that memory that one number left free does not hide what the next takes."""
+    rows = []
+    for count in STREAMS:
+        with running(facts("ours"), upstream) as ours:
+            found = slow_streams(ours.port, ours.request(SLOW), ours.process, count)
+        direct = slow_streams(upstream, SLOW.request({}), None, count)
+        complete = f"{found.complete:,} of {count:,}"
+        walls = (f"{found.wall:.1f}", f"{direct.wall:.1f}")
+        rows.append((f"{count:,}", complete, *walls, f"{found.rss_each:.0f}", f"{found.micros:.0f}"))
+    columns = ("streams at once", "complete", "wall, s", "direct, s", "RSS KB each", "CPU µs each")
+    return Series("slow streams at once", columns, tuple(rows))
+
+
+def of_messages(upstream: int, seconds: float) -> Series:
+    with running(facts("ours"), upstream) as ours:
+        return messages(ours, seconds)
+
+
+def all_series(upstream: int, seconds: float) -> Iterator[Series]:
+    """One that fails says why, and the others go on."""
+    makers: dict[str, Callable[[], Series]] = {
+        "messages of a chat": lambda: of_messages(upstream, seconds),
+        "models in conf": lambda: of_conf("models in conf", ENTRIES, with_models, upstream, seconds),
+        "keys in conf": lambda: of_conf("keys in conf", ENTRIES, with_keys, upstream, seconds),
+        "more plugins": lambda: of_conf("more plugins", PLUGINS, with_plugins, upstream, seconds),
+        "slow streams at once": lambda: streams(upstream),
+    }
+    for title, made in makers.items():
+        try:
+            yield made()
+        except (NotStarted, BadAnswer, OSError) as error:
+            yield Series(title, ("failed",), ((str(error),),))

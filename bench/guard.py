@@ -1,0 +1,108 @@
+"""Is a request dearer than it was? Our CPU time as a multiple of a frozen relay's (bench/reference.py), measured by turns.
+
+Usage: python -m bench.guard [--update] [--rounds 10] [--seconds 0.4]. Prints a table, compares with bench/baseline.json and ends
+with exit code 1 when a ratio is more than 15 % above it; 2 when something could not be measured. --update writes the baseline.
+Ratios, and not times, so that the baseline of one machine holds on another; by turns, so that other work hurts both alike;
+of the lower quartiles, because other work only ever adds. What seems dearer is measured once more before it is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import quantiles
+
+from bench.cases import BY_NAME
+from bench.load import BadAnswer
+from bench.measure import cost, prepare
+from bench.side import NotStarted, Running, facts, mock, running
+
+BASELINE = Path(__file__).with_name("baseline.json")
+GUARDED = ("chat", "long", "stream", "messages")
+ALLOWED = 1.15
+FLOOR = "chat"  # the one case of which the floor is shown
+
+
+def quartile(values: list[float]) -> float:
+    """The lower one."""
+    return quantiles(values, n=4, method="inclusive")[0]
+
+
+def ratio(ours: Running, reference: Running, name: str, options: argparse.Namespace) -> float:
+    """Ours to the reference; prints a line of the table. Raises BadAnswer."""
+    case, mine, theirs = BY_NAME[name], [], []
+    for _ in range(options.rounds):
+        mine.append(cost(ours, case, options.seconds))
+        theirs.append(cost(reference, case, options.seconds))
+    costs, measures = [one.micros for one in mine], [one.micros for one in theirs]
+    found = round(quartile(costs) / quartile(measures), 3)
+    rate = max(one.per_second for one in mine)
+    spread = f"{min(costs):.0f} - {max(costs):.0f}"
+    print(
+        f"{case.title:22}{quartile(costs):8.0f}{spread:>16}{quartile(measures):11.0f}{found:8.2f}{rate:8.0f}",
+        flush=True,
+    )
+    return found
+
+
+def ratios(options: argparse.Namespace, baseline: Mapping[str, float]) -> dict[str, float]:
+    """Of each guarded case; prints the table. Raises NotStarted or BadAnswer."""
+    found = {}
+    with (
+        mock() as upstream,
+        running(facts("forwarder"), upstream) as floor,
+        running(facts("reference"), upstream) as reference,
+        running(facts("ours"), upstream) as ours,
+    ):
+        print(f"{'CPU us per request':22}{'ours':>8}{'least - most':>16}{'reference':>11}{'ratio':>8}{'per s':>8}")
+        for name in GUARDED:
+            found[name] = ratio(ours, reference, name, options)
+            if worse({name: found[name]}, baseline):
+                found[name] = min(found[name], ratio(ours, reference, name, options))
+        print(f"floor, {BY_NAME[FLOOR].title}: {cost(floor, BY_NAME[FLOOR], options.seconds).micros:.0f} us")
+    return found
+
+
+def worse(found: Mapping[str, float], baseline: Mapping[str, float]) -> list[str]:
+    """A sentence for each case that became dearer than is allowed."""
+    return [
+        f"{BY_NAME[name].title}: {found[name]:.2f} times the reference, was {baseline[name]:.2f}: "
+        f"{(found[name] / baseline[name] - 1) * 100:.0f} % dearer, {(ALLOWED - 1) * 100:.0f} % are allowed"
+        for name in found
+        if name in baseline and found[name] > baseline[name] * ALLOWED
+    ]
+
+
+def main(options: argparse.Namespace) -> int:
+    prepare()
+    kept = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.is_file() else {}
+    baseline = {} if options.update else kept
+    try:
+        found = ratios(options, baseline)
+    except (NotStarted, BadAnswer) as error:
+        print(f"could not be measured: {error}", file=sys.stderr)
+        return 2
+    if options.update:
+        BASELINE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        print(f"{BASELINE.name} is written")
+        return 0
+    if not baseline:
+        print(f"there is no {BASELINE.name} to compare with; --update writes it")
+    faults = worse(found, baseline)
+    for fault in faults:
+        print(f"DEARER: {fault}", file=sys.stderr)
+    if baseline and not faults:
+        changes = (f"{name} {(found[name] / baseline[name] - 1) * 100:+.0f} %" for name in found if name in baseline)
+        print("within bounds of the baseline: " + ", ".join(changes))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Compare the CPU time of requests with the baseline.")
+    parser.add_argument("--update", action="store_true", help="write the baseline")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each measurement")
+    sys.exit(main(parser.parse_args()))

