@@ -74,7 +74,6 @@ from tornado_gate.types.requests import (
     ToolChoice,
     VendorTool,
     Verbatim,
-    Whole,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.videos import (
@@ -98,6 +97,7 @@ from tornado_gate.types.wire import (
     Upload,
     UpstreamRequest,
     UpstreamResponse,
+    Whole,
     WireRequest,
 )
 
