@@ -39,6 +39,7 @@ from tornado_gate.types import (
     TranscriptionResult,
     UsageReport,
     Verbatim,
+    Whole,
     WireRequest,
 )
 
@@ -182,8 +183,13 @@ async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: Provider
     streaming = request.stream and call.operation not in SLOW_TO_BEGIN
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    incoming = incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
+    if isinstance(incoming.chunks, Whole):
+        deadlines.stop()
+    else:
+        incoming = incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
     reply = wire_format.forward_response(call, request, incoming)
+    if isinstance(reply.chunks, Whole):
+        return reply
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 

@@ -44,6 +44,7 @@ class RouteTable:
     def __init__(self, served: Iterable[Served]) -> None:
         self._exact: dict[str, dict[str, list[Served]]] = {}
         self._patterns: dict[str, dict[str, tuple[re.Pattern[str], dict[str, list[Served]]]]] = {}
+        self._own: dict[tuple[str, str], Matched] = {}
         for one in served:
             self._add(one)
 
@@ -59,6 +60,15 @@ class RouteTable:
             raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
         rivals.append(one)
         rivals.sort(key=lambda rival: rival.route.claims is None)
+
+    def own(self, method: str, path: str) -> Matched | None:
+        """The route that alone has this method and exact path, whatever the headers say."""
+        found = self._own.get((method, path))
+        if found is None:
+            rivals = self._exact.get(path, _NOTHING).get(method, ())
+            if len(rivals) == 1 and rivals[0].route.claims is None:
+                found = self._own[method, path] = Matched(rivals[0], _NO_ARGUMENTS)
+        return found
 
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Matched:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from contextlib import AsyncExitStack
+from functools import lru_cache
 
 from tornado.iostream import StreamClosedError
 
@@ -14,7 +15,7 @@ from tornado_gate.errors import GateError, InternalError
 from tornado_gate.handlers.exchange import let_go, set_nodelay
 from tornado_gate.handlers.files import send_file
 from tornado_gate.handlers.keyed import KeyedHandler
-from tornado_gate.types import Call, Reply
+from tornado_gate.types import Call, Reply, Whole
 from tornado_gate.types.call import MORE_LOSSES
 
 LONGEST_HEADER = 4096
@@ -28,30 +29,32 @@ class AnswerHandler(KeyedHandler):
         """One request; what it opened is closed whatever happens."""
         with self.gate.using(self.snapshot):
             closing = AsyncExitStack()
-            call = self.call = self.known_call.but(closing=closing)
+            call = self.call = self.make_call(closing)
             try:
-                answer = await pipeline.answer(self.gate, self.snapshot, call, await self.wire())
+                answer = await pipeline.answer(self.gate, self.snapshot, call, await self.wire(call))
                 if answer.file is not None:
                     await send_file(self, self.gate.videos, answer.file.id, time.time())
                     return
                 assert answer.reply is not None, "an answer that is no file is a reply"
                 self.call = answer.call
                 call.meter.first_event_seconds = time.monotonic() - self.started
-                try:
+                self._describe(answer.call, answer.reply)
+                if isinstance(answer.reply.chunks, Whole):
+                    self.end(answer.reply.chunks.data)
+                else:
                     await self._write_reply(answer.reply)
-                finally:
-                    await stream.close(answer.reply.chunks)
             except GateError as error:
                 self._fail_late(error)
             finally:
                 await closing.aclose()
 
-    async def _write_reply(self, reply: Reply) -> None:
+    def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status
         self.headers["Content-Type"] = reply.content_type
-        for name, value in reply.headers.items():
-            self.headers[name] = value
-        self._set_own_headers(self.call or self.known_call)
+        self.headers |= reply.headers
+        self._set_own_headers(call)
+
+    async def _write_reply(self, reply: Reply) -> None:
         try:
             if reply.content_type.startswith("text/event-stream"):
                 await self._write_stream(reply)
@@ -64,6 +67,8 @@ class AnswerHandler(KeyedHandler):
         except Exception:
             self.log_exception()
             self._fail_late(InternalError())
+        finally:
+            await stream.close(reply.chunks)
 
     def _set_own_headers(self, call: Call) -> None:
         headers = self.headers
@@ -124,6 +129,7 @@ def _listed(losses: list[str]) -> str:
     return text[: text.rfind(",", 0, LONGEST_HEADER) + 1] + MORE_LOSSES
 
 
+@lru_cache(4096)
 def _printable(text: str) -> str:
     """What callers wrote, as a header may hold it: names of fields and models can be anything."""
     return _UNPRINTABLE.sub("?", text[:LONGEST_HEADER])

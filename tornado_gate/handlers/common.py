@@ -79,12 +79,24 @@ def from_tornado(request: HTTPServerRequest, status: int) -> GateError:
     return InternalError()
 
 
+class Asked(Protocol):
+    """A request, as far as accounts go: Tornado's own, or ours."""
+
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def path(self) -> str: ...
+
+
 class Ended(Protocol):
     """A request that has ended, whatever came of it. `started` is of the monotonic clock; `call` None: it had none."""
 
     gate: Gate
     snapshot: Snapshot
-    request: HTTPServerRequest
+
+    @property
+    def request(self) -> Asked: ...
+
     call: Call | None
     request_id: str
     format: str

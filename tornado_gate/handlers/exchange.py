@@ -11,12 +11,14 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from email.utils import formatdate
 from http.client import responses
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from tornado.escape import parse_qs_bytes
 from tornado.httputil import (
+    HTTPConnection,
     HTTPHeaders,
     HTTPMessageDelegate,
     HTTPServerRequest,
@@ -25,13 +27,15 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import GateError, InternalError
+from tornado_gate.errors import GateError, InternalError, RequestError
 from tornado_gate.gate import Gate
 from tornado_gate.handlers import common
 from tornado_gate.types import Call
 
 log = logging.getLogger(__name__)
 
+SANE_HOSTS = 1000
+MOST_ARGUMENTS = 100
 CLIENT_CLOSED = 499
 """The status in metrics and logs of an answer that nobody waited for."""
 
@@ -54,10 +58,58 @@ class Connection(Protocol):
     # Our own front has `send` and `send_head` too, which give None instead of a future where nothing is to be waited for.
 
 
+class CallersRequest:
+    """What Tornado's HTTPServerRequest tells of a request, as far as the routes of formats ask, for a tenth of its price.
+
+    Raises HTTPInputError for a Host that HTTPServerRequest refuses.
+    """
+
+    __slots__ = ("_arguments", "connection", "headers", "method", "path", "protocol", "query", "version")
+
+    _sane_hosts: ClassVar[set[str]] = set()
+
+    def __init__(self, connection: HTTPConnection, start_line: RequestStartLine, headers: HTTPHeaders) -> None:
+        self.method = start_line.method
+        self.version = start_line.version
+        self.path, _, self.query = start_line.path.partition("?")
+        self.headers = headers
+        self.connection = connection
+        self.protocol: str = getattr(getattr(connection, "context", None), "protocol", "http")
+        self._arguments: Mapping[str, list[bytes]] | None = None
+        host = headers.get("Host")
+        if host not in self._sane_hosts:
+            self._check(host)
+
+    def _check(self, host: str | None) -> None:
+        """Let Tornado judge it; a few good ones are remembered."""
+        request = HTTPServerRequest(
+            start_line=RequestStartLine(self.method, "/", self.version),
+            headers=self.headers,
+            connection=self.connection,
+        )
+        if host is not None and len(self._sane_hosts) < SANE_HOSTS:
+            self._sane_hosts.add(request.host)
+
+    @property
+    def host(self) -> str:
+        """As HTTPServerRequest has it."""
+        return self.headers.get("Host", "127.0.0.1")
+
+    @property
+    def query_arguments(self) -> Mapping[str, list[bytes]]:
+        """As HTTPServerRequest has them. Raises RequestError for a query that cannot be read."""
+        if self._arguments is None:
+            try:
+                self._arguments = parse_qs_bytes(self.query, keep_blank_values=True, max_num_fields=MOST_ARGUMENTS)
+            except ValueError:
+                raise RequestError("The query cannot be read.", code="invalid_query") from None
+        return self._arguments
+
+
 class Exchange(HTTPMessageDelegate):
     """Its order of calls: `prepare`, the body by `data_received`, `answer`. Each subclass is one kind of route."""
 
-    def __init__(self, gate: Gate, request: HTTPServerRequest, format: str = "", operation: str = "") -> None:
+    def __init__(self, gate: Gate, request: CallersRequest, format: str = "", operation: str = "") -> None:
         self.started = time.monotonic()
         self.gate = gate
         self.snapshot = gate.snapshot
@@ -68,7 +120,7 @@ class Exchange(HTTPMessageDelegate):
         self.request_id = common.request_id(request.headers)
         self.format = format
         self.operation = operation
-        self.call: Call | None = None
+        self.call: Call | None = None  # when it is known who asks
         self.sent_bytes = 0
         self.written_at = self.started
         self.body_read = False
@@ -76,8 +128,7 @@ class Exchange(HTTPMessageDelegate):
         self.finished = False
         self.work: asyncio.Task[None] | None = None
         self.status = 200
-        self.headers: dict[str, str] = {}
-        self.clear()
+        self.headers = common.default_headers(self.request_id)
 
     # What a subclass says
 
@@ -90,6 +141,10 @@ class Exchange(HTTPMessageDelegate):
     async def answer(self) -> None:
         """What is done when the body is there. Cancelled when the caller leaves."""
         raise NotImplementedError
+
+    def bare_call(self) -> Call | None:
+        """What is known of the call when it ends before it has begun."""
+        return None
 
     def release(self) -> None:
         """Give back what the request holds; called when it has ended, however it did, maybe more than once."""
@@ -162,6 +217,7 @@ class Exchange(HTTPMessageDelegate):
         if self.finished:
             return
         self.finished = True
+        self.call = self.call or self.bare_call()
         self.release()
         common.account(self)
 
@@ -214,6 +270,7 @@ class Exchange(HTTPMessageDelegate):
         self.headers["Content-Type"] = "application/json"
         if not self.body_read and self._has_body():
             self.headers["Connection"] = "close"  # what follows on it is the rest of the body, not the next request
+        self.call = self.call or self.bare_call()
         self.end(common.envelope(self.snapshot, self.format, self.call, error))
 
     def cut(self) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import orjson
-from tornado.httputil import HTTPServerRequest
 
 from tornado_gate import auth
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.explain import explain
 from tornado_gate.gate import Gate
+from tornado_gate.handlers.exchange import CallersRequest
 from tornado_gate.handlers.keyed import KeyedHandler
 from tornado_gate.routing import Matched, Served
 from tornado_gate.types import Route
@@ -21,7 +22,7 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 class ExplainHandler(KeyedHandler):
     """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
 
-    def __init__(self, gate: Gate, request: HTTPServerRequest) -> None:
+    def __init__(self, gate: Gate, request: CallersRequest) -> None:
         super().__init__(gate, request, Matched(Served("", ROUTE), {}))
 
     def check_operation(self) -> None:
@@ -31,9 +32,10 @@ class ExplainHandler(KeyedHandler):
         try:
             matched = self._asked_route()
             self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
-            call = self.known_call.but(operation=self.route.operation, format=self.format)
-            auth.allowed_operations(call.caller, self.route.operations)
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, await self.wire())
+            self.operation = self.route.operation
+            auth.allowed_operations(self.caller, self.route.operations)
+            call = self.call = self.make_call(AsyncExitStack())
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, await self.wire(call))
         except GateError as error:
             self.fail(error)
             return

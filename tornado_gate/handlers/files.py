@@ -9,7 +9,7 @@ from email.utils import formatdate
 from typing import Protocol
 from urllib.parse import quote
 
-from tornado.httputil import HTTPServerRequest
+from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import RequestError
@@ -33,10 +33,20 @@ class RangeNotSatisfiable(RequestError):
     code = "range_not_satisfiable"
 
 
+class Asked(Protocol):
+    """A request, as far as a file goes."""
+
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def headers(self) -> HTTPHeaders: ...
+
+
 class Outlet(Protocol):
     """What a file is sent through: a handler of either kind."""
 
-    request: HTTPServerRequest
+    @property
+    def request(self) -> Asked: ...
 
     def set_status(self, status_code: int) -> None: ...
     def set_header(self, name: str, value: str) -> None: ...
@@ -80,12 +90,12 @@ def _describe(outlet: Outlet, kept: MediaFile, expires: int) -> None:
     outlet.set_header("Cache-Control", f"private, max-age={max(0, left)}")
 
 
-def _is_known(request: HTTPServerRequest, kept: MediaFile) -> bool:
+def _is_known(request: Asked, kept: MediaFile) -> bool:
     tags = _TAG.findall(request.headers.get("If-None-Match", ""))
     return "*" in tags or _etag(kept) in tags
 
 
-def _span(request: HTTPServerRequest, kept: MediaFile) -> tuple[int, int] | None:
+def _span(request: Asked, kept: MediaFile) -> tuple[int, int] | None:
     """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
     condition = request.headers.get("If-Range", "").strip()
     if request.method != "GET" or _is_known(request, kept):

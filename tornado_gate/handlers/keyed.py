@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Any
-
-from tornado.httputil import HTTPServerRequest
 
 from tornado_gate import auth, forms, jsonbody
 from tornado_gate.bodies import SMALL_BYTES
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gate import Gate
-from tornado_gate.handlers.exchange import Exchange
+from tornado_gate.handlers.exchange import CallersRequest, Exchange
 from tornado_gate.keystore import digest
 from tornado_gate.media import AnswerFiles
 from tornado_gate.routing import Matched
-from tornado_gate.types import Call, Caller, WireRequest
+from tornado_gate.types import Call, Caller, Meter, WireRequest
 
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
 
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 NOBODY = Caller(id="", account="")
+_BLANK = Call(id="", operation="", format="", caller=NOBODY)
 JSON = "application/json"
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -30,7 +30,7 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 class KeyedHandler(Exchange):
     """Everything that can be refused before the body is read, then the body, then `answer`."""
 
-    def __init__(self, gate: Gate, request: HTTPServerRequest, matched: Matched) -> None:
+    def __init__(self, gate: Gate, request: CallersRequest, matched: Matched) -> None:
         super().__init__(gate, request, matched.served.format, matched.served.route.operation)
         self.matched = matched
         self.route = matched.served.route
@@ -40,16 +40,9 @@ class KeyedHandler(Exchange):
         self.form: forms.FormReader | None = None
         self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
-        headers = self.lower_headers = headers_of(request.headers)
-        self.call = self.known_call = Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=NOBODY,
-            strict=headers.get("x-gate-strict", "") == "1",
-            dialect=self.snapshot.config.dialect,
-            headers=without_keys(headers),
-        )
+        self.caller = NOBODY
+        self.key_digest = b""
+        self.lower_headers = headers_of(request.headers)
 
     def prepare(self) -> Awaitable[None] | None:
         """Everything that can be refused before the body is read."""
@@ -60,7 +53,7 @@ class KeyedHandler(Exchange):
         if self.gate.draining:
             self.set_header("Connection", "close")
             raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
-        key = auth.find_key(self.lower_headers, self.query_values(auth.KEY_PARAMETER))
+        key = auth.find_key(self.lower_headers, self.query_values(auth.KEY_PARAMETER) if self.request.query else ())
         key_digest = digest(key)
         caller = self.gate.known_caller(key_digest)
         if caller is None:
@@ -74,13 +67,8 @@ class KeyedHandler(Exchange):
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> Awaitable[None] | None:
         """The caller is known: may it do this, now?"""
-        self.call = self.known_call = self.known_call.but(
-            caller=caller,
-            memory=self.gate.memory.of(caller.account),
-            fetcher=self.gate.fetcher,
-            files=AnswerFiles(self.gate.media, self._public_url()),
-            key_digest=key_digest,
-        )
+        self.caller = caller
+        self.key_digest = key_digest
         self.check_operation()
         self._check_body_headers(is_form)
         self.rate_headers = self.gate.limits.admit(caller)
@@ -89,6 +77,29 @@ class KeyedHandler(Exchange):
             self.form = forms.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
             return None
         return self._reserve()
+
+    def make_call(self, closing: AsyncExitStack) -> Call:
+        """The call, now that it is known who asks."""
+        gate, caller, headers = self.gate, self.caller, self.lower_headers
+        return _BLANK.but(
+            id=self.request_id,
+            operation=self.operation,
+            format=self.format,
+            caller=caller,
+            strict=headers.get("x-gate-strict") == "1",
+            dialect=self.snapshot.config.dialect,
+            headers=without_keys(headers),
+            losses=[],
+            meter=Meter(),
+            closing=closing,
+            memory=gate.memory.of(caller.account),
+            fetcher=gate.fetcher,
+            files=AnswerFiles(gate.media, self._public_url()),
+            key_digest=self.key_digest,
+        )
+
+    def bare_call(self) -> Call:
+        return self.make_call(AsyncExitStack())
 
     def _is_form(self) -> bool:
         if self.route.multipart == "no":
@@ -169,9 +180,9 @@ class KeyedHandler(Exchange):
 
     def check_operation(self) -> None:
         """Raises NotAllowed for a key that is narrowed to other operations."""
-        auth.allowed_operations(self.known_call.caller, self.route.operations)
+        auth.allowed_operations(self.caller, self.route.operations)
 
-    async def wire(self) -> WireRequest:
+    async def wire(self, call: Call) -> WireRequest:
         """What the caller sent. Raises RequestError for a body that is not what its type says."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
@@ -186,7 +197,7 @@ class KeyedHandler(Exchange):
             path=self.request.path,
             path_arguments=self.matched.arguments,
             query=query_of(self.request),
-            headers=self.known_call.headers,
+            headers=call.headers,
             raw=raw,
             json=body,
             files=tuple(self.form.files) if self.form is not None else (),
@@ -194,7 +205,7 @@ class KeyedHandler(Exchange):
         )
 
 
-def query_of(request: HTTPServerRequest) -> Mapping[str, str]:
+def query_of(request: CallersRequest) -> Mapping[str, str]:
     """The last value of each name in the query, without a key."""
     if not request.query:
         return EMPTY
@@ -207,7 +218,8 @@ def query_of(request: HTTPServerRequest) -> Mapping[str, str]:
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     """With names in lower case."""
-    return {name.lower(): headers[name] for name in headers}
+    lowered: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
+    return {name.lower(): headers[name] for name in headers} if lowered is None else lowered
 
 
 def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
