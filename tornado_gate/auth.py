@@ -12,6 +12,7 @@ from tornado_gate.errors import AuthenticationFailed, NotAllowed
 from tornado_gate.types import Caller
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+_PLAIN_KEY_HEADERS = KEY_HEADERS[1:]
 KEY_PARAMETER = "key"
 PROTOCOLS = "sec-websocket-protocol"
 KEY_PROTOCOL = "openai-insecure-api-key."
@@ -21,21 +22,21 @@ HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
     """The one key in a request; `headers` are lower-case. Raises AuthenticationFailed for none, or for two that differ."""
-    found = {key.strip() for key in keys_in_query}
-    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-    if scheme.lower() == "bearer":
-        found.add(token.strip())
-    for name in KEY_HEADERS[1:]:
+    found = [key.strip() for key in keys_in_query]
+    if "authorization" in headers:
+        scheme, _, token = headers["authorization"].strip().partition(" ")
+        if scheme.lower() == "bearer":
+            found.append(token.strip())
+    for name in _PLAIN_KEY_HEADERS:
         if name in headers:
-            found.add(headers[name].strip())
+            found.append(headers[name].strip())
     if PROTOCOLS in headers:
-        found.update(keys_in_protocols(headers[PROTOCOLS]))
-    found.discard("")
-    if not found:
+        found += keys_in_protocols(headers[PROTOCOLS])
+    key = next(filter(None, found), None)
+    if key is None:
         raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")
-    if len(found) > 1:
+    if len(found) > 1 and any(other not in ("", key) for other in found):
         raise AuthenticationFailed("Two different API keys were given; send one.", code="ambiguous_api_key")
-    key = found.pop()
     if len(key) > LONGEST_KEY:
         raise unknown_key()
     return key

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from tornado_gate import auth, batches, continuity, realtime, stream, videos
@@ -77,7 +76,8 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     gate.health.request_began()
     failure: GateError | None = None
     for target, provider in targets:
-        if not gate.health.allows(circuit_name(target)):
+        name = circuit_name(target)
+        if not gate.health.allows(name):
             continue
         if failure is not None and not gate.health.may_retry():
             break
@@ -87,16 +87,14 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
             operation=target.first_of(operations),
             losses=[],
             pool=gate.pool(provider),
-            closing=AsyncExitStack(),
         )
         try:
-            reply = await _attempt(gate, attempt, provider, once)
+            reply = await _attempt(gate, name, attempt, provider, once)
         except GateError as error:
             if not error.retryable:
                 raise
             failure = error
         else:
-            call.closing.push_async_exit(attempt.closing)
             return Answer(attempt, reply)
     raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
 
@@ -124,9 +122,8 @@ class Once:
         return request
 
 
-async def _attempt(gate: Gate, call: Call, provider: ProviderInUse, once: Once) -> Reply:
-    """Ask one target. What it opened stays in `call.closing`, which is closed here when it fails."""
-    name = circuit_name(call.target)
+async def _attempt(gate: Gate, name: tuple[str, str, str], call: Call, provider: ProviderInUse, once: Once) -> Reply:
+    """Ask one target. What it opened is in `call.closing`, which holds nothing else yet and is closed here when it fails."""
     try:
         reply = await _ask(call, provider, once)
     except BaseException as error:

@@ -275,8 +275,9 @@ class Lane:
         """Call a hook that may be a coroutine function, and check what it gives in the end."""
         try:
             result = self.hooks[hook](**arguments)
-            if kind is object or not isinstance(result, kind):
-                result = (await result) if inspect.isawaitable(result) else result
+            if kind is not object and isinstance(result, kind):
+                return result
+            result = (await result) if inspect.isawaitable(result) else result
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
         except (Exception, Blocked) as error:

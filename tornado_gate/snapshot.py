@@ -118,6 +118,8 @@ class Snapshot:
         """
         entry = self.find_model(call.model, call.caller)
         able = self._able(call.model, operations)
+        if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
+            return able
         for name in entry.fallback:
             if auth.may_use_model(call.caller, name):
                 able += self._able(name, operations)
@@ -135,11 +137,9 @@ class Snapshot:
             offers = self._offers[name] = tuple(self._make_offers(name))
             if len(self._offers) > MOST_OFFERS:
                 self._offers.pop(next(iter(self._offers)))
-        return [
-            (offer.target, offer.provider)
-            for offer in in_order_of_weight(offers, self.chance)
-            if offer.target.first_of(operations)
-        ]
+        if len(offers) > 1:
+            offers = tuple(in_order_of_weight(offers, self.chance))
+        return [(offer.target, offer.provider) for offer in offers if offer.target.first_of(operations)]
 
     def _make_offers(self, name: str) -> Iterator[_Offer]:
         found = self.models.find(name)
