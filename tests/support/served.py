@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from tornado.web import Application
 
 from tests.support.gates import KEY, FakeProvider, make_config, make_gate
 from tornado_gate.app import make_app
-from tornado_gate.config.model import KeyEntry, Limits, Secret, Server
+from tornado_gate.config import model
+from tornado_gate.config.model import KeyEntry, Limits, Secret
 from tornado_gate.gate import Gate
+from tornado_gate.http1.server import Server
 
 BODY_LIMIT = 10_000
 NARROW = KeyEntry(name="narrow", key=Secret("narrow-key-0123"), account="n", operations=("embeddings",))
@@ -35,7 +39,7 @@ def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
         tmp_path,
         limits=Limits(body_bytes=BODY_LIMIT),
         keys=(*base.keys, NARROW, LIMITED),
-        server=Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
+        server=model.Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
     )
     gate = make_gate(tmp_path, config, fake=fake)
     io_loop.run_sync(gate.start)
@@ -46,6 +50,24 @@ def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
 @pytest.fixture
 def app(gate: Gate) -> Application:
     return make_app(gate)
+
+
+@pytest.fixture(params=["httptools", "tornado"])
+def http_server(
+    request: pytest.FixtureRequest, io_loop: IOLoop, _unused_port: tuple[socket.socket, int], app: Application
+) -> Iterator[Server | HTTPServer]:
+    """In the place of pytest-tornado's: whatever is tested over HTTP is tested on either front."""
+    listening, _ = _unused_port
+    server: Server | HTTPServer
+    if request.param == "tornado":
+        server = HTTPServer(app)
+        server.add_socket(listening)
+    else:
+        server = Server(app)
+        io_loop.run_sync(partial(server.listen, [listening]))
+    yield server
+    server.stop()
+    io_loop.run_sync(server.close_all_connections, timeout=10)
 
 
 Ask = Callable[..., Any]
