@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,11 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from tests.support.front import HOST, post, request
+from tests.support.front import post, request
 from tornado_gate.http1.server import Server
 from tornado_gate.http1.server_answer import RequestConnection
 from tornado_gate.http1.server_body import ChunkedBody
 from tornado_gate.http1.server_connection import ServerConnection
-from tornado_gate.http1.server_head import parse
 
 OK = ResponseStartLine("", 200, "OK")
 
@@ -274,26 +273,68 @@ async def test_one_timer_serves_many_requests(stand: Stand) -> None:
     arm.assert_not_called()
 
 
-tokens = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=8).filter(
-    lambda name: name.lower() not in ("connection", "upgrade", "host", "te")
-)
-values = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters=[chr(127)]), max_size=20)
+class Clock:
+    """Stands in for a loop's own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now = loop.time()
+        self.alarms: list[tuple[float, Any]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Any) -> Mock:
+        self.alarms.append((when, callback))
+        return Mock()
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+        due = [alarm for alarm in self.alarms if alarm[0] <= self.now]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in due]
+        for _, callback in due:
+            callback()
 
 
-@given(st.lists(st.tuples(tokens, values), max_size=8))
-def test_headers_are_what_tornado_makes_of_them(fields: list[tuple[str, str]]) -> None:
-    lines = [f"{name}: {value}".encode("latin-1") for name, value in fields if not 128 <= ord((value or " ")[0]) < 160]
-    head = request(b"GET / HTTP/1.1", HOST, *lines)
-    ours = parse(head).headers
-    theirs = HTTPHeaders.parse(head.decode("latin-1").partition("\r\n")[2])
-    assert list(ours.get_all()) == list(theirs.get_all())
-    assert ours == theirs
-    assert str(ours.copy()) == str(theirs)
-    ours.add("Host", "y")
-    ours["New"] = "1"
-    del ours["new"]
-    assert ours.get_list("host") == ["x", "y"]
-    assert ours["Host"] == "x,y"
+@scene
+async def test_a_client_that_is_silent_after_a_slow_answer_is_left_in_time(stand: Stand) -> None:
+    clock, idle = Clock(stand.loop), stand.server.idle_seconds
+    with patch.multiple(stand.loop, time=clock.time, call_at=clock.call_at):
+        connection = ServerConnection(stand.server, stand.loop)
+        connection.connection_made(stand.transport)
+        connection.data_received(request())
+        clock.pass_by(idle)  # the alarm was for the request, which has come
+        exchange = stand.application.exchanges[-1]
+        exchange.write_headers(OK, headers(Content_Length="0"))
+        exchange.finish()
+        clock.pass_by(idle - 1)
+        assert "abort" not in stand.transport.log
+        clock.pass_by(1)
+        assert stand.transport.log[-1] == "abort"
+        connection.connection_lost(None)
+
+
+BROKEN_HEADS = {
+    "a value": ("OK", {"X": "a\r\nEvil: 1"}),
+    "LF alone": ("OK", {"X": "a\nEvil: 1"}),
+    "CR alone": ("OK", {"X": "a\rEvil: 1"}),
+    "a name": ("OK", {"X\r\nEvil": "1"}),
+    "the reason": ("OK\r\nEvil: 1", {"X": "a"}),
+}
+
+
+@pytest.mark.parametrize(("reason", "fields"), BROKEN_HEADS.values(), ids=BROKEN_HEADS)
+def test_a_head_that_would_be_two_is_not_sent(reason: str, fields: dict[str, str]) -> None:
+    @scene
+    async def play(stand: Stand) -> None:
+        exchange = stand.ask()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="CR or LF"):
+                exchange.send_head(200, reason, dict(fields), b"body")
+        assert stand.transport.log == []
+        assert exchange.send_head(200, "OK", {"Content-Length": "2"}, b"ok") is None
+        assert stand.transport.log == [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]
+
+    play()
 
 
 @given(st.lists(st.binary(min_size=1, max_size=30), max_size=6), st.lists(st.integers(1, 9), min_size=1))

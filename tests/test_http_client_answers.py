@@ -15,7 +15,7 @@ from tests.support.raw import Peer, Script, answer, chunked, on_both_loops, once
 from tornado_gate.http1.client import Client
 from tornado_gate.http1.client_answer import Answer
 from tornado_gate.http1.client_coding import PIECE_BYTES
-from tornado_gate.http1.client_connection import HEAD_BYTES, Connection
+from tornado_gate.http1.client_connection import HEAD_BYTES, UNREAD_BYTES, Connection
 from tornado_gate.http1.client_faults import Broken, Fault, Malformed
 from tornado_gate.http1.client_request import Origin
 
@@ -247,6 +247,7 @@ class Wire:
         self.sent: list[bytes] = []
         self.aborted = False
         self.freed = 0
+        self.read = True
         self.connection = Connection(self, Origin("http", "h", 80), loop)
         self.connection.connection_made(self)  # type: ignore[arg-type]
 
@@ -265,8 +266,12 @@ class Wire:
     def get_extra_info(self, _name: str) -> None:
         """No TLS."""
 
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self.read = False
+
+    def resume_reading(self) -> None:
+        self.read = True
+
     def lost(self, connection: Connection) -> None: ...
 
     def free(self, connection: Connection) -> None:
@@ -286,6 +291,19 @@ async def fed(said: list[bytes], *, ends: bool) -> tuple[int, dict[str, str], by
     response: Answer = await task
     body = b"".join([piece async for piece in response])
     return response.status, response.headers, body, bool(wire.freed) and not wire.aborted
+
+
+@on_both_loops
+async def test_a_connection_is_read_again_when_the_end_of_an_answer_came_past_the_pause() -> None:
+    wire, size = Wire(asyncio.get_running_loop()), UNREAD_BYTES + 2
+    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    await asyncio.sleep(0)
+    wire.connection.data_received(answer(b"x" * size)[:-1])
+    assert not wire.read
+    wire.connection.data_received(b"x")  # TLS may still hold some when reading is paused
+    assert wire.read
+    assert wire.freed == 1
+    assert (await task).whole() == b"x" * size
 
 
 BODIES = st.lists(st.binary(min_size=1, max_size=300), max_size=6)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.raw import always, answer, serving
+from tests.support.raw import Peer, always, answer, serving
 from tornado_gate.http1.client import Client
-from tornado_gate.http1.client_request import address, head
+from tornado_gate.http1.client_request import address, head, header_lines
 
 ADDRESSES = {
     "http://h": ("http", "h", 80, "/", "h"),
@@ -72,6 +74,7 @@ def test_headers_go_out_as_they_are_and_the_length_is_ours() -> None:
 
 def test_another_host_may_be_named_once() -> None:
     assert made({"HOST": "other"}, None) == "POST /x HTTP/1.1\r\nHost: other\r\n\r\n"
+    assert made({"Host": ""}, None) == "POST /x HTTP/1.1\r\nHost: \r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,36 @@ def test_a_header_that_could_be_something_else_is_refused_and_its_value_not_told
         made(headers)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_head_from_memory_is_the_same_and_belongs_to_its_headers() -> None:
+    remembered = lru_cache(header_lines)
+    for headers in ({"X": "1"}, {"X": "2"}, {"x": "1"}, {"Host": "", "X": "1"}, {"Host": "other", "X": "1"}) * 2:
+        for length in (None, 2):
+            sent = head("POST", address("http://h/x"), headers, length, remembered)
+            assert sent.decode() == made(headers, length)
+    assert remembered.cache_info().misses == 5
+    for _ in range(2):
+        with pytest.raises(ValueError, match="control"):
+            head("POST", address("http://h/x"), {"X": "1\n"}, None, remembered)
+
+
+@pytest.mark.gen_test
+async def test_each_request_has_its_own_headers_on_one_connection() -> None:
+    seen: list[bytes] = []
+
+    async def script(peer: Peer) -> None:
+        while True:
+            seen.append((await peer.request()).split(b"Key: ")[1][:1])
+            await peer.say(answer())
+
+    async with serving(script) as raw:
+        client = Client(5)
+        for key in "1221":
+            async for _ in await client.request("POST", raw.url, {"Key": key}, b""):
+                pass
+        await client.close()
+    assert seen == [b"1", b"2", b"2", b"1"]
 
 
 @pytest.mark.parametrize("method", ["", "G T", "GET\r\n", "GET /evil HTTP/1.1\r\n", "GÉT"], ids=ascii)

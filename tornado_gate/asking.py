@@ -31,6 +31,7 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
+    Whole,
 )
 from tornado_gate.upstream import Pool
 
@@ -44,7 +45,8 @@ async def asked(
     """One request to the upstream; the events of its answer."""
     outgoing = await provider.translate_request(call, request)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
+    if not isinstance(incoming.chunks, Whole):
+        incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
     events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
     return stream.checked(events, provider.fault)
 

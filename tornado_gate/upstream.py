@@ -26,7 +26,7 @@ from tornado_gate.errors import (
 from tornado_gate.http1.client import Client
 from tornado_gate.http1.client_answer import Answer
 from tornado_gate.http1.client_faults import Fault, NotConnected, NotConnectedInTime
-from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
+from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole
 
 if TYPE_CHECKING:
     import aiohttp
@@ -95,8 +95,8 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
     """Send `outgoing` and return when the upstream's headers are there; `chunks` reads the rest at the reader's pace.
 
     Raises UpstreamRefused for its 4xx, UpstreamError and its kin for everything else that is not below 400. The
-    connection is closed by `call.closing` unless the body was read to its end. A pool that a plugin has put between needs
-    only a `session`.
+    connection is closed by `call.closing` unless the body was read to its end. A body that came with the headers is `Whole`, and
+    its connection is free again. A pool that a plugin has put between needs only a `session`.
     """
     check_host(call, outgoing)
     client = call.pool.client() if hasattr(call.pool, "client") else _on_aiohttp(call.pool.session())
@@ -105,6 +105,8 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
         answer = await client.request(outgoing.method, outgoing.url, _headers(outgoing), body)
     except (Fault, ValueError) as error:
         raise _failure(call, error) from error
+    if answer.status < 300 and (body := answer.whole()):
+        return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=Whole(body))
     call.closing.callback(answer.close)
     if answer.status >= 300:
         raise refusal(call, answer.status, answer.headers, await _beginning(answer))

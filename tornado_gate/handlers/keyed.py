@@ -217,7 +217,7 @@ def query_of(request: CallersRequest) -> Mapping[str, str]:
 
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """With names in lower case."""
+    """With names in lower case. Not to be changed: our own front gives the one dict that it has."""
     lowered: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
     return {name.lower(): headers[name] for name in headers} if lowered is None else lowered
 

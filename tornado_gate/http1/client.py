@@ -9,14 +9,17 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from tornado_gate.http1.client_answer import Answer
 from tornado_gate.http1.client_connection import Body, Connection
 from tornado_gate.http1.client_faults import Broken, NotConnected, NotConnectedInTime
-from tornado_gate.http1.client_request import Origin, address, head
+from tornado_gate.http1.client_request import Origin, address, head, header_lines
+
+KNOWN_HEADERS = 64
+"""How many sets of headers a client remembers: requests to one provider differ little in them."""
 
 IDLE_SECONDS = 30.0
 """A connection that nobody has used for so long is closed."""
@@ -45,6 +48,7 @@ class Client:
     def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None) -> None:
         self._connect_seconds = connect_seconds
         self._tls = tls
+        self._lines = lru_cache(maxsize=KNOWN_HEADERS)(header_lines)  # not of all clients: keys are gone with theirs
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
         self._idle: dict[Origin, dict[Connection, float]] = {}  # of each origin, the one that was used last at the end
@@ -64,7 +68,7 @@ class Client:
             length, body = None if method.upper() in _WITHOUT_BODY else 0, b""
         else:
             length = len(body) if isinstance(body, bytes) else body.length
-        start = head(method, place, headers, length)
+        start = head(method, place, headers, length, self._lines)
         bodiless = method.upper() == "HEAD"
         kept = self._kept(place.origin)
         if kept is not None:

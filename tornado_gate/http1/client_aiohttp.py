@@ -67,6 +67,10 @@ class AiohttpAnswer:
             raise StopAsyncIteration
         return piece
 
+    def whole(self) -> bytes:
+        """Of a body of aiohttp's nobody knows whether it has come to its end."""
+        return b""
+
     async def aclose(self) -> None:
         self.close()
 

@@ -89,6 +89,10 @@ class Answer:
             self.fail(Broken("closed by the reader"))
             source.abort()
 
+    def whole(self) -> bytes:
+        """All of a body that has come to its end already, which is read with this; b"" of others, and of what is packed."""
+        return self._take() if self.ended and self._inflater is None else b""
+
     def more(self) -> asyncio.Future[None]:
         """Done as soon as something has changed."""
         self._waiter = self._loop.create_future()

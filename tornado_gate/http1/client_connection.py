@@ -247,7 +247,8 @@ class Connection(asyncio.Protocol):
         if not self._keep or self._sender or self._writable or transport is None or transport.get_write_buffer_size():
             self.abort()
             return
-        self.resume()  # or the end of the connection would not be noticed
+        if self._paused:
+            self.resume()  # or the end of the connection would not be noticed
         self._home.free(self)
 
     def _fail(self, fault: Broken | Malformed) -> None:
@@ -289,7 +290,7 @@ class Connection(asyncio.Protocol):
             raise Malformed("a Transfer-Encoding other than chunked")
         if "content-encoding" in headers:
             answer.packed(inflater_for(headers["content-encoding"]))
-        self._keep = parser.should_keep_alive() and not self._bodiless and not _odd(status, headers)
+        self._keep = parser.should_keep_alive() and not self._bodiless and not (status == 204 and _has_body(headers))
         answer.status = status
         if self._bodiless:
             answer.end()
@@ -305,6 +306,6 @@ class Connection(asyncio.Protocol):
             self._answer.end()
 
 
-def _odd(status: int, headers: dict[str, str]) -> bool:
-    """A 204 that announces a body, which might yet come (RFC 9110 15.3.5)."""
-    return status == 204 and (headers.get("content-length", "0") != "0" or "transfer-encoding" in headers)
+def _has_body(headers: dict[str, str]) -> bool:
+    """Whether a 204 announces a body, which must not be and might yet come (RFC 9110 15.3.5)."""
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

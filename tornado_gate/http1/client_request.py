@@ -6,7 +6,7 @@ RFC 9112 (the request line, its length), RFC 9110 5.1 and 5.5 (header names and 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -62,26 +62,46 @@ def _checked(name: str) -> str:
     return name.lower()
 
 
-def head(method: str, place: Address, headers: Mapping[str, str], length: int | None) -> bytes:
-    """Request line and headers. `length` in bytes becomes Content-Length, whatever `headers` say; None sends none.
+class Lines(NamedTuple):
+    """Headers as they are sent, Host and Content-Length apart. `host` is the one they name, if they do."""
 
-    Raises ValueError for a header that cannot be sent as it is; no value stands in the message, which may be a key.
-    """
-    _checked(method)
-    if _CONTROL.search("".join(headers.values())):
+    host: str | None
+    rest: str
+
+
+def header_lines(headers: tuple[tuple[str, str], ...]) -> Lines:
+    """Raises ValueError for a header that cannot be sent as it is; no value stands in the message, which may be a key."""
+    if _CONTROL.search("".join([value for _, value in headers])):
         raise ValueError("a control character in a header's value")
-    host, lines = place.host, ""
-    for name, value in headers.items():
+    host, rest = None, ""
+    for name, value in headers:
         lower = _checked(name)
         if lower not in _OURS:
-            lines += f"{name}: {value}\r\n"
+            rest += f"{name}: {value}\r\n"
         elif lower == "host":
             host = value
         elif lower == "transfer-encoding":
             raise ValueError("a Transfer-Encoding for a body whose length is known")
-    if length is not None:
-        lines += f"Content-Length: {length}\r\n"
+    return Lines(host, rest)
+
+
+def head(
+    method: str,
+    place: Address,
+    headers: Mapping[str, str],
+    length: int | None,
+    lines: Callable[[tuple[tuple[str, str], ...]], Lines] = header_lines,
+) -> bytes:
+    """Request line and headers. `length` in bytes becomes Content-Length, whatever `headers` say; None sends none.
+
+    `lines` is `header_lines`, or that with a memory. Raises ValueError as it does.
+    """
+    _checked(method)
+    host, rest = lines(tuple(headers.items()))
+    end = "\r\n" if length is None else f"Content-Length: {length}\r\n\r\n"
+    if host is None:
+        host = place.host
     try:
-        return f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n".encode("latin-1")
+        return f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{rest}{end}".encode("latin-1")
     except UnicodeEncodeError:
         raise ValueError("a character in a header's value that HTTP has no byte for") from None

@@ -9,7 +9,8 @@ high-water mark. (In Tornado's front it is done when the kernel has everything.)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Protocol
 
 from tornado.httputil import (
@@ -122,20 +123,38 @@ class RequestConnection(HTTPConnection):
     ) -> asyncio.Future[None]:
         """The head, and the first of the body with it. Raises ValueError for CR or LF in a header."""
         assert isinstance(start_line, ResponseStartLine)
-        return self._write_head(start_line.code, start_line.reason, headers, chunk) or self._done
+        waiting = self.send_head(start_line.code, start_line.reason, headers, chunk)
+        return self._done if waiting is None else waiting
 
-    def send_head(self, code: int, reason: str, headers: dict[str, str], chunk: bytes) -> Awaitable[None] | None:
-        """`write_headers` for names that are spelled as Tornado spells them, each once; None as from `send`."""
-        return self._write_head(code, reason, headers, chunk)
+    def send_head(
+        self, code: int, reason: str, headers: HTTPHeaders | dict[str, str], chunk: bytes | None
+    ) -> asyncio.Future[None] | None:
+        """As `write_headers`; None when nothing has to be waited for. A dict spells its names as Tornado does, each once."""
+        if self._line is None:
+            return _closed()
+        if self.started:
+            raise RuntimeError("the headers have been written")
+        self._frame(code, headers, self._line.stopping)
+        # Not isinstance(headers, HTTPHeaders), which asks the ABC.
+        pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
+        data = _render(_status_line(code, reason), pairs)
+        self.started = True
+        if chunk:
+            data += self._framed(chunk)
+        return self._line.send(data)
 
     def write(self, chunk: bytes) -> asyncio.Future[None]:
         """A piece of the body. Fails with StreamClosedError when the client has left."""
-        waiting = self._send(chunk)
+        waiting = self.send(chunk)
         return self._done if waiting is None else waiting
 
-    def send(self, chunk: bytes) -> Awaitable[None] | None:
+    def send(self, chunk: bytes) -> asyncio.Future[None] | None:
         """As `write`; None when nothing has to be waited for."""
-        return self._send(chunk)
+        if self._line is None:
+            return _closed()
+        if not self.started:
+            raise RuntimeError("write_headers comes first")
+        return self._line.send(self._framed(chunk)) if chunk else None
 
     def finish(self) -> None:
         """The body is whole. Raises HTTPOutputError when its Content-Length says that it is not."""
@@ -165,28 +184,6 @@ class RequestConnection(HTTPConnection):
         self._line = None
         self.close_callback = None
 
-    def _write_head(
-        self, code: int, reason: str, headers: HTTPHeaders | dict[str, str], chunk: bytes | None
-    ) -> asyncio.Future[None] | None:
-        if self._line is None:
-            return _closed()
-        if self.started:
-            raise RuntimeError("the headers have been written")
-        self._frame(code, headers, self._line.stopping)
-        pairs = headers.get_all() if isinstance(headers, HTTPHeaders) else headers.items()
-        data = _render(f"HTTP/1.1 {code} {reason}", pairs)
-        self.started = True
-        if chunk:
-            data += self._framed(chunk)
-        return self._line.send(data)
-
-    def _send(self, chunk: bytes) -> asyncio.Future[None] | None:
-        if self._line is None:
-            return _closed()
-        if not self.started:
-            raise RuntimeError("write_headers comes first")
-        return self._line.send(self._framed(chunk)) if chunk else None
-
     def _frame(self, code: int, headers: HTTPHeaders | dict[str, str], last: bool) -> None:
         """How the client will know where the body ends."""
         length = headers.get("Content-Length")
@@ -214,6 +211,11 @@ class RequestConnection(HTTPConnection):
                 self.close()  # the client must not take the rest for the next answer
                 raise HTTPOutputError("Tried to write more data than Content-Length")
         return chunk
+
+
+@lru_cache(maxsize=128)
+def _status_line(code: int, reason: str) -> str:
+    return f"HTTP/1.1 {code} {reason}"
 
 
 def _render(status_line: str, headers: Iterable[tuple[str, str]]) -> bytes:

@@ -75,7 +75,8 @@ class ServerConnection(PacedProtocol):
         self._held = self._held + data if self._held else data
         if not self._scheduled:
             self._advance()
-        self._hold_back()
+        if self._held or self._reading_paused:
+            self._hold_back()
 
     def eof_received(self) -> bool:
         """True keeps the connection open, for what the client has asked before it left."""
@@ -144,7 +145,7 @@ class ServerConnection(PacedProtocol):
                 return
             first = 2 if held.startswith(b"\r\n") else 0
         end = find_end(held, self._seen)
-        if max(end, len(held) if end < 0 else 0) > self._server.header_bytes:
+        if (end if end >= 0 else len(held)) > self._server.header_bytes:
             self._refuse(_TOO_LARGE, HTTPInputError("the head is too large"))
             return
         if end < 0:
@@ -160,7 +161,7 @@ class ServerConnection(PacedProtocol):
 
     def _begin(self, head: Head) -> None:
         server = self._server
-        self._unlimit_time()  # how long a handler takes is not our affair
+        self._deadline = None  # how long a handler takes is not our affair
         self._phase = Phase.WAIT
         self._head = head
         request = RequestConnection(self, self._context, head, server.done, server.body_bytes, server.body_seconds)
@@ -184,7 +185,7 @@ class ServerConnection(PacedProtocol):
             return
         if head.body > request.max_body_size:
             raise HTTPInputError("Content-Length too long")
-        if head.headers.get("Expect", "").lower() == "100-continue" and not request.started:
+        if head.headers.lowered.get("expect", "").lower() == "100-continue" and not request.started:
             self._transport.write(_CONTINUE)
         self._body = ChunkedBody() if head.body == CHUNKED else FixedBody(head.body)
         self._phase = Phase.BODY
@@ -221,7 +222,7 @@ class ServerConnection(PacedProtocol):
 
     def _request_is_whole(self) -> None:
         self._phase = Phase.ANSWER
-        self._unlimit_time()
+        self._deadline = None
         self._body = self._head = None
         delegate = self._delegate
         assert delegate is not None
@@ -260,7 +261,7 @@ class ServerConnection(PacedProtocol):
         self._request = self._delegate = None
         if not request.keep or self._server.stopping:
             self._close()
-        elif self._clogged:
+        elif self._waiters is not None:
             self._phase = Phase.DRAIN
             self._limit_drain()
         else:
@@ -364,7 +365,7 @@ class ServerConnection(PacedProtocol):
         """Hand over when nothing is left to write: an answer to a request before may be."""
         self._phase = Phase.UPGRADE
         self._transport.set_write_buffer_limits(0)
-        if self._clogged:
+        if self._waiters is not None:
             self._limit_drain()
         else:
             self._upgrade()

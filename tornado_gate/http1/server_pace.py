@@ -7,6 +7,7 @@ One timer serves all time limits of a connection. It is not moved for each of th
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Final
 
 from tornado.iostream import StreamClosedError
@@ -46,6 +47,7 @@ class PacedProtocol(asyncio.Protocol):
         "_loop",
         "_phase",
         "_reading_paused",
+        "_rings",
         "_scheduled",
         "_timer",
         "_transport",
@@ -66,6 +68,7 @@ class PacedProtocol(asyncio.Protocol):
         self._deadline: float | None = None  # of the loop's clock
         self._backlog: int | None = None  # bytes that were unwritten when the time limit began, if it is about them
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = inf  # when the timer does
 
     def _writable(self) -> None:
         """Called when the client has taken what was written."""
@@ -126,10 +129,6 @@ class PacedProtocol(asyncio.Protocol):
         self._waiters.append(waiter)
         return waiter
 
-    @property
-    def _clogged(self) -> bool:
-        return self._waiters is not None
-
     def pause_writing(self) -> None:
         self._waiters = []
 
@@ -140,32 +139,31 @@ class PacedProtocol(asyncio.Protocol):
                 waiter.set_result(None)
         self._writable()
 
-    # Time
+    # Time. `_deadline = None` ends a limit; the timer may ring for nothing.
 
     def _limit_time(self, seconds: float) -> None:
         """What begins now may take so long; then the connection is aborted."""
         self._backlog = None
         deadline = self._deadline = self._loop.time() + seconds
+        if deadline < self._rings:
+            self._set_timer(deadline)
+
+    def _set_timer(self, when: float) -> None:
         if self._timer is not None:
-            if self._timer.when() <= deadline:
-                return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._look_at_time)
+        self._timer, self._rings = self._loop.call_at(when, self._look_at_time), when
 
     def _limit_drain(self) -> None:
         """The client may not go on for so long to take nothing of what is written."""
         self._limit_time(self._idle_seconds)
         self._backlog = self._transport.get_write_buffer_size()
 
-    def _unlimit_time(self) -> None:
-        self._deadline = None
-
     def _look_at_time(self) -> None:
-        self._timer = None
+        self._timer, self._rings = None, inf
         if self._deadline is None:
             return
         if self._deadline > self._loop.time():
-            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+            self._set_timer(self._deadline)
         elif self._backlog is not None and self._transport.get_write_buffer_size() < self._backlog:
             self._limit_drain()  # slow, but it takes something
         else:
@@ -176,7 +174,7 @@ class PacedProtocol(asyncio.Protocol):
         self._deadline = None
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._rings = None, inf
         waiters, self._waiters = self._waiters, None
         for waiter in waiters or ():
             if not waiter.done():
