@@ -32,6 +32,14 @@ class Outer(Body):
     items = Array(String(), most=2)
     either = OneOf(by_type={str: String(), dict: Object(Inner)})
     checked = Checked(refuse_seven)
+    checked_or_null = Checked(refuse_seven, allow_none=True)
+    proven = Checked(refuse_seven, validate=validate.Equal("a"))
+    text = String()
+    text_or_null = String(allow_none=True)
+    filled = String(filled=True)
+    short = String(longest=0)
+    agreed = Boolean(validate=validate.Equal(True))
+    anything = Object()
     listed = fields.List(fields.Integer(strict=True))
 
 
@@ -61,6 +69,14 @@ def test_a_body_is_accepted_exactly_when_nothing_is_wrong_with_it(body: dict[str
         ({}, "name"),
         ({"name": None}, "name"),
         ({"name": ""}, "name"),
+        ({"name": "n", "filled": ""}, "filled"),
+        ({"name": "n", "short": "x"}, "short"),
+        ({"name": "n", "kind": "c"}, "kind"),
+        ({"name": "n", "proven": "b"}, "proven"),
+        ({"name": "n", "agreed": False}, "agreed"),
+        ({"name": "n", "checked": None}, "checked"),
+        ({"name": "n", "text": None}, "text"),
+        ({"name": "n", "anything": []}, "anything"),
         ({"items": ["a", 1], "count": 9, "name": "n"}, "count"),
         ({"name": "n", "items": ["a", 1]}, "items.1"),
         ({"name": "n", "inner": {"switch": 1, "word": 1}}, "inner.word"),

@@ -90,6 +90,16 @@ def test_depth_counts_and_breadth_does_not(brackets: bytes, inner: bytes, paddin
         load_object(nested(MAX_DEPTH))
 
 
+@pytest.mark.parametrize(("brackets", "inner"), [(b"[", b"]"), (b'{"":', b"}")])
+def test_depth_counts_in_the_shortest_of_bodies_too(brackets: bytes, inner: bytes) -> None:
+    def nested(depth: int) -> bytes:
+        return b'{"":%b%b%b}' % (brackets * depth, b"" if brackets == b"[" else b"1", inner * depth)
+
+    assert load_object(nested(MAX_DEPTH - 1))
+    with pytest.raises(RequestError, match="levels deep"):
+        load_object(nested(MAX_DEPTH))
+
+
 class Pairs(list[tuple[str, Any]]):
     """An object as it is written: names may stand twice."""
 

@@ -131,3 +131,17 @@ def test_empty_lines_beyond_a_border_are_lost_nowhere() -> None:
 )
 def test_a_frame_is_read_with_any_border(raw: bytes, ending: bytes, frame: sse.Frame | None) -> None:
     assert sse.parse(raw + ending) == frame
+
+
+@given(
+    st.lists(st.sampled_from([b"data: {}", b": ping", b"event: a\ndata: 1", b"data: x\r\ndata: y"]), min_size=1),
+    st.data(),
+)
+def test_frames_in_one_piece_may_be_taken_apart_anywhere_between_them(frames: list[bytes], data: st.DataObject) -> None:
+    borders = [data.draw(st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n\n\n"])) for _ in frames]
+    piece = b"".join(frame + border for frame, border in zip(frames, borders, strict=True))
+    first, others = sse.first_frame(piece)
+    left, right = sse.halves(piece)
+    assert [first, *sse.split(others)] == sse.split(piece) if others else [first] == sse.split(piece)
+    assert [*sse.split(left), *sse.split(right)] == sse.split(piece)
+    assert right or len(frames) == 1

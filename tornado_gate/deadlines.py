@@ -25,7 +25,7 @@ class Deadlines:
 
     __slots__ = (
         *("_due", "_ends", "_first", "_timeouts", "_provider"),
-        *("_cancelled", "_in_gap", "_loop", "_rang", "_task", "_timer"),
+        *("_cancelled", "_in_gap", "_loop", "_rang", "_rings_at", "_task", "_timer"),
     )
 
     def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
@@ -36,7 +36,7 @@ class Deadlines:
         self._ends = now + timeouts.total
         # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
         self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
-        self._due = NEVER
+        self._due = self._rings_at = NEVER
         self._rang = self._in_gap = False
         self._cancelled = 0
         self._task: asyncio.Task[object] | None = None
@@ -72,25 +72,30 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._rings_at = NEVER
 
     def _set(self, due: float) -> None:
         """From here until it is unset, the task that runs now may wait until `due`."""
         self._due = due
         self._rang = False
-        self._task = task = asyncio.current_task()
+        self._task = task = asyncio.current_task(self._loop)
         self._cancelled = task.cancelling() if task is not None else 0
-        if self._timer is None:
-            self._timer = self._loop.call_at(due, self._ring)
-        elif due < self._timer.when():
-            self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._ring)
+        if due < self._rings_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._ring_at(due)
+
+    def _ring_at(self, due: float) -> None:
+        self._rings_at = due
+        self._timer = self._loop.call_at(due, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
+        self._rings_at = NEVER
         if self._due == NEVER:
             return
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._ring)
+            self._ring_at(self._due)
         elif self._task is not None:
             self._rang = True
             self._task.cancel()

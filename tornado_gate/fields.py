@@ -25,7 +25,13 @@ class Body(Schema):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._needed = [name for name, field in self.load_fields.items() if field.required]
+        self._needed = {name for name, field in self.load_fields.items() if field.required}
+        self._enough = {name: _types_enough(field) for name, field in self.load_fields.items()}
+        self._checks = {
+            name: field.function
+            for name, field in self.load_fields.items()
+            if type(field) is Checked and not field.validators
+        }
         self._by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
             field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
         )
@@ -38,14 +44,33 @@ class Body(Schema):
         """
         if not self._by_fields_alone:
             return False
-        known = self.load_fields
+        enough, checks = self._enough, self._checks
         try:
             for name, value in body.items():
-                if name in known and not _accepts(known[name], value, name, body):
+                if name not in enough or type(value) in enough[name]:
+                    continue
+                if value is not None and name in checks:
+                    checks[name](value)
+                elif not _accepts(self.load_fields[name], value, name, body):
                     return False
         except (ValidationError, InvalidField):
             return False
-        return all(name in body for name in self._needed)
+        return self._needed <= body.keys()
+
+
+def _types_enough(field: fields.Field[Any]) -> frozenset[type]:
+    """The types of values of which nothing else has to be known."""
+    if type(field).deserialize is not fields.Field.deserialize:
+        return frozenset()
+    types: set[type] = {type(None)} if field.allow_none else set()
+    if not field.validators:
+        if type(field) is Boolean:
+            types.add(bool)
+        elif type(field) is String and not field.choices and field.longest is None and not field.filled:
+            types.add(str)
+        elif type(field) is Object and field.schema is None:
+            types.add(dict)
+    return frozenset(types)
 
 
 def _accepts(field: fields.Field[Any], value: Any, name: str, body: Mapping[str, Any]) -> bool:
@@ -62,11 +87,14 @@ def _accepts(field: fields.Field[Any], value: Any, name: str, body: Mapping[str,
 
 
 class String(fields.Field[str]):
-    """A JSON string; `choices` and `longest` (characters) narrow it."""
+    """A JSON string; `choices`, `filled` (not empty) and `longest` (characters) narrow it."""
 
-    def __init__(self, *, choices: Sequence[str] = (), longest: int | None = None, **rest: Any) -> None:
+    def __init__(
+        self, *, choices: Sequence[str] = (), filled: bool = False, longest: int | None = None, **rest: Any
+    ) -> None:
         super().__init__(**rest)
         self.choices = tuple(choices)
+        self.filled = filled
         self.longest = longest
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> str:
@@ -74,6 +102,8 @@ class String(fields.Field[str]):
             raise ValidationError(f"must be a string, not {named(value)}")
         if self.choices and value not in self.choices:
             raise ValidationError(f"must be one of {listed(self.choices)}, not '{value[:50]}'")
+        if self.filled and not value:
+            raise ValidationError("must not be empty")
         if self.longest is not None and len(value) > self.longest:
             raise ValidationError(f"is {len(value)} characters long; {self.longest} are allowed")
         return value
@@ -141,15 +171,15 @@ class Object(fields.Field[dict[str, Any]]):
 
     def __init__(self, schema: type[Schema] | None = None, **rest: Any) -> None:
         super().__init__(**rest)
-        self._schema_class = schema
-        self._schema: Schema | None = None
+        self.schema = schema
+        self._ready: Schema | None = None
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, dict):
             raise ValidationError(f"must be an object, not {named(value)}")
-        if self._schema_class is not None:
-            self._schema = self._schema or self._schema_class()
-            if errors := _faults(self._schema, value):
+        if self.schema is not None:
+            self._ready = self._ready or self.schema()
+            if errors := _faults(self._ready, value):
                 raise ValidationError(errors)
         return value
 
@@ -230,7 +260,9 @@ def listed(choices: Iterable[str]) -> str:
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
     """Check `body`. Raises InvalidField for the first field that is wrong, in the order of the schema."""
-    if errors := _faults(schema, body):
+    if isinstance(schema, Body) and schema.accepts(body):
+        return
+    if errors := schema.validate(body):
         path, message = first_fault(errors)
         name = ".".join(map(str, path))
         raise InvalidField(name, f"'{name}' {message}.", code=_code(message))

@@ -21,20 +21,22 @@ MAX_DEPTH = 128
 FEW_BYTES = 4096
 """In a body of this length at most it is quicker to count brackets than to look for depth."""
 
+_FLAT_BYTES = 2 * MAX_DEPTH
+"""A body of this length at most cannot be too deep: each container needs two brackets."""
+
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 
 
 def load_object(raw: bytes) -> dict[str, Any]:
     """The JSON object in `raw`. Raises RequestError, or InvalidField naming the path of a duplicate or too deep value."""
-    if not raw or raw.isspace():
-        raise RequestError("The body is empty; a JSON object is needed.", code="invalid_json")
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise RequestError(f"The body is not valid JSON: {_reason(raw, error)}.", code="invalid_json") from None
-    if not isinstance(value, dict):
+        raise _unreadable(raw, error) from None
+    if type(value) is not dict:
         raise RequestError("The body must be a JSON object.", code="invalid_json")
-    if len(raw) > FEW_BYTES or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+    length = len(raw)
+    if length > FEW_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
         _check_depth(value)
     written = orjson.dumps(value)
     if written != raw and _may_hold_more_names(raw, written):
@@ -53,12 +55,15 @@ def _may_hold_more_names(raw: bytes, written: bytes) -> bool:
     return raw.rfind(b"\\u003") >= 0 and _ESCAPED_COLON.search(raw) is not None
 
 
-def _reason(raw: bytes, error: orjson.JSONDecodeError) -> str:
+def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
+    if not raw or raw.isspace():
+        return RequestError("The body is empty; a JSON object is needed.", code="invalid_json")
+    reason = str(error)
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as broken:
-        return f"byte {broken.start} is not UTF-8"
-    return str(error)
+        reason = f"byte {broken.start} is not UTF-8"
+    return RequestError(f"The body is not valid JSON: {reason}.", code="invalid_json")
 
 
 def _check_depth(value: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate import sse
-from tornado_gate.errors import InvalidField, UpstreamError, UpstreamOverloaded, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamOverloaded, UpstreamTimeout
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, Whole
 
 EVENTS = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json; charset=utf-8"}
@@ -89,6 +90,40 @@ def test_a_whole_answer_that_is_an_error_is_raised() -> None:
     body = BROKEN.partition(b"data: ")[2]
     with pytest.raises(UpstreamOverloaded):
         text_of(replied(call_for(), body, headers=JSON))
+
+
+ANSWERS = st.sampled_from(
+    [
+        b'{"usage": {"input_tokens": 1, "output_tokens": 2}, "content": [], "stop_reason": "max_tokens"}',
+        b'{"input_tokens": 7}',
+        b'{"content": [1]}',
+        b"{}",
+        b"null",
+        BROKEN.partition(b"data: ")[2],
+    ]
+) | st.binary(max_size=9)
+
+
+@given(ANSWERS, st.sampled_from(["application/json", "application/JSON; x=y", "", "text/html"]))
+def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, content_type: str) -> None:
+    def outcome(chunks: AsyncIterator[bytes]) -> Any:
+        call = call_for()
+        incoming = UpstreamResponse(chunks=chunks, headers={"content-type": content_type})
+        try:
+            reply = plugin.forward_response(call, forwarded(), incoming)
+            assert isinstance(reply.chunks, Whole) is isinstance(chunks, Whole)
+            told: Any = (reply.content_type, text_of(reply))
+        except GateError as error:
+            told = (type(error), error.status, error.body())
+        return told, call.meter
+
+    assert outcome(Whole(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+
+
+def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:
+    incoming = UpstreamResponse(chunks=Whole(BROKEN.partition(b"data: ")[2]), headers=JSON)
+    with pytest.raises(UpstreamOverloaded):
+        plugin.forward_response(call_for(), forwarded(), incoming)
 
 
 def test_events_come_as_they_were_and_usage_is_noted() -> None:

@@ -12,7 +12,7 @@ import orjson
 
 from tornado_gate import sse, stream
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole
 from tornado_gate.wire.anthropic_messages import FrameMeter, error_of, frame_json, note_body
 from tornado_gate_format_anthropic.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
 
@@ -20,7 +20,11 @@ STOP: Final = sse.render_json({"type": "message_stop"}, "message_stop")
 
 
 def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer, of the kind that it says itself."""
+    """The upstream's answer, of the kind that it says itself.
+
+    One that is there as a whole is looked at here: raises the error that it may be.
+    """
+    chunks: AsyncIterator[bytes]
     content_type = incoming.headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "text/event-stream" or (request.stream and kind != JSON):
@@ -29,20 +33,25 @@ def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) ->
             chunks=_forward_stream(call, _Frames(call.meter), incoming.chunks),
             keep_alive=KEEP_ALIVE,
         )
-    return Reply(
-        content_type=content_type if kind == JSON else JSON,
-        chunks=_forward_whole(call.meter, incoming),
-    )
+    if isinstance(incoming.chunks, Whole):
+        chunks = Whole(_noted(call.meter, incoming.chunks.data))
+    else:
+        chunks = _forward_whole(call.meter, incoming)
+    return Reply(content_type=content_type if kind == JSON else JSON, chunks=chunks)
 
 
 async def _forward_whole(meter: Meter, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raw = await incoming.read()
+    yield _noted(meter, await incoming.read())
+
+
+def _noted(meter: Meter, raw: bytes) -> bytes:
+    """A whole answer, whose usage is noted. Raises the error that it may be."""
     try:
         body: Any = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise UpstreamError("The upstream's answer is not JSON.") from error
     note_body(meter, body)
-    yield raw
+    return raw
 
 
 def _is_quiet(frames: bytes) -> bool:
@@ -50,7 +59,7 @@ def _is_quiet(frames: bytes) -> bool:
 
     Inside a JSON string a quotation mark is escaped, so that no text that a model writes can look like a type.
     """
-    return frames.find(b'"message_') < 0 and frames.find(b'"error"') < 0
+    return frames.rfind(b'"message_') < 0 and frames.rfind(b'"error"') < 0  # twice as quick as from the left
 
 
 class _Frames:

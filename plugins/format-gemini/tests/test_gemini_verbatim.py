@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import orjson
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRateLimited, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, Whole
 
 BODY = b'{ "contents" : [{"parts":[{"text":"Hi \\u00e9"}]}], "x_new": 1.0 }'
 JSON = {"content-type": "application/json; charset=UTF-8"}
@@ -69,6 +69,39 @@ def test_a_whole_answer_that_is_no_json_is_a_fault(raw: bytes) -> None:
 def test_a_whole_answer_that_is_an_error_is_raised() -> None:
     with pytest.raises(UpstreamRateLimited, match="Slow"):
         chunks_of(replied(forwarded(), [b'{"error": {"code": 429, "message": "Slow"}}']))
+
+
+ANSWERS = st.sampled_from(
+    [
+        b'{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}}',
+        b'{"totalTokens": 31}',
+        b'{"candidates": [1]}',
+        b'{"error": {"code": 429, "message": "Slow"}}',
+        b"{}",
+        b"null",
+    ]
+) | st.binary(max_size=9)
+
+
+@given(ANSWERS, st.sampled_from([GENERATE, COUNT]), st.sampled_from([JSON, EVENTS, {}]))
+def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, path: str, headers: dict[str, str]) -> None:
+    def outcome(chunks: AsyncIterator[bytes]) -> Any:
+        call = call_for()
+        try:
+            reply = plugin.forward_response(call, forwarded(path), UpstreamResponse(chunks=chunks, headers=headers))
+            assert isinstance(reply.chunks, Whole) is isinstance(chunks, Whole)
+            told: Any = (reply.content_type, b"".join(chunks_of(reply)))
+        except GateError as error:
+            told = (type(error), error.status, error.body())
+        return told, call.meter
+
+    assert outcome(Whole(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+
+
+def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:
+    incoming = UpstreamResponse(chunks=Whole(b'{"error": {"code": 429, "message": "Slow"}}'), headers=JSON)
+    with pytest.raises(UpstreamRateLimited, match="Slow"):
+        plugin.forward_response(call_for(), forwarded(), incoming)
 
 
 def test_frames_come_down_as_they_came() -> None:

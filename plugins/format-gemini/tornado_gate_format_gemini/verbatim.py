@@ -14,7 +14,7 @@ import orjson
 
 from tornado_gate import sse, stream
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, note_body
 from tornado_gate_format_gemini.envelope import error_body, error_frame
 from tornado_gate_format_gemini.replies import AFTER_ELEMENT, EVENTS, JSON, KEEP_ALIVE
@@ -41,9 +41,15 @@ def forward_body(wire: WireRequest, *, streams: bool, sse_wanted: bool) -> Verba
 
 
 def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer. A stream keeps the form that was asked for."""
+    """The upstream's answer. A stream keeps the form that was asked for.
+
+    One that is there as a whole is looked at here: raises the error that it may be.
+    """
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not request.stream:
+        given = incoming.chunks
+        if isinstance(given, Whole):
+            return Reply(content_type=JSON, chunks=Whole(_noted(call, given.data)))
         return Reply(content_type=JSON, chunks=_forward_whole(call, incoming))
     wanted = isinstance(request.state, ForwardState) and request.state.sse_wanted
     came_as_events = kind == "text/event-stream" or (kind != JSON and wanted)
@@ -54,13 +60,17 @@ def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) ->
 
 
 async def _forward_whole(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raw = await incoming.read()
+    yield _noted(call, await incoming.read())
+
+
+def _noted(call: Call, raw: bytes) -> bytes:
+    """A whole answer, whose usage is noted. Raises the error that it may be."""
     try:
         body: Any = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise UpstreamError("The upstream's answer is not JSON.") from error
     note_body(call.meter, body)
-    yield raw
+    return raw
 
 
 class _Source(Protocol):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate_format_openai.masking import SHORT_BYTES, KeyMask
+from tornado_gate_format_openai.masking import SHORT_BYTES, KeyMask, without
 
 KEYS = st.text("ab-1", min_size=1, max_size=6)
 
@@ -28,6 +28,12 @@ def test_a_long_piece_is_masked_whatever_else_is_in_it(key: str, filling: bytes)
     around = filling * SHORT_BYTES
     assert KeyMask(key).masked(around + key.encode() + around) == around + b"***" + around
     assert KeyMask(key).masked(around) is around
+
+
+@given(KEYS | st.just(""), st.text("ab-1", max_size=30), st.sampled_from([0, SHORT_BYTES]))
+def test_a_whole_answer_is_masked_as_a_piece_is(key: str, text: str, filling: int) -> None:
+    raw = b"-" * filling + text.encode()
+    assert without(key, raw) == KeyMask(key).masked(raw)
 
 
 def test_without_a_key_everything_passes() -> None:

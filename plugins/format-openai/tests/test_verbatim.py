@@ -280,7 +280,16 @@ def test_what_is_quiet_has_nothing_to_note(members: list[tuple[str, str, str]], 
         assert (meter, watch.finished, watch.done) == (Meter(), False, False)
 
 
-@pytest.mark.parametrize("frame", [WORD, WORD.replace(b":null", b": null"), b": ping\n\n", b'data: {"choices":[]}\n\n'])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        WORD,
+        WORD.replace(b":null", b": null"),
+        WORD + WORD.replace(b":null", b": null"),
+        b": ping\n\n",
+        b'data: {"choices":[]}\n\n',
+    ],
+)
 def test_what_most_frames_look_like_is_quiet(frame: bytes) -> None:
     assert ChatManner().is_quiet(frame * 3)
 

@@ -32,7 +32,8 @@ _INSTEAD_OF_CONTENT: Final = ("tool_calls", "function_call", "refusal", "audio")
 
 def check_messages(messages: Any) -> None:
     """Raises InvalidField for the first message that is wrong."""
-    need_array(messages, "messages")
+    if type(messages) is not list:
+        need_array(messages, "messages")
     if not messages:
         wrong("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
@@ -47,8 +48,10 @@ def _is_plain(message: Any) -> bool:
     return (
         type(message) is dict
         and len(message) == 2
-        and type(message.get("content")) is str
-        and message.get("role") in _PLAIN_ROLES
+        and "content" in message
+        and type(message["content"]) is str
+        and "role" in message
+        and message["role"] in _PLAIN_ROLES
     )
 
 

@@ -84,7 +84,7 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
 def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     """The body with its model, which may be the conf's default. Raises InvalidField."""
     body = wire.json
-    if body.get("model") is None and call.model:
+    if call.model and body.get("model") is None:
         body = {**body, "model": call.model}
     _CHECKS[wire.route.wire_format](body)
     return body

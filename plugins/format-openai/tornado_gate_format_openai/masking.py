@@ -13,6 +13,13 @@ _MASK: Final = MASK.encode()
 _MOST_MARKS: Final = 8
 
 
+def without(key: str, raw: bytes) -> bytes:
+    """`raw`, a whole answer, with something else in place of `key`, which may be empty."""
+    if len(raw) > SHORT_BYTES:
+        return KeyMask(key).masked(raw)
+    return raw.replace(key.encode(), _MASK) if key else raw
+
+
 class KeyMask:
     """One target's `key`, which may be empty, in an answer that passes whole (`masked`) or in pieces (`feed`, `finish`)."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from marshmallow import validate
-
 from tornado_gate.checks import missing, need_object, string_member, wrong
 from tornado_gate.errors import InvalidField
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
@@ -77,7 +75,7 @@ class _Audio(Body):
 class ChatBody(Body):
     """The body of ``POST /v1/chat/completions``."""
 
-    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    model = String(required=True, filled=True)
     messages = Checked(check_messages, required=True)
     audio = Object(_Audio, allow_none=True)
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
@@ -117,11 +115,15 @@ class ChatBody(Body):
 
 
 _SCHEMA: Final = ChatBody()
+_NEEDING: Final = frozenset(("top_logprobs", "stream_options", "response_format"))
+"""The fields that need another one."""
 
 
 def check_chat(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a chat body that is wrong, or that another one forbids."""
     check(_SCHEMA, body)
+    if _NEEDING.isdisjoint(body):
+        return
     if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
         raise InvalidField("top_logprobs", "'top_logprobs' needs 'logprobs' to be true.")
     if body.get("stream_options") is not None and body.get("stream") is not True:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
 from tornado_gate import patch_json, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_format_openai.masking import KeyMask
+from tornado_gate_format_openai.masking import KeyMask, without
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
 
 _EVENT_STREAM = "text/event-stream"
@@ -79,29 +79,34 @@ class ForwardState:
     contract: bool = False
 
 
+AS_ASKED: Final = ForwardState()
+_HIDING: Final = ForwardState(hide_usage=True)
+
+
 def state_of(request: Verbatim) -> ForwardState:
     """The state of a request."""
-    return request.state if isinstance(request.state, ForwardState) else ForwardState()
+    return request.state if isinstance(request.state, ForwardState) else AS_ASKED
 
 
 def forward_metered(wire: WireRequest) -> Verbatim:
     """The request for a body that was checked, of a route whose streams tell usage only when asked."""
     raw, body = wire.raw, wire.json
-    streams = body.get("stream") is True
+    if body.get("stream") is not True:
+        return forwarded(wire, raw, body, AS_ASKED)
     options = body.get("stream_options") or {}
-    hide_usage = streams and options.get("include_usage") is not True
-    if hide_usage:
-        options = {**options, "include_usage": True}
-        raw = patch_json(raw, {"stream_options": options}, body)
-        body = {**body, "stream_options": options}
-    return forwarded(wire, raw, body, ForwardState(hide_usage=hide_usage))
+    if options.get("include_usage") is True:
+        return forwarded(wire, raw, body, AS_ASKED)
+    options = {**options, "include_usage": True}
+    raw = patch_json(raw, {"stream_options": options}, body)
+    return forwarded(wire, raw, {**body, "stream_options": options}, _HIDING)
 
 
 def forwarded(wire: WireRequest, raw: bytes, body: Any, state: ForwardState) -> Verbatim:
     """The request that goes up as `raw`."""
+    route = wire.route
     return Verbatim(
-        wire_format=wire.route.wire_format,
-        operation=wire.route.operation,
+        wire_format=route.wire_format,
+        operation=route.operation,
         path=wire.path,
         raw=raw,
         body=body,
@@ -111,9 +116,13 @@ def forwarded(wire: WireRequest, raw: bytes, body: Any, state: ForwardState) -> 
 
 
 def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer: of the kind that it says itself, but a stream where one was asked for."""
+    """The upstream's answer: of the kind that it says itself, but a stream where one was asked for.
+
+    An answer that is there as a whole is looked at here: raises the error that it may be.
+    """
+    chunks: AsyncIterator[bytes]
     content_type = incoming.headers.get("content-type", "")
-    kind = content_type.partition(";")[0].strip().lower()
+    kind = JSON if content_type == JSON else content_type.partition(";")[0].strip().lower()
     if kind == _EVENT_STREAM or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == _EVENT_STREAM else EVENTS,
@@ -123,18 +132,24 @@ def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: Upst
     if request.stream:
         chunks = _stream_of_whole(call, manner, request, incoming)
         return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
-    return Reply(
-        content_type=content_type if kind == JSON else JSON,
-        chunks=_forward_whole(call, manner, request, incoming),
-    )
+    if isinstance(incoming.chunks, Whole):
+        chunks = Whole(_whole(call, manner, request, incoming.chunks.data))
+    else:
+        chunks = _forward_whole(call, manner, request, incoming)
+    return Reply(content_type=content_type if kind == JSON else JSON, chunks=chunks)
 
 
 async def _forward_whole(
     call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    raw, body = await _read(call, incoming, manner.parse)
+    yield _whole(call, manner, request, await incoming.read())
+
+
+def _whole(call: Call, manner: Manner, request: Verbatim, given: bytes) -> bytes:
+    """What the caller gets of a whole answer. Raises the error that it may be."""
+    raw, body = _parsed(call, given, manner.parse)
     try:
-        yield manner.whole(call, request, raw, body)
+        return manner.whole(call, request, raw, body)
     except GateError as error:
         raise masked(error, call.target.api_key) from None
 
@@ -143,7 +158,7 @@ async def _stream_of_whole(
     call: Call, manner: Manner, request: Verbatim, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """An answer that failed is still raised: nothing was sent yet."""
-    raw, body = await _read(call, incoming)
+    raw, body = _parsed(call, await incoming.read(), orjson.loads)
     try:
         manner.whole(call, request, raw, body)
         async for frame in manner.frames_of(call, request, body):
@@ -152,10 +167,9 @@ async def _stream_of_whole(
         raise masked(error, call.target.api_key) from None
 
 
-async def _read(
-    call: Call, incoming: UpstreamResponse, parse: Callable[[bytes], Any] = orjson.loads
-) -> tuple[bytes, Any]:
-    raw = without_key(call, await incoming.read())
+def _parsed(call: Call, given: bytes, parse: Callable[[bytes], Any]) -> tuple[bytes, Any]:
+    """A whole answer without the target's key, and its JSON."""
+    raw = without(call.target.api_key, given)
     try:
         return raw, parse(raw)
     except orjson.JSONDecodeError as error:
@@ -164,7 +178,7 @@ async def _read(
 
 def without_key(call: Call, raw: bytes) -> bytes:
     """`raw` without the target's key, which an upstream has no reason to repeat."""
-    return KeyMask(call.target.api_key).masked(raw)
+    return without(call.target.api_key, raw)
 
 
 class _Frames:
@@ -185,9 +199,21 @@ class _Frames:
         ready = self._splitter.take(chunk)
         if not ready:
             return b""
-        if not self._begun or self.watch.done or not self._manner.is_quiet(ready):
-            ready = self._chosen(sse.split(ready))
-        return self._mask.masked(ready)
+        if not self._begun:
+            first, ready = sse.first_frame(ready)
+            return self._mask.masked(self._chosen([first]) + self._searched(ready))
+        return self._mask.masked(self._searched(ready))
+
+    def _searched(self, frames: bytes) -> bytes:
+        """What the caller gets of whole frames. A piece with something to note is halved until that stands alone."""
+        if not frames or not self._begun or self.watch.done:
+            return self._chosen(sse.split(frames))
+        if self._manner.is_quiet(frames):
+            return frames
+        left, right = sse.halves(frames)
+        if not right:
+            return self._chosen(sse.split(left))
+        return self._searched(left) + self._searched(right)
 
     def finish(self) -> bytes:
         """What the caller gets at the end: some upstreams omit the border of their last frame."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -214,6 +215,44 @@ def test_the_entrys_headers_are_added_and_replace_ours(call: MakeCall, either: V
         "authorization": "Basic b",
         "x-team": "a",
     }
+
+
+def test_the_headers_are_made_once_and_nobody_can_change_them(call: MakeCall) -> None:
+    used = call(headers={"X-Team": "a"})
+    first = plugin.translate_request(used, verbatim(RAW)).headers
+    assert plugin.translate_request(used, verbatim(RAW)).headers is first
+    with pytest.raises(TypeError):
+        first["x-team"] = "b"
+    assert first["x-team"] == "a"
+
+
+def test_another_key_or_other_headers_of_the_same_entry_are_not_mixed_up(call: MakeCall) -> None:
+    used = call(api_key="one", headers={"x-team": "a"})
+
+    def sent(**changes: Any) -> Any:
+        changed = used.but(target=replace(used.target, **changes))
+        headers = plugin.translate_request(changed, verbatim(RAW)).headers
+        return headers["authorization"], headers.get("x-team")
+
+    for _ in range(2):
+        assert sent() == ("Bearer one", "a")
+        assert sent(api_key="two") == ("Bearer two", "a")
+        assert sent(headers={}) == ("Bearer one", None)
+        assert sent(headers={"x-team": "b"}) == ("Bearer one", "b")
+
+
+def test_headers_that_were_changed_in_place_are_seen(call: MakeCall) -> None:
+    own = {"x-team": "a"}
+    used = call(headers=own)
+    plugin.translate_request(used, verbatim(RAW))
+    own["x-team"] = "b"
+    assert plugin.translate_request(used, verbatim(RAW)).headers["x-team"] == "b"
+
+
+def test_the_facts_of_an_entry_never_show_the_key(call: MakeCall) -> None:
+    used = call(api_key="top-secret-key")
+    plugin.translate_request(used, verbatim(RAW))
+    assert "top-secret-key" not in repr(used.target.settings)
 
 
 def test_a_preset_without_a_version_in_its_path_is_asked_at_its_own_path(call: MakeCall, chat: MakeChat) -> None:

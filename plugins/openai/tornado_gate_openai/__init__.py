@@ -9,7 +9,7 @@ Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
@@ -94,7 +94,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return _video(call, facts, request)
         case RealtimeRequest():
-            return realtime.connection(call, _headers(call, facts), facts.realtime_dialect)
+            return realtime.connection(call, facts.headers_for(call.target), facts.realtime_dialect)
         case MediaRequest():
             return _asked(call, facts, request)
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
@@ -109,30 +109,31 @@ async def _video(call: Call, facts: Facts, request: videos.AnyVideo) -> Upstream
     asked = await videos.asked(call, facts, request)
     if asked.body is not None:
         return _outgoing(call, facts, asked.path, asked.body)
-    headers = {name: value for name, value in _headers(call, facts).items() if name != "content-type"}
+    headers = {name: value for name, value in facts.headers_for(call.target).items() if name != "content-type"}
     url = call.target.base_url + asked.path
     return UpstreamRequest(method=asked.method, url=url, headers=headers, context=asked.context)
 
 
 def _forwarded(call: Call, facts: Facts, request: Verbatim, endpoint: Endpoint) -> UpstreamRequest:
     path = endpoint.path(request.path)
+    target = call.target
     if not request.form:
-        return _outgoing(call, facts, path, _patched(call, facts, request))
+        raw = _patched(call, facts, request)
+        return UpstreamRequest(url=target.base_url + path, headers=facts.headers_for(target), body=raw)
     changed = changes(facts, request.body, call.lose)
     files = [file for file in request.files if file.field.removesuffix("[]") not in facts.drop]
     for file in request.files:
         if file not in files:
             call.lose(file.field.removesuffix("[]"))
-    fields = applied({**changed, "model": call.target.upstream_model}, request.body)
+    fields = applied({**changed, "model": target.upstream_model}, request.body)
     return _outgoing(call, facts, path, FormBody(fields, files))
 
 
-def _outgoing(call: Call, facts: Facts, path: str, body: bytes | dict[str, Any] | FormBody) -> UpstreamRequest:
-    url, headers = call.target.base_url + path, _headers(call, facts)
+def _outgoing(call: Call, facts: Facts, path: str, body: dict[str, Any] | FormBody) -> UpstreamRequest:
+    url, headers = call.target.base_url + path, facts.headers_for(call.target)
     if isinstance(body, dict):
         return UpstreamRequest(url=url, headers=headers, json=body)
-    if isinstance(body, FormBody):  # of whose boundary nobody else knows
-        headers = {**headers, "content-type": body.content_type}
+    headers = {**headers, "content-type": body.content_type}  # of whose boundary nobody else knows
     return UpstreamRequest(url=url, headers=headers, body=body)
 
 
@@ -148,18 +149,11 @@ def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any
 
 
 def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
-    changed = changes(facts, request.body, call.lose)
-    if request.body.get("model") != call.target.upstream_model:
-        changed["model"] = call.target.upstream_model
+    changed = {} if facts.changes_nothing else changes(facts, request.body, call.lose)
+    model = call.target.upstream_model
+    if request.body.get("model") != model:
+        changed["model"] = model
     return patch_json(request.raw, changed, request.body) if changed else request.raw
-
-
-def _headers(call: Call, facts: Facts) -> Mapping[str, str]:
-    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
-    headers = {"content-type": "application/json", **facts.headers}
-    if call.target.api_key:
-        headers["authorization"] = f"Bearer {call.target.api_key}"
-    return headers | {name.lower(): str(value) for name, value in call.target.headers.items()}
 
 
 @provider_impl

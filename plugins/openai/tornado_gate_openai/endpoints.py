@@ -50,6 +50,8 @@ class Endpoint:
 
     def path(self, callers: str) -> str:
         """The path for a request that came at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
+        if len(self.paths) == 1:
+            return self.paths[0]
         asked = callers.rstrip("/")
         return next((path for path in self.paths if asked.endswith(path)), self.paths[0])
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ from tornado_gate import ProviderEntry
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 from tornado_gate.fields import Boolean, Integer, String
+from tornado_gate.types import Target
 from tornado_gate_openai.address import normalised
 from tornado_gate_openai.endpoints import OPERATIONS
 from tornado_gate_openai.voices import GEMINI
@@ -88,6 +90,29 @@ class Settings(Schema):
     project = String(validate=_header_value)
 
 
+class Headers:
+    """The headers of requests to one upstream, made once: the key and the entry's own stay the same for as long as conf does."""
+
+    def __init__(self) -> None:
+        self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
+
+    def of(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
+        """What requests to `target` carry, shared and therefore read-only; `account` names the account there.
+
+        Names are in lower case, so that the entry's own headers replace ours however conf spells them.
+        """
+        made = self._made
+        if made is not None and made[0] == target.api_key and made[1] == target.headers:
+            return made[2]
+        headers = {"content-type": "application/json", **account}
+        if target.api_key:
+            headers["authorization"] = f"Bearer {target.api_key}"
+        headers |= {name.lower(): str(value) for name, value in target.headers.items()}
+        shared = MappingProxyType(headers)
+        self._made = (target.api_key, dict(target.headers), shared)
+        return shared
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names.
@@ -96,7 +121,7 @@ class Facts:
     routes exist there. `serves` are the operations on offer, `models` narrows them by patterns of names, of which the first
     that fits counts. `image_bytes` are patterns of models that answer pictures as bytes without being asked; `video_json`
     says that a video without a picture is asked for in JSON; `realtime_dialect` is the one its sessions speak; `voices` are
-    this upstream's for those that callers of other formats name.
+    this upstream's for those that callers of other formats name. `sent` keeps what `headers_for` has made.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -114,6 +139,16 @@ class Facts:
     realtime_dialect: str = "current"
     voices: Mapping[str, str] = field(default_factory=lambda: GEMINI)
     headers: Mapping[str, str] = field(default_factory=dict)
+    sent: Headers = field(default_factory=Headers, compare=False, repr=False)
+
+    def headers_for(self, target: Target) -> Mapping[str, str]:
+        """What requests to `target` carry; read-only."""
+        return self.sent.of(target, self.headers)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether bodies may go up as they came, but for the model's name."""
+        return self.usage_in_stream and not (self.drop or self.rename or self.roles)
 
 
 @lru_cache(maxsize=1)

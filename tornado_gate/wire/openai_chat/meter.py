@@ -15,7 +15,6 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.response import string
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
@@ -42,7 +41,7 @@ class FrameMeter:
         if _TELLING.search(raw) is None:
             return False
         body = frame_json(raw)
-        if not isinstance(body, Mapping):
+        if not isinstance(body, dict):
             return False
         if error_of(body) is not None:
             self.done = True
@@ -69,7 +68,7 @@ def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
     if (error := error_of(body)) is not None:
         raise error
-    if not isinstance(body, Mapping) or not is_array_of_objects(body.get("choices")):
+    if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
         raise no_answer()
     note_usage(meter, body)
     meter.finish_reason = finish_of(body) or meter.finish_reason
@@ -86,7 +85,10 @@ def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
 def finish_of(body: Mapping[str, Any]) -> str:
     """Our word for the finish reason of the last choice that has one, or ""."""
     choices = body.get("choices")
-    for choice in reversed(choices if isinstance(choices, list) else []):
-        if isinstance(choice, Mapping) and (raw := string(choice.get("finish_reason"))):
-            return parse_finish_reason(raw)
+    if type(choices) is list:
+        for choice in reversed(choices):
+            if type(choice) is dict and "finish_reason" in choice:
+                raw = choice["finish_reason"]
+                if type(raw) is str and raw:
+                    return parse_finish_reason(raw)
     return ""
