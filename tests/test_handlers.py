@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -420,3 +421,33 @@ async def test_names_that_no_header_may_hold_do_not_break_the_answer(ask: Ask, f
     long = (await ask("/plain", CHAT)).headers["x-gate-loss"]
     assert len(long) <= 4100
     assert long.endswith(",...")
+
+
+def with_headers(gate: Gate, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]) -> None:
+    """The format adds these to each reply."""
+    hooks = gate.snapshot.formats["plain"].hooks
+    made = hooks["translate_response"]
+    monkeypatch.setitem(hooks, "translate_response", lambda **given: replace(made(**given), headers=headers))
+
+
+@pytest.mark.gen_test
+async def test_a_header_of_a_format_stands_in_the_place_of_ours_however_it_is_spelled(
+    ask: Ask, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_headers(gate, monkeypatch, {"content-length": "18", "CACHE-CONTROL": "no-cache", "x-own": "1"})
+    response = await ask("/plain", CHAT)
+    assert response.body == b'{"answer":"hello"}'
+    assert response.headers.get_list("Content-Length") == ["18"]
+    assert response.headers.get_list("Cache-Control") == ["no-cache"]
+    assert response.headers["X-Own"] == "1"
+
+
+@pytest.mark.gen_test
+async def test_a_header_that_would_split_the_answer_is_never_sent(
+    ask: Ask, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_headers(gate, monkeypatch, {"x-own": "1\r\nX-Smuggled: 2"})
+    response = await ask("/plain", CHAT)
+    assert response.code == 500
+    assert "X-Smuggled" not in response.headers
+    assert error_of(response)["type"] == "server_error"

@@ -51,7 +51,8 @@ class AnswerHandler(KeyedHandler):
     def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status
         self.headers["Content-Type"] = reply.content_type
-        self.headers |= reply.headers
+        if reply.headers:
+            self.set_headers(reply.headers)
         self._set_own_headers(call)
 
     async def _write_reply(self, reply: Reply) -> None:
@@ -77,7 +78,7 @@ class AnswerHandler(KeyedHandler):
             headers["X-Gate-Model"] = _printable(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _listed(call.losses)
-        headers |= self.rate_headers
+        self.set_headers(self.rate_headers)
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Mapping
 from email.utils import formatdate
+from functools import lru_cache
 from http.client import responses
 from typing import ClassVar, Protocol
 
@@ -232,7 +233,12 @@ class Exchange(HTTPMessageDelegate):
         self.status = status
 
     def set_header(self, name: str, value: str) -> None:
-        self.headers[name] = value
+        self.headers[_spelled(name)] = value
+
+    def set_headers(self, headers: Mapping[str, str]) -> None:
+        """Those of a reply or an error, however they are spelled: one name must not be sent twice."""
+        for name, value in headers.items():
+            self.headers[_spelled(name)] = value
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
         """A piece of the body; what is returned is done when the caller takes more, None: it does now.
@@ -266,7 +272,7 @@ class Exchange(HTTPMessageDelegate):
         """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
         self.clear()
         self.status = error.status
-        self.headers |= error.headers
+        self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
         if not self.body_read and self._has_body():
             self.headers["Connection"] = "close"  # what follows on it is the rest of the body, not the next request
@@ -282,11 +288,11 @@ class Exchange(HTTPMessageDelegate):
         return headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
-        self.headers_written = True
         self.headers["Date"] = _date()
         waiting: Awaitable[None] | None = self._send_head(
             self.status, responses.get(self.status, "Unknown"), self.headers, chunk
         )
+        self.headers_written = True  # a header that cannot be sent raises before anything has gone out
         return waiting
 
     def _tornados_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
@@ -300,6 +306,12 @@ class Exchange(HTTPMessageDelegate):
         kind = sys.exc_info()[0]
         fields = {"request_id": self.request_id}
         log.exception("request failed: %s", kind.__name__ if kind else "unknown", extra={"fields": fields})
+
+
+@lru_cache(1000)
+def _spelled(name: str) -> str:
+    """A header's name as Tornado spells it."""
+    return "-".join(word.capitalize() for word in name.split("-"))
 
 
 _date_of = (0, "")
