@@ -350,3 +350,12 @@ def test_a_forked_process_logs_on_its_own_and_repeats_nothing() -> None:
         "child = os.fork()\nif child: os.waitpid(child, 0)\nelse: logging.getLogger('x').info('child')\n"
     )
     assert sorted(json.loads(line)["message"] for line in stderr.splitlines()) == ["child", "parent"]
+
+
+def test_many_secrets_are_hidden_as_few_are() -> None:
+    many = Scrubber(f"secret-number-{number}-of-many" for number in range(5000))
+    assert many.text("a secret-number-4711-of-many, twice: secret-number-4711-of-many") == "a ***, twice: ***"
+    assert many.text("secret-number-5001-of-many") == "secret-number-5001-of-many"
+    assert many.harmless("nothing of the kind")
+    assert not many.harmless("xsecret-number-0-of-manyx")
+    assert many.text("short") == "short"

@@ -24,6 +24,8 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.http1.server_head import Head
 
+JOINED_BYTES = 64 * 1024
+"""A body, or its first piece, up to this goes out in one write with the head; copying a longer one costs more than a write."""
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -139,9 +141,13 @@ class RequestConnection(HTTPConnection):
         pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
         data = _render(_status_line(code, reason), pairs)
         self.started = True
-        if chunk:
-            data += self._framed(chunk)
-        return self._line.send(data)
+        if not chunk:
+            return self._line.send(data)
+        body = self._framed(chunk)
+        if len(body) <= JOINED_BYTES:
+            return self._line.send(data + body)
+        self._line.send(data)
+        return self._line.send(body)
 
     def write(self, chunk: bytes) -> asyncio.Future[None]:
         """A piece of the body. Fails with StreamClosedError when the client has left."""
