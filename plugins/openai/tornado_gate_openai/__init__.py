@@ -163,8 +163,9 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    events = _events(call, request, incoming)
+    events: AsyncIterator[StreamEvent] | None = None
     try:
+        events = await _events(call, request, incoming)
         async for event in events:
             if isinstance(event, StreamError):
                 yield StreamError(error=masked(event.error, call.target.api_key))
@@ -173,21 +174,15 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
     except GateError as error:
         raise masked(error, call.target.api_key) from error.__cause__
     finally:
-        await stream.close(events)
+        await stream.close(incoming.chunks if events is None else events)
 
 
 async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
-        events = videos.events(call, request, incoming)
-    elif isinstance(request, MediaRequest):
-        events = media.events(call, request, incoming)
-    else:
-        events = await _chat_events(call, request, incoming)
-    try:
-        async for event in events:
-            yield event
-    finally:
-        await stream.close(events)
+        return videos.events(call, request, incoming)
+    if isinstance(request, MediaRequest):
+        return media.events(call, request, incoming)
+    return await _chat_events(call, request, incoming)
 
 
 async def _chat_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
