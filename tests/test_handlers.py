@@ -451,3 +451,20 @@ async def test_a_header_that_would_split_the_answer_is_never_sent(
     assert response.code == 500
     assert "X-Smuggled" not in response.headers
     assert error_of(response)["type"] == "server_error"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("at", ["known_caller", "authenticate_digest"])
+async def test_what_nobody_foresaw_before_the_body_is_a_500_in_the_envelope(
+    ask: Ask, gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: str
+) -> None:
+    def broken(_: bytes) -> None:
+        raise OSError("a disk is gone")
+
+    monkeypatch.setattr(gate, "known_caller", lambda _: None)
+    monkeypatch.setattr(gate, at, broken)
+    response = await ask("/plain", CHAT)
+    assert response.code == 500
+    assert error_of(response)["type"] == "server_error"
+    assert "a disk is gone" not in str(response.body)
+    assert "request failed: OSError" in caplog.text

@@ -194,7 +194,7 @@ class Call:
     key_digest: bytes = field(default=b"", repr=False)
 
     def but(self, **changes: Any) -> Call:
-        """A copy with other values, as `dataclasses.replace` gives, for a twentieth of its price: a request makes several."""
+        """A copy with other values, as `dataclasses.replace` gives, for a fraction of its price: a request makes several."""
         copy = object.__new__(Call)
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(changes)
