@@ -33,6 +33,7 @@ setup(
         "click>=8.1",
         "httptools>=0.7",
         "marshmallow>=4,<5",
+        "msgspec>=0.20",
         "orjson>=3.10",
         "pluggy>=1.6,<2",
         "prometheus-client>=0.22,<1",

@@ -12,6 +12,7 @@ from bench.load import Expected
 
 MODEL = "mocked"
 QUESTION = "Say hello to everybody who is here, and then tell me what the weather is like today."
+AT_ONCE = QUESTION + " Answer in one go."
 WHOLE = Expected(ends=b"}", least_bytes=400, holds=upstream.WORD, times=50)
 STREAM = Expected(ends=b"data: [DONE]", least_bytes=5000, holds=upstream.WORD, times=50)
 ANTHROPIC_WHOLE = Expected(ends=b"}", least_bytes=400, holds=b'"stop_reason"', times=1)
@@ -75,6 +76,13 @@ CASES = (
     Case(name="long", title="100 messages, 40 KB", path="/v1/chat/completions", body=chat(101), expected=WHOLE),
     Case(name="stream", title="stream of 50", path="/v1/chat/completions", body=chat(1, stream=True), expected=STREAM),
     Case(
+        name="burst",
+        title="stream of 50 in one go",
+        path="/v1/chat/completions",
+        body=chat(1, stream=True, text=AT_ONCE),
+        expected=STREAM,
+    ),
+    Case(
         name="messages",
         title="A in, O out",
         path="/v1/messages",
@@ -86,6 +94,13 @@ CASES = (
         title="A in, O out, stream of 50",
         path="/v1/messages",
         body=chat(1, stream=True, anthropic=True),
+        expected=ANTHROPIC_STREAM,
+    ),
+    Case(
+        name="messages-burst",
+        title="A in, O out, in one go",
+        path="/v1/messages",
+        body=chat(1, stream=True, text=AT_ONCE, anthropic=True),
         expected=ANTHROPIC_STREAM,
     ),
     Case(

@@ -1,8 +1,9 @@
 """A mock upstream that costs next to nothing: fixed answers, made before anybody asks, from one bare protocol.
 
 Usage: python -m bench.upstream PORT. What is asked decides the answer: 50 events for ``"stream":true``, each written by itself,
-20 ms apart when the text asks for them "slowly"; vectors of 1,536 floats for every input of an embeddings request; a picture of
-5 MB in base64; and a whole chat for the rest, also for GET, where routers look for a worker's health and models.
+20 ms apart when the text asks for them "slowly", in one write when it asks for them "in one go"; vectors of 1,536 floats for
+every input of an embeddings request; a picture of 5 MB in base64; and a whole chat for the rest, also for GET, where routers
+look for a worker's health and models.
 Wire facts: openai-python 3.52, types/chat, types/create_embedding_response.py, types/images_response.py.
 """
 
@@ -69,6 +70,7 @@ PIECES = (
     *(in_chunk(chunk(None)) for _ in range(CHUNKS - 2)),
     in_chunk(chunk("stop")),
 )
+BURST = b"".join(PIECES) + STREAM_END
 
 
 @functools.cache
@@ -118,7 +120,10 @@ class Upstream(asyncio.Protocol):
         elif b"/images" in self._url:
             self._transport.write(picture())
         elif b'"stream":true' in self._body or b'"stream": true' in self._body:
-            self._go_on(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
+            if b"in one go" in self._body:
+                self._transport.write(BURST)
+            else:
+                self._go_on(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
         elif not self._body:
             self._transport.write(MODELS)
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 
 from tornado_gate import stream
 from tornado_gate.deadlines import Deadlines
@@ -33,6 +32,7 @@ from tornado_gate.types import (
     VideoRequest,
     Whole,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.upstream import Pool
 
 QUESTION_SECONDS = 60.0

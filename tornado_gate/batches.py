@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage, Vector
+from tornado_gate.types.value import replace
 
 AT_ONCE = 4
 """Requests of one caller's request that run at the same time."""

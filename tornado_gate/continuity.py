@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from tornado_gate.types import (
     Thinking,
     ToolCall,
 )
+from tornado_gate.types.value import replace
 
 KEPT_SECONDS = 24 * 3600.0
 

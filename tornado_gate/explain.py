@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,6 +12,7 @@ from tornado_gate.health import circuit_name
 from tornado_gate.pipeline import Once, verbatim_request
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
+from tornado_gate.types.value import replace
 
 MASK = "***"
 _SAFE_HEADERS = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "accept-encoding"})

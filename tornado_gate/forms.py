@@ -9,7 +9,6 @@ is left of it however the process ends. Memory per form is bounded by WRITE_BYTE
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import os
 import re
@@ -30,6 +29,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from tornado_gate.errors import InvalidField, RequestError, TooLarge, Unavailable
 from tornado_gate.types import Upload
+from tornado_gate.types.value import State
 
 MOST_PARTS = 200
 MOST_FIELD_BYTES = 1024 * 1024
@@ -128,8 +128,7 @@ class _Spool:
                 threading.Thread(target=self._file.close).start()
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class DiskFile:
+class DiskFile(State, eq=False):
     """An `Upload`: `size` bytes of its form's spool, from `start` on. Gone when its form is closed.
 
     Reads go past any position, so that several readers do not disturb each other.
@@ -138,9 +137,11 @@ class DiskFile:
     field: str
     filename: str
     media_type: str
-    file: _Spool = dataclasses.field(repr=False)
+    file: _Spool
     size: int = 0
     start: int = 0
+
+    unshown = frozenset({"file"})
 
     async def read(self, size: int = -1) -> bytes:
         """The first `size` bytes, or all. Raises Unavailable when the form is closed."""

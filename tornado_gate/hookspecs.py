@@ -16,7 +16,6 @@ plugin: the caller gets 503 without its text, the log the traceback. A hook that
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -37,6 +36,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import Value, field
 
 FORMAT_PROJECT = "tornado_gate_format"
 PROVIDER_PROJECT = "tornado_gate_provider"
@@ -47,8 +47,7 @@ format_impl = pluggy.HookimplMarker(FORMAT_PROJECT)
 provider_impl = pluggy.HookimplMarker(PROVIDER_PROJECT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderEntry:
+class ProviderEntry(Value, frozen=True, kw_only=True):
     """One entry under ``providers:`` in conf, as `configure` sees it.
 
     `settings` are the keys of the entry that the core does not know, which are the plugin's to check.
@@ -56,13 +55,14 @@ class ProviderEntry:
 
     name: str
     base_url: str = ""
-    api_key: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    unshown = frozenset({"api_key", "headers"})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
+
+class Capabilities(Value, frozen=True, kw_only=True):
     """What a provider entry can do.
 
     `operations` are those it serves; `models` narrows them for some of its models: patterns of upstream names, where ``*``

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import replace
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, Part
+from tornado_gate.types.value import replace
 
 MOST_LINKS = 20
 """Addresses that one request may name: each is a download."""

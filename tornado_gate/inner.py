@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from tornado_gate import stream
 from tornado_gate.asking import asked
@@ -14,6 +13,7 @@ from tornado_gate.gate import Gate
 from tornado_gate.health import circuit_name
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, Meter, Request, StreamEvent, Usage, UsageReport
+from tornado_gate.types.value import replace
 
 
 class InnerModels:

@@ -18,7 +18,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -26,9 +25,10 @@ from typing import Any, Literal, TypeVar
 from tornado_gate.config.model import KeyEntry
 from tornado_gate.errors import Unavailable
 from tornado_gate.sqlitefile import Schema, SqliteFile
+from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 FILE_NAME = "gate.db"
 LONGEST_NAME = 100
@@ -99,14 +99,13 @@ def parse_duration(text: str, now: float | None = None) -> float:
     return moment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey:
+class StoredKey(Value, frozen=True, kw_only=True):
     """A key in the file. Times are Unix seconds; empty `models` and `operations` mean all."""
 
     id: str
     name: str
     account: str
-    digest: bytes = field(repr=False)
+    digest: bytes
     prefix: str
     models: tuple[str, ...]
     operations: tuple[str, ...]
@@ -114,6 +113,8 @@ class StoredKey:
     expires: float | None
     revoked: float | None
     last_used: float | None
+
+    unshown = frozenset({"digest"})
 
     def in_force(self, now: float) -> bool:
         return self.revoked is None and (self.expires is None or self.expires > now)
@@ -225,8 +226,7 @@ class KeyStore:
             connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRecord:
+class KeyRecord(Value, frozen=True, kw_only=True):
     """What a key that was presented may do. `id` is safe to log; limits are None where the key says nothing."""
 
     id: str
@@ -391,7 +391,7 @@ class KeyRing:
                 log.warning("when keys were used last could not be noted: %s", error)
 
 
-def _remember(cache: OrderedDict[bytes, Value], digest: bytes, value: Value) -> None:
+def _remember(cache: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
     cache[digest] = value
     cache.move_to_end(digest)
     if len(cache) > CACHED_KEYS:

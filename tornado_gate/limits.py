@@ -11,17 +11,16 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tornado_gate.errors import RateLimited
 from tornado_gate.types import Caller
+from tornado_gate.types.value import State
 
 WINDOW_SECONDS = 60.0
 MAX_KEYS = 100_000
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(State):
     """Counts of one kind for one key."""
 
     began: float

@@ -24,7 +24,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -33,6 +33,7 @@ import aiofiles
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
 from tornado_gate.mediatypes import extension
+from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +69,7 @@ class MediaUnavailable(Unavailable):
     code = "storage_unavailable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaFile:
+class MediaFile(Value, frozen=True, kw_only=True):
     """`size` in bytes, `created` and `expires` in Unix seconds; `name` is what a caller may save it as, "" for any."""
 
     id: str

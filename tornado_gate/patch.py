@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+
+from tornado_gate.types.value import Value
 
 REMOVE: Final = object()
 """As a value in `patch_json`: take the member out."""
@@ -25,8 +26,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(Value, frozen=True):
     """Where a top-level member stands in the text. `comma` is the end of the comma after it and of its space, 0 without one."""
 
     name: str

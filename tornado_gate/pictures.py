@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import binascii
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.mediatypes import WrongMediaType, image_size, settle, sniff
 from tornado_gate.types import Call, Data, FileSource, Link, Upload
+from tornado_gate.types.value import Value
 
 MOST_PIXELS = 64 * 1024 * 1024
 """Of one picture: decoded it takes four bytes for each."""
@@ -37,14 +37,15 @@ KINDS = ("image/png", "image/jpeg", "image/webp", "image/gif")
 """The kinds whose headers can be read here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Value, frozen=True, kw_only=True):
     """A picture as its file; `width` and `height` are pixels."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     media_type: str
     width: int
     height: int
+
+    unshown = frozenset({"data"})
 
 
 def inspect(beginning: bytes, declared: str, param: str, kinds: Collection[str] = KINDS) -> tuple[str, int, int]:

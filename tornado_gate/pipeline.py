@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from tornado_gate import auth, batches, continuity, realtime, stream, videos
 from tornado_gate.asking import asked
@@ -41,6 +40,7 @@ from tornado_gate.types import (
     Whole,
     WireRequest,
 )
+from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,7 @@ METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, Transcript
 """Events that end an answer and say what it took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Value, frozen=True):
     """A reply whose first chunk is there, and the call as it was when it came: target and losses are known.
 
     A `file` is the answer instead of a reply: a finished video, of which the caller may want a range.

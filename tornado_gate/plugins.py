@@ -12,7 +12,6 @@ import logging
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
 from importlib import metadata
 from types import FrameType
 from typing import Any
@@ -50,6 +49,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.watchdog import Blocked, Watchdog
 
 log = logging.getLogger(__name__)
@@ -64,8 +64,7 @@ REQUESTS = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, 
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
-@dataclass(slots=True)
-class Plugin:
+class Plugin(State):
     """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps its side to the names it implements."""
 
     name: str
@@ -244,6 +243,9 @@ class _Defaults:
         return Capabilities()
 
 
+_VERBATIM_OR_NOT = (Verbatim, type(None))
+
+
 class Lane:
     """One plugin as the pipeline sees it: its hooks, the core's defaults, all wrappers, no other plugin.
 
@@ -273,10 +275,23 @@ class Lane:
 
     async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function, and check what it gives in the end."""
+        given = self.begun(hook, kind, **arguments)
+        return (await given) if inspect.isawaitable(given) else given
+
+    def begun(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function: what it gives at once, which most do, or an awaitable of it; checked."""
         try:
             result = self.hooks[hook](**arguments)
-            if kind is not object and isinstance(result, kind):
-                return result
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
+        if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
+            return self._finished(hook, kind, result)
+        return result
+
+    async def _finished(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
+        try:
             result = (await result) if inspect.isawaitable(result) else result
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
@@ -338,7 +353,11 @@ class FormatLane(Lane):
         return result
 
     def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Verbatim | None]:
-        return self.awaited("forward_request", (Verbatim, type(None)), call=call, wire=wire)
+        return self.awaited("forward_request", _VERBATIM_OR_NOT, call=call, wire=wire)
+
+    def forwarded(self, call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
+        """`forward_request`, but what is there at once is given at once."""
+        return self.begun("forward_request", _VERBATIM_OR_NOT, call=call, wire=wire)  # type: ignore[no-any-return]
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
         result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
@@ -372,8 +391,19 @@ class ProviderLane(Lane):
     def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
         return self.awaited("translate_request", UpstreamRequest, call=call, request=request)
 
-    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
-        return self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+    def translated(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
+        """`translate_request`, but what is there at once is given at once."""
+        return self.begun("translate_request", UpstreamRequest, call=call, request=request)  # type: ignore[no-any-return]
+
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        try:
+            result = self.hooks["call_upstream"](call=call, outgoing=outgoing)
+            result = (await result) if inspect.isawaitable(result) else result
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, "call_upstream") from error
+        return self._checked("call_upstream", result, UpstreamResponse)  # type: ignore[no-any-return]
 
     def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, Socket]:
         return self.awaited("open_socket", object, call=call, outgoing=outgoing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from tornado_gate import auth
 from tornado_gate.deadlines import Deadlines
@@ -13,6 +12,7 @@ from tornado_gate.health import circuit_name
 from tornado_gate.inner import with_inner
 from tornado_gate.snapshot import ProviderInUse, Snapshot
 from tornado_gate.types import Call, ClientSecret, ClientSecretRequest, RealtimeSide, Socket, Target, Timeouts
+from tornado_gate.types.value import replace
 
 OPERATION = "realtime"
 

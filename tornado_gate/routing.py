@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 from typing import Protocol, TypeVar
@@ -14,22 +13,21 @@ from urllib.parse import unquote
 from tornado_gate.config.model import ModelEntry
 from tornado_gate.errors import MethodNotAllowed, NotFound
 from tornado_gate.types import Route
+from tornado_gate.types.value import Value
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _NOTHING: Mapping[str, list[Served]] = {}
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Value, frozen=True):
     """A route and the format that serves it."""
 
     format: str
     route: Route
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Value, frozen=True):
     served: Served
     arguments: Mapping[str, str]
 
@@ -133,8 +131,7 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundModel:
+class FoundModel(Value, frozen=True):
     """A model entry that answers to a name; `rest` is what the entry's `*` stood for, "" for an exact entry."""
 
     entry: ModelEntry

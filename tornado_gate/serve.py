@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +29,7 @@ from tornado_gate.keystore import KeyStore
 from tornado_gate.metrics import Metrics, prepare_directory, process_ended
 from tornado_gate.plugins import PluginHost
 from tornado_gate.snapshot import Snapshot, build, secrets_of
+from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,7 @@ class CannotServe(Exception):
     """The server cannot start; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
+class Overrides(Value, frozen=True, kw_only=True):
     """Flags of the command line, which beat the file. None: not given."""
 
     host: str | None = None
@@ -62,7 +61,9 @@ class Overrides:
 def load_config(path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ) -> Config:
     """The file's conf, or the default without a file, with the flags put in. Raises ConfigError."""
     config = conf.load(path, environment) if path else conf.default_config()
-    given = {name: getattr(overrides, name) for name in Overrides.__slots__ if getattr(overrides, name) is not None}
+    given = {
+        name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
+    }
     return replace(config, server=replace(config.server, **given))
 
 
@@ -172,8 +173,7 @@ class Listening(Protocol):
     async def close_all_connections(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class Process(Value, frozen=True, kw_only=True):
     """One serving process: everything that `run` has prepared, joined inside a loop."""
 
     path: Path | None

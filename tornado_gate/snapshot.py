@@ -10,7 +10,6 @@ import random
 import re
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tornado_gate import auth
@@ -21,6 +20,7 @@ from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins import FormatLane, Plugin, PluginHost, ProviderLane
 from tornado_gate.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
 from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
+from tornado_gate.types.value import Value, field, replace
 
 VENDOR = "/vendor/"
 """Stands in the paths of formats for the names of makers of videos."""
@@ -33,8 +33,7 @@ _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 Faults = list[tuple[tuple[str | int, ...], str]]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderInUse:
+class ProviderInUse(Value, frozen=True):
     """A provider entry with what its plugin said of it; `lane` is None when the plugin failed.
 
     `identity` is equal for two snapshots in which the account is the same: they share its connections.
@@ -59,8 +58,7 @@ class ProviderInUse:
         return cls(entry, lane, capabilities, account)
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
+class _Offer(Value, frozen=True):
     """A target of a model, made once for all requests that ask for this name."""
 
     target: Target
@@ -68,8 +66,7 @@ class _Offer:
     weight: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Value, frozen=True, kw_only=True):
     """One configuration in force. `number` counts them in this process, from 1."""
 
     number: int
@@ -79,8 +76,10 @@ class Snapshot:
     routes: RouteTable
     models: ModelTable
     created: int
-    chance: random.Random = field(default_factory=random.Random, repr=False)
-    _offers: dict[str, tuple[_Offer, ...]] = field(default_factory=dict, repr=False)
+    chance: random.Random = field(default_factory=random.Random)
+    _offers: dict[str, tuple[_Offer, ...]] = field(default_factory=dict)
+
+    unshown = frozenset({"chance", "_offers"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""

@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from tornado_gate.types.value import Value
 
 BUSY_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class Schema(Value, frozen=True, kw_only=True):
     """What makes the tables, each statement harmless when done twice. `version` is kept in the file's ``user_version``."""
 
     version: int

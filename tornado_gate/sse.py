@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.types.value import Value
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A frame above this size is an upstream fault: nothing may grow without bound."""
@@ -24,8 +24,7 @@ _LINE = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Value, frozen=True):
     """One event: `event` is "" when unnamed, `data` its lines joined by LF."""
 
     data: bytes

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,6 +34,7 @@ from tornado_gate.types.media_results import (
 )
 from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
+from tornado_gate.types.value import State, field
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
 _WHOLE = (
@@ -143,15 +143,13 @@ class OrderChecker:
             raise OrderError(f"{type(event).__name__} before ResponseStart")
 
 
-@dataclass(slots=True)
-class _OpenPart:
+class _OpenPart(State):
     start: PartStart
     pieces: list[Any] = field(default_factory=list)
     transcript: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _OpenChoice:
+class _OpenChoice(State):
     parts: dict[int, Part] = field(default_factory=dict)
     logprobs: dict[str, list[Any]] = field(default_factory=dict)
     finish: Finish | None = None

@@ -18,7 +18,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tornado.httpserver import HTTPServer
@@ -44,6 +43,7 @@ from tornado_gate.types import (
     UpstreamResponse,
     WireRequest,
 )
+from tornado_gate.types.value import State, field
 
 KEY = "secret-of-the-test"
 
@@ -199,8 +199,7 @@ class FormatContract:
             raise AssertionError("a format must refuse a body without anything in it")
 
 
-@dataclass(slots=True)
-class FakeUpstream:
+class FakeUpstream(State):
     """A real HTTP server that answers every request with `status`, `headers` and `chunks`, and keeps what it was sent."""
 
     status: int = 200

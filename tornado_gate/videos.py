@@ -10,7 +10,6 @@ import hashlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -38,6 +37,7 @@ from tornado_gate.types import (
     VideoRequest,
     WireRequest,
 )
+from tornado_gate.types.value import replace
 
 MOST_WAIT_SECONDS = 60.0
 ENDED = frozenset({"completed", "failed"})

@@ -6,19 +6,18 @@ Works on what is sound of a file that may have faults, so that all of them are f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate.config.faults import Fault, KeyPath, Known, did_you_mean
 from tornado_gate.config.model import FIRST_PARTY_FORMATS
+from tornado_gate.types.value import State, field
 
 Data = Mapping[str, Any]
 
 LONGEST_CHAIN = 10
 
 
-@dataclass(slots=True)
-class Inactive:
+class Inactive(State):
     """What is off, by key path, with the reason. All that lies below such a path is off with it."""
 
     reasons: dict[KeyPath, str] = field(default_factory=dict)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate.config.faults import Fault, KeyPath
 from tornado_gate.config.model import Secret
+from tornado_gate.types.value import State, field
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}|\$\{")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<value>.*))?", re.DOTALL)
@@ -20,8 +20,7 @@ class FromEnvironment(Secret):
     __slots__ = ()
 
 
-@dataclass(slots=True)
-class Filled:
+class Filled(State):
     """The values with the environment's in place.
 
     `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot

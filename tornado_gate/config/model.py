@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from tornado_gate.fetch import FetchRules
 from tornado_gate.types import Timeouts
+from tornado_gate.types.value import Value, field
 
 MEDIA_BYTES = 2 * 1024 * 1024 * 1024
 MEDIA_SECONDS = 24 * 3600.0
@@ -26,8 +26,7 @@ class Secret(str):
         return "Secret(***)" if self else "Secret('')"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Value, frozen=True, kw_only=True):
     """`processes` 0 means one for each core. Seconds where a name ends in seconds.
 
     `metrics_port` None serves /metrics on `port`. `drain_seconds` is how long open requests may go on after SIGTERM.
@@ -51,8 +50,7 @@ class Server:
     upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Value, frozen=True, kw_only=True):
     """An account at an upstream. `settings` are the entry's keys that belong to its plugin."""
 
     name: str
@@ -64,8 +62,7 @@ class Provider:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTarget:
+class ModelTarget(Value, frozen=True, kw_only=True):
     """Where a model is served. `model` None means the name the client asked for (after a wildcard: the rest of it)."""
 
     provider: str
@@ -73,8 +70,7 @@ class ModelTarget:
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEntry:
+class ModelEntry(Value, frozen=True, kw_only=True):
     """A name that clients may ask for; one `*` in it stands for the rest of the name.
 
     `fallback` are names of other entries. `operations` None means all that the plugin offers. `timeouts` holds only what
@@ -89,8 +85,7 @@ class ModelEntry:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
+class KeyEntry(Value, frozen=True, kw_only=True):
     """A key given by file. Empty `models` and `operations` mean all; entries that share `account` share what it owns."""
 
     name: str
@@ -102,8 +97,7 @@ class KeyEntry:
     tokens_per_minute: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value, frozen=True, kw_only=True):
     """For keys that say nothing of their own; None means no limit.
 
     `body_bytes` is the largest JSON body, `upload_bytes` the largest form; `bodies_bytes` is what large JSON bodies may take
@@ -117,24 +111,21 @@ class Limits:
     bodies_bytes: int = 256 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Media:
+class Media(Value, frozen=True, kw_only=True):
     """Files that the gateway serves: all of them together, and for how long each."""
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circuits:
+class Circuits(Value, frozen=True, kw_only=True):
     """When a target is left alone: after `failures` in a row, for `open_seconds`, then one request probes it."""
 
     failures: int = 5
     open_seconds: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Videos:
+class Videos(Value, frozen=True, kw_only=True):
     """Video tasks. `concurrency` of one provider entry run at a time; an account may have `queued_per_account` that have not
     ended; one is looked at each `poll_seconds`, given up after `task_seconds`, and kept for `keep_seconds` once it has ended.
 
@@ -152,8 +143,7 @@ class Videos:
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Realtime:
+class Realtime(Value, frozen=True, kw_only=True):
     """Sessions by voice: how many a key may have open in one process, for how long each, how many messages a caller may send
     in a second (then it is slowed down), how large one may be. `origins` are the pages that may open one; empty means all.
     """
@@ -165,8 +155,7 @@ class Realtime:
     origins: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Value, frozen=True, kw_only=True):
     """The whole file. `lines` maps a key path to its line, for faults that are found later (by a plugin's `configure`).
 
     `inactive` are entries that are off because a plugin is: (key path, why).

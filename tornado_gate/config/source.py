@@ -7,13 +7,13 @@ was written (``on:`` is "on"); a date stays text; aliases cannot multiply what a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath
+from tornado_gate.types.value import State, field
 
 LARGEST_FILE = 16 * 1024 * 1024
 MOST_VALUES = 500_000
@@ -33,8 +33,7 @@ _Loader: Any = type(
 )
 
 
-@dataclass(slots=True)
-class Document:
+class Document(State):
     """What a file holds: None, str, bool, int, float, list and dict with string keys. `lines` counts from 1."""
 
     values: Any = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
+
+from tornado_gate.types.value import Value, replace
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -29,8 +30,7 @@ DENIED_PORTS = frozenset((
 """The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), then those of well-known databases and of remote control."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchRules:
+class FetchRules(Value, frozen=True, kw_only=True):
     """What may be fetched. `allow_private` opens the networks of an organisation and the machine itself, never the
     addresses that clouds give secrets on; `allow_networks` opens any network that it names. `ports` None: all but
     DENIED_PORTS. `seconds` holds for one fetch with everything it needs; of a file that is read while it arrives it holds for

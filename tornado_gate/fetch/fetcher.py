@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from tornado_gate.fetch.connections import HEADERS, announced, decoded, exchange
 from tornado_gate.fetch.inline import decoded_url
 from tornado_gate.fetch.opened import Opened, as_upstream_errors, begin
 from tornado_gate.mediatypes import WrongMediaType, settle
+from tornado_gate.types.value import Value
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,8 +43,7 @@ DISCARD_SECONDS = 2.0
 """How long the rest of an answer is listened to that nobody will read: only so that its server need not fail to send it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Value, frozen=True, kw_only=True):
     """`media_type` without parameters; `url` is where the data came from in the end, "data:" for a data: URL."""
 
     media_type: str

@@ -8,7 +8,6 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.fetch.addresses import FetchRules, Refused, too_large
 from tornado_gate.fetch.connections import announced, decoded, faults
 from tornado_gate.mediatypes import LOOKED_AT, WrongMediaType, plain, settle, sniff
+from tornado_gate.types.value import Value
 
 if TYPE_CHECKING:
     import aiohttp
@@ -35,8 +35,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 """What no text has: the "binary data bytes" of the MIME Sniffing standard (mimesniff.spec.whatwg.org)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Value, frozen=True, kw_only=True):
     """`media_type` is what the file begins like, without parameters; `length` is in bytes, None when nobody has said it;
     `url` is where the file is in the end."""
 
@@ -44,7 +43,9 @@ class Opened:
     length: int | None
     url: str
     status: int
-    body: Body = field(repr=False)
+    body: Body
+
+    unshown = frozenset({"body"})
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The file, once, at the reader's pace. Raises UpstreamError when it breaks off, pauses too long or is too large."""

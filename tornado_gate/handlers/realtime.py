@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +27,7 @@ from tornado_gate.routing import Matched
 from tornado_gate.sessions import PREFIX, Held
 from tornado_gate.sockets.connection import accept
 from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
+from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from tornado_gate.types.value import Value
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -28,8 +29,7 @@ class Origin(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Value, frozen=True):
     """A URL as a request needs it: the connection, the target of the request line, the Host header."""
 
     origin: Origin

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from tornado_gate.config.model import Videos
@@ -21,6 +20,7 @@ from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.run import ENDED, LONGEST_PAUSE, Asker, Means, Run, Webhook
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
 from tornado_gate.types import VideoOperation
+from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tornado_gate.tasks.filedisk import Disk
+from tornado_gate.types.value import Value
 
 READ_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class KeptImage:
+class KeptImage(Value, frozen=True):
     """`size` bytes at `path`. Reads raise MediaUnavailable when it is gone, as when its task was deleted meanwhile."""
 
-    disk: Disk = field(repr=False)
+    disk: Disk
     path: Path
     media_type: str
     filename: str
     size: int
     field: str = "image"
+
+    unshown = frozenset({"disk"})
 
     async def read(self, size: int = -1) -> bytes:
         """The first `size` bytes, or all."""

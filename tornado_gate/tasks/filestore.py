@@ -36,7 +36,6 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -50,6 +49,7 @@ from tornado_gate.tasks.filesweep import Sweep, due_path, marker_name, markers
 from tornado_gate.tasks.record import TaskRecord, as_bytes
 from tornado_gate.tasks.store import ActiveTask, ActiveTasks, Lease, Names, Page, digest_of, key_conflict, no_such_task
 from tornado_gate.types import Upload
+from tornado_gate.types.value import replace
 
 FOLDERS = ("records", "active", "images", "accounts", "keys", "due", "cancels", "slots", "locks", "tmp", "damaged")
 

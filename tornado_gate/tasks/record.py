@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, fields
 from typing import Any, Literal, get_args
 
 from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
+from tornado_gate.types.value import Value, field, replace
 
 VERSION = 1
 """Of the bytes. A version that adds a field raises it: an older gateway must not run, and then write, what it half knows."""
@@ -36,8 +37,7 @@ class RecordNewer(RecordDamaged):
     """Written by a newer gateway: nothing is wrong with it, but this one cannot read it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(Value, frozen=True, kw_only=True):
     """Times are Unix seconds. `id` is ``video_`` and 32 hex digits.
 
     `account` owns the task, `caller_id` is the key that asked. `model` is the name asked for, `provider` the entry of conf

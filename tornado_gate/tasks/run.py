@@ -19,7 +19,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tornado_gate.config.model import Videos
@@ -37,6 +36,7 @@ from tornado_gate.mediatypes import sniff
 from tornado_gate.tasks.record import TaskRecord, advanced
 from tornado_gate.tasks.store import Lease, TaskStore
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
+from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +81,7 @@ class Webhook(Protocol):
         """Try once. Seconds until it should be tried again; None when that is over, one way or the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(Value, frozen=True):
     """What every run needs. `noted` is called once with each task that has ended, for metrics; `orphaned` with one that was
     cancelled while its upstream was asked to begin, and with that question: its work is to be cancelled when it answers."""
 

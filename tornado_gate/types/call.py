@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
+from tornado_gate.types.value import State, Value, field, replace
 
 MORE_LOSSES = "..."
 MOST_LOSSES = 200
 """More are counted as one: a header has room for no more, and a body may hold any number of unknown fields."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
+class Timeouts(Value, frozen=True, kw_only=True):
     """Seconds: to connect, to the first event, between events, for the whole answer."""
 
     connect: float = 5.0
@@ -25,8 +24,7 @@ class Timeouts:
     total: float = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(Value, frozen=True, kw_only=True):
     """Who asks. `id` and `account` are safe to log; empty `models` or `operations` mean all; None is no limit."""
 
     id: str
@@ -38,8 +36,7 @@ class Caller:
     tokens_per_minute: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Value, frozen=True, kw_only=True):
     """Who answers: a provider entry of conf and the upstream's name of the model.
 
     `base_url` has no slash at its end and holds the version part where the plugin's `configure` put one. `settings` are what
@@ -52,12 +49,14 @@ class Target:
     model: str
     upstream_model: str
     base_url: str = ""
-    api_key: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
     settings: Any = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     operations: frozenset[str] | None = None
+
+    unshown = frozenset({"api_key", "headers"})
 
     def first_of(self, operations: Iterable[str]) -> str:
         """The first of `operations` that it can do, or ""."""
@@ -70,8 +69,7 @@ class Target:
 NOWHERE = Target(provider="", plugin="", model="", upstream_model="")
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(State):
     """What is noted in passing for metrics and logs; never a word of what was said.
 
     `charged` says that the tokens were counted against the key as they came, by the models that the answer was made of.
@@ -160,8 +158,7 @@ class NoMemory:
         return False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call:
+class Call(Value, frozen=True, kw_only=True):
     """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
 
     `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
@@ -184,21 +181,20 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
-    closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
-    pool: Any = field(default=None, repr=False)
-    memory: Memory = field(default_factory=NoMemory, repr=False)
-    fetcher: Fetches | None = field(default=None, repr=False)
-    files: Files | None = field(default=None, repr=False)
+    closing: AsyncExitStack = field(default_factory=AsyncExitStack)
+    pool: Any = None
+    memory: Memory = field(default_factory=NoMemory)
+    fetcher: Fetches | None = None
+    files: Files | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    inner: Inner | None = field(default=None, repr=False)
-    key_digest: bytes = field(default=b"", repr=False)
+    inner: Inner | None = None
+    key_digest: bytes = b""
+
+    unshown = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 
     def but(self, **changes: Any) -> Call:
-        """A copy with other values, as `dataclasses.replace` gives, for a fraction of its price: a request makes several."""
-        copy = object.__new__(Call)
-        copy.__dict__.update(self.__dict__)
-        copy.__dict__.update(changes)
-        return copy
+        """A copy with other values."""
+        return replace(self, **changes)
 
     def lose(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.

@@ -8,39 +8,36 @@ issued them and go back to it verbatim.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tornado_gate.types.value import Value, field
 
 Extra = Mapping[str, Any]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opaque:
+class Opaque(Value, frozen=True, kw_only=True):
     """A provider's own value (a thinking signature, encrypted reasoning) that only `issuer` can read."""
 
     issuer: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
+class Data(Value, frozen=True, kw_only=True):
     """Bytes that came with the request, in base64 as the caller sent them."""
 
     media_type: str
     base64: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Value, frozen=True, kw_only=True):
     """An address given by a client. Nothing but the core's fetcher may open it."""
 
     url: str
     media_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileReference:
+class FileReference(Value, frozen=True, kw_only=True):
     """A file that the caller stored at an upstream before; `id` is that upstream's."""
 
     id: str
@@ -49,23 +46,20 @@ class FileReference:
 Source = Data | Link | FileReference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Value, frozen=True, kw_only=True):
     text: str
     signature: Opaque | None = None
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, frozen=True, kw_only=True):
     """The model's words for declining."""
 
     text: str
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Value, frozen=True, kw_only=True):
     """`detail` is how closely to look: low, high, auto, or None for the upstream's default."""
 
     source: Source
@@ -73,8 +67,7 @@ class Image:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audio:
+class Audio(Value, frozen=True, kw_only=True):
     """`source` is Data for audio given; `reference` names audio the model itself produced in an earlier turn."""
 
     source: Source | None = None
@@ -83,8 +76,7 @@ class Audio:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class File(Value, frozen=True, kw_only=True):
     """A document; `name` is its file name when the caller gave one."""
 
     source: Source
@@ -92,8 +84,7 @@ class File:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Value, frozen=True, kw_only=True):
     """`arguments` is the JSON text exactly as the model wrote it; `kind` is "function", or "custom" for free text."""
 
     id: str
@@ -104,8 +95,7 @@ class ToolCall:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Value, frozen=True, kw_only=True):
     """The answer to the call `call_id`. `name` is the tool's, when the wire format says it."""
 
     call_id: str
@@ -115,8 +105,7 @@ class ToolResult:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class Thinking(Value, frozen=True, kw_only=True):
     """The model's reasoning. `redacted` thinking has no text, only its signature."""
 
     text: str = ""
@@ -125,8 +114,7 @@ class Thinking:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VendorPart:
+class VendorPart(Value, frozen=True, kw_only=True):
     """A part of `wire_format` that the vocabulary has no word for: `value` as it came."""
 
     wire_format: str
@@ -136,8 +124,7 @@ class VendorPart:
 Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking | VendorPart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Value, frozen=True, kw_only=True):
     """One turn. Results of tools are messages of role "tool" that hold ToolResult parts.
 
     `plain` remembers that the content was one bare string on the wire, where the two spellings are not the same to a

@@ -9,7 +9,6 @@ PartialImages, and a SpeechEnd ends what SpeechStart and SpeechChunks have broug
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tornado_gate.errors import GateError
@@ -26,13 +25,13 @@ from tornado_gate.types.media_results import (
 )
 from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
+from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
 PartKind = Literal["text", "refusal", "thinking", "tool_call", "audio", "image", "vendor"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseStart:
+class ResponseStart(Value, frozen=True, kw_only=True):
     """`model` is the upstream's name for itself; `id` and `created` (Unix seconds) are its own, when it has them."""
 
     model: str
@@ -41,8 +40,7 @@ class ResponseStart:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartStart:
+class PartStart(Value, frozen=True, kw_only=True):
     """Part `index` of choice `choice` begins. Indexes are unique in the stream and count from 0.
 
     `id`, `name` and `tool_kind` belong to a tool call, `id` also to audio, `media_type` to audio and images. A part that
@@ -61,8 +59,7 @@ class PartStart:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartDelta:
+class PartDelta(Value, frozen=True, kw_only=True):
     """More of part `index`: text, JSON text of tool arguments, or raw audio bytes.
 
     `logprobs` are the entries for this piece, each ``{"token", "logprob", "bytes", "top_logprobs"}``; `transcript` is
@@ -75,8 +72,7 @@ class PartDelta:
     transcript: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartEnd:
+class PartEnd(Value, frozen=True, kw_only=True):
     """Part `index` is complete; `signature` is what must be echoed with it in the next turn."""
 
     index: int
@@ -84,15 +80,13 @@ class PartEnd:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageReport:
+class UsageReport(Value, frozen=True, kw_only=True):
     """Totals so far: a later report replaces an earlier one, nothing is added up."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(Value, frozen=True, kw_only=True):
     """Choice `choice` is complete. `raw` is the upstream's own word for the reason."""
 
     reason: FinishReason
@@ -102,8 +96,7 @@ class Finish:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamError:
+class StreamError(Value, frozen=True, kw_only=True):
     """The answer failed after it began. Nothing follows; it must never be rendered as a normal finish."""
 
     error: GateError

@@ -7,18 +7,17 @@ request came in, whose unknown fields are in `extra`; `names` maps a field of ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from tornado_gate.types.content import Data, Extra, Link, Part
+from tornado_gate.types.value import Value, field
 from tornado_gate.types.wire import Upload
 
 FileSource = Data | Link | Upload
 """Where a file of a request is: inside its JSON, at an address, or beside it in a form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaRequest:
+class MediaRequest(Value, frozen=True, kw_only=True):
     """What all of them have."""
 
     model: str
@@ -32,8 +31,7 @@ class MediaRequest:
         return self.names.get(field_of_ours, field_of_ours)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingRequest(MediaRequest):
+class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
     """Vectors of `inputs`, each a text or the numbers of its tokens. `task` is what they are for, in the vendor's words."""
 
     inputs: tuple[str | tuple[int, ...], ...]
@@ -42,15 +40,13 @@ class EmbeddingRequest(MediaRequest):
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModerationRequest(MediaRequest):
+class ModerationRequest(MediaRequest, frozen=True, kw_only=True):
     """A verdict on each of `inputs`, each made of Text and Image parts."""
 
     inputs: tuple[tuple[Part, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageRequest(MediaRequest):
+class ImageRequest(MediaRequest, frozen=True, kw_only=True):
     """New pictures, or with `images` edits of those.
 
     `size` is "auto" or width and height in pixels, written "1024x1536"; `aspect_ratio` ("16:9") and `resolution` ("1K") are
@@ -80,8 +76,7 @@ class ImageRequest(MediaRequest):
     partial_images: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechRequest(MediaRequest):
+class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
     """`text` spoken. `voice` is a name of the vendor's; `speed` 1 is usual; `format` one of mp3, opus, aac, flac, wav, pcm.
 
     pcm is 24,000 samples a second, one channel, 16 bits, little-endian. `stream` asks for the sound while it is made.
@@ -96,8 +91,7 @@ class SpeechRequest(MediaRequest):
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptionRequest(MediaRequest):
+class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
     """The words spoken in `audio`, or with `translate` what they mean in English."""
 
     audio: FileSource

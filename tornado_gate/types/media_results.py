@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate.types.content import Extra
 from tornado_gate.types.results import Usage
+from tornado_gate.types.value import Value, field
 
 Vector = Sequence[float] | bytes
 """Floats as they were read, or little-endian 32-bit floats; see `tornado_gate.vectors`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingResult:
+class EmbeddingResult(Value, frozen=True, kw_only=True):
     """One vector for each input, in the order of the inputs."""
 
     vectors: tuple[Vector, ...]
@@ -23,8 +22,7 @@ class EmbeddingResult:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, frozen=True, kw_only=True):
     """`scores` are 0 to 1, `categories` say which are flagged; `applied` to which kinds of input, "text" or "image"."""
 
     flagged: bool
@@ -34,8 +32,7 @@ class Verdict:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModerationResult:
+class ModerationResult(Value, frozen=True, kw_only=True):
     """A verdict for each input, in the order of the inputs."""
 
     verdicts: tuple[Verdict, ...]
@@ -45,28 +42,29 @@ class ModerationResult:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeImage:
+class MadeImage(Value, frozen=True, kw_only=True):
     """One picture: its bytes. `revised_prompt` is what the model made of the prompt."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     media_type: str
     revised_prompt: str | None = None
     extra: Extra = field(default_factory=dict)
 
+    unshown = frozenset({"data"})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialImage:
+
+class PartialImage(Value, frozen=True, kw_only=True):
     """An unfinished picture, the `index`-th, counted from 0."""
 
     index: int
-    data: bytes = field(repr=False)
+    data: bytes
     media_type: str
     extra: Extra = field(default_factory=dict)
 
+    unshown = frozenset({"data"})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageResult:
+
+class ImageResult(Value, frozen=True, kw_only=True):
     """All pictures of an answer; ends it. `created` is Unix seconds; the words are what the upstream says that it did."""
 
     images: tuple[MadeImage, ...]
@@ -81,25 +79,23 @@ class ImageResult:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechStart:
+class SpeechStart(Value, frozen=True, kw_only=True):
     """Sound of `media_type` follows, in SpeechChunks, then one SpeechEnd. ``audio/pcm`` is as `SpeechRequest` says."""
 
     media_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechChunk:
-    data: bytes = field(repr=False)
+class SpeechChunk(Value, frozen=True, kw_only=True):
+    data: bytes
+
+    unshown = frozenset({"data"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechEnd:
+class SpeechEnd(Value, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptionResult:
+class TranscriptionResult(Value, frozen=True, kw_only=True):
     """`duration` is seconds; `segments` and `words` are the vendor's own, each with `start` and `end` in seconds."""
 
     text: str

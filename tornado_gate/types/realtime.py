@@ -8,17 +8,16 @@ between the two where caller and upstream differ (`tornado_gate.wire.openai_real
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import GateError
 from tornado_gate.types.media_requests import MediaRequest
+from tornado_gate.types.value import Value, field
 
 RealtimeDialect = Literal["beta", "current"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealtimeRequest(MediaRequest):
+class RealtimeRequest(MediaRequest, frozen=True, kw_only=True):
     """A session with `model`. `dialect` is the caller's; `session` what a client secret has fixed for it."""
 
     dialect: RealtimeDialect = "current"
@@ -67,8 +66,7 @@ class RealtimeSide(Protocol):
         """The message that tells the caller of a failure; `event_id` is that of the caller's message it is about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSecretRequest:
+class ClientSecretRequest(Value, frozen=True, kw_only=True):
     """A short-lived key for one page, which may open realtime sessions with `model` and do nothing else."""
 
     seconds: int
@@ -76,11 +74,12 @@ class ClientSecretRequest:
     session: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSecret:
+class ClientSecret(Value, frozen=True, kw_only=True):
     """`expires_at` is Unix seconds."""
 
-    value: str = field(repr=False)
+    value: str
     expires_at: int
     model: str
     session: Mapping[str, Any] = field(default_factory=dict)
+
+    unshown = frozenset({"value"})

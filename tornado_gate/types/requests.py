@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tornado_gate.types.content import Extra, Message
@@ -15,12 +14,12 @@ from tornado_gate.types.media_requests import (
     TranscriptionRequest,
 )
 from tornado_gate.types.realtime import ClientSecretRequest, RealtimeRequest
+from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Value, frozen=True, kw_only=True):
     """A function the model may call; `parameters` is a JSON schema."""
 
     name: str
@@ -30,16 +29,14 @@ class Tool:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VendorTool:
+class VendorTool(Value, frozen=True, kw_only=True):
     """A tool that only `wire_format` knows (web search, custom grammar, …): `value` as it came."""
 
     wire_format: str
     value: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolChoice:
+class ToolChoice(Value, frozen=True, kw_only=True):
     """`mode` "tool" forces the tool `name`; "allowed" restricts to `names` with `required` saying whether one must be called.
 
     `vendor` holds a choice that only the request's own wire format knows.
@@ -52,8 +49,7 @@ class ToolChoice:
     vendor: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseFormat:
+class ResponseFormat(Value, frozen=True, kw_only=True):
     """What the answer's text must be. `schema` is a JSON schema, only with kind "json_schema"."""
 
     kind: Literal["text", "json_object", "json_schema"]
@@ -64,8 +60,7 @@ class ResponseFormat:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reasoning:
+class Reasoning(Value, frozen=True, kw_only=True):
     """How long to think: an `effort` word, or a budget in tokens; `summary` asks to see it."""
 
     effort: str | None = None
@@ -74,8 +69,7 @@ class Reasoning:
     enabled: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
+class ChatRequest(Value, frozen=True, kw_only=True):
     """One turn of a conversation, from whatever route it came.
 
     None means "the caller said nothing": it is never sent upstream. Lengths are in tokens. `wire_format` names the format
@@ -129,23 +123,20 @@ class ChatRequest:
         return names.get(f"messages.{message}.content.{part}") or f"{place}.{names.get('content', 'content')}.{part}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountTokensRequest:
+class CountTokensRequest(Value, frozen=True, kw_only=True):
     """How many tokens would the prompt of `chat` take? Nothing is generated."""
 
     model: str
     chat: ChatRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsRequest:
+class ModelsRequest(Value, frozen=True, kw_only=True):
     """The models this key may use; `model` asks for one. Answered by the core, no provider sees it."""
 
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verbatim:
+class Verbatim(Value, frozen=True, kw_only=True):
     """A checked body in `wire_format` that goes to a provider which speaks that format, as it came.
 
     `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte. Of a form

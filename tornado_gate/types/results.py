@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tornado_gate.types.content import Extra, Part
+from tornado_gate.types.value import Value, field
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Value, frozen=True, kw_only=True):
     """Tokens. None is "not reported", 0 is "reported as zero".
 
     `input_tokens` counts all of the prompt, cached or not; `cache_read_tokens`, `cache_write_tokens` and `image_tokens`, what
@@ -35,8 +34,7 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Value, frozen=True, kw_only=True):
     """One of `n` answers. `raw_reason` is the upstream's own word; `stop_sequence` the stop string that was met."""
 
     parts: tuple[Part, ...]
@@ -47,8 +45,7 @@ class Choice:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatResult:
+class ChatResult(Value, frozen=True, kw_only=True):
     """A whole answer: what `stream.collect` makes of events, and `stream.replay` takes apart again.
 
     `created` is Unix time in seconds.
@@ -62,16 +59,14 @@ class ChatResult:
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCount:
+class TokenCount(Value, frozen=True, kw_only=True):
     """The only event of a count-tokens request. `extra` keeps the upstream's further counters under its own names."""
 
     input_tokens: int
     extra: Extra = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Value, frozen=True, kw_only=True):
     """One entry of a model list. `operations` are those that it can do; token limits are None when conf says nothing."""
 
     id: str
@@ -81,8 +76,7 @@ class Model:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelList:
+class ModelList(Value, frozen=True, kw_only=True):
     """The only event of a models request; `single` when one model was asked for."""
 
     models: tuple[Model, ...]

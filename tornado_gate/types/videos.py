@@ -8,18 +8,17 @@ calls its work is the `operation`: JSON that only its provider reads, kept with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tornado_gate.types.media_requests import FileSource, MediaRequest
 from tornado_gate.types.results import Usage
+from tornado_gate.types.value import Value, field
 
 TaskStatus = Literal["queued", "pending", "completed", "failed"]
 """A task goes from left to right and never back; it may skip."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoRequest(MediaRequest):
+class VideoRequest(MediaRequest, frozen=True, kw_only=True):
     """A video of `prompt`, or one that begins with `image`.
 
     `seconds` is its length; `width` and `height` are pixels, both or neither; `n` is how many. `metadata` are further
@@ -44,8 +43,7 @@ class VideoRequest(MediaRequest):
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoPoll(MediaRequest):
+class VideoPoll(MediaRequest, frozen=True, kw_only=True):
     """How far is it? `operation` None asks whether the upstream knows `task_id`: the gateway died while it began.
 
     A provider that cannot say raises UnsupportedOperation.
@@ -55,8 +53,7 @@ class VideoPoll(MediaRequest):
     operation: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoDownload(MediaRequest):
+class VideoDownload(MediaRequest, frozen=True, kw_only=True):
     """Give video number `index` of a completed operation: the chunks of the UpstreamResponse are the file."""
 
     task_id: str
@@ -64,16 +61,14 @@ class VideoDownload(MediaRequest):
     index: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoCancel(MediaRequest):
+class VideoCancel(MediaRequest, frozen=True, kw_only=True):
     """Stop it, and forget it where the upstream can. Answered by any VideoOperation; failure is no tragedy."""
 
     task_id: str
     operation: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoOperation:
+class VideoOperation(Value, frozen=True, kw_only=True):
     """The one event of an answer to all of these: where the upstream's work stands.
 
     `status` "lost" says that the upstream does not know the operation (any more); "unknown" that it used a word which the
@@ -94,8 +89,7 @@ class VideoOperation:
     usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoFile:
+class VideoFile(Value, frozen=True, kw_only=True):
     """One finished video: `id` in the store of files; `size` in bytes, `duration` in seconds when known."""
 
     id: str
@@ -104,8 +98,7 @@ class VideoFile:
     duration: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoTask:
+class VideoTask(Value, frozen=True, kw_only=True):
     """A task as its owner may see it. Times are Unix seconds; `position` counts from 1 while it waits in line.
 
     `seconds` and `size` are as they were asked for. `kind` is "image" when a picture was given, else "text". `urls` are signed
@@ -132,8 +125,7 @@ class VideoTask:
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRequest:
+class TaskRequest(Value, frozen=True, kw_only=True):
     """What a caller asks of tasks that exist; answered by the core, no provider sees it.
 
     show: the task, after `wait` seconds at most when it has not ended by then; events: a stream of TaskResults until it
@@ -152,8 +144,7 @@ class TaskRequest:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskResult:
+class TaskResult(Value, frozen=True, kw_only=True):
     """A task as it is now. `last` is false where more will follow, in a stream of events. `deleted` answers a delete."""
 
     task: VideoTask
@@ -161,7 +152,6 @@ class TaskResult:
     deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskList:
+class TaskList(Value, frozen=True, kw_only=True):
     tasks: tuple[VideoTask, ...]
     has_more: bool = False

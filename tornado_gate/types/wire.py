@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import orjson
 
+from tornado_gate.types.value import Value, field
+
 Operation = str  # "chat", "models", … : what keys, models and plugins are allowed or able to do
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Value, frozen=True):
     """One method and path that a format serves.
 
     `path` may hold one or more ``{name}`` segments; the last may match slashes, so that ``/v1/models/{model}`` finds
@@ -75,8 +75,7 @@ class Streamed(Protocol):
     def chunks(self) -> AsyncIterator[bytes]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireRequest:
+class WireRequest(Value, frozen=True, kw_only=True):
     """What a caller sent. `headers` are lower-case; `query` holds the last value of each name; keys are in neither.
 
     `json` is the parsed body ({} where a route has none) and `raw` the bytes it came in. Of a form `json` holds the text
@@ -120,8 +119,7 @@ class Whole:
         self._given = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Value, frozen=True, kw_only=True):
     """What the caller gets. Each chunk is written as soon as it comes; chunks end at event borders in a stream.
 
     `keep_alive` is written between chunks when the upstream is silent (`b": ping\\n\\n"`); empty means never.
@@ -144,8 +142,7 @@ class Reply:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamRequest:
+class UpstreamRequest(Value, frozen=True, kw_only=True):
     """What the default `call_upstream` sends: `json` is encoded by the core, `body` goes as it is, whole or in pieces.
 
     `context` is for a plugin with a `call_upstream` of its own, which may need no address.
@@ -162,8 +159,7 @@ class UpstreamRequest:
         return f"UpstreamRequest({self.method} {self.url.partition('?')[0]})"  # headers hold keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamResponse:
+class UpstreamResponse(Value, frozen=True, kw_only=True):
     """What the upstream gives. The status is below 400: anything else was raised. `headers` are lower-case."""
 
     chunks: AsyncIterator[bytes]

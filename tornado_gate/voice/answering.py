@@ -20,10 +20,10 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from tornado_gate.errors import GateError, InternalError
+from tornado_gate.types.value import Value, field
 from tornado_gate.voice.audio import BYTES_PER_SECOND, encode, frame_bytes
 from tornado_gate.voice.items import Conversation, Item, Sound, Words
 from tornado_gate.voice.mind import Called, CutShort, Mind, Piece, Said, Spent, Spoke, Turn
@@ -39,8 +39,7 @@ Stopped = Literal["client_cancelled", "turn_detected"]
 log = logging.getLogger("tornado_gate.voice")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Value, frozen=True, kw_only=True):
     """How one response is to be made: with what `turn` it begins, and what of it goes out as it came.
 
     `conversation` is None for an answer that nobody is to remember. `sound_format` is one of `audio.PCM`, `ULAW`, `ALAW`.

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tornado_gate import checks
 from tornado_gate.errors import GateError, InvalidField, RequestError
 from tornado_gate.pictures import source_of
+from tornado_gate.types.value import State, field
 from tornado_gate.voice.audio import bytes_of, milliseconds
 from tornado_gate.wire.openai_realtime import item_to_current
 
@@ -30,8 +30,7 @@ LONGEST_ID: Final = 64
 ROOT: Final = "root"
 
 
-@dataclass(slots=True)
-class Words:
+class Words(State):
     """Text of an item; `output` says that a model wrote it."""
 
     text: str
@@ -45,8 +44,7 @@ class Words:
         return len(self.text)
 
 
-@dataclass(slots=True)
-class Picture:
+class Picture(State):
     """An image, as the address or ``data:`` URL that a caller gave."""
 
     url: str
@@ -61,8 +59,7 @@ class Picture:
         return len(self.url)
 
 
-@dataclass(slots=True)
-class Sound:
+class Sound(State):
     """Speech of the caller, or with `output` of a model.
 
     `pcm` is None when it is no longer kept; `length` is its bytes all the same. `transcript` is None until somebody has
@@ -124,8 +121,7 @@ class Sound:
 Part = Words | Picture | Sound
 
 
-@dataclass(slots=True, kw_only=True)
-class Item:
+class Item(State, kw_only=True):
     """One entry of a conversation: a message, a call of a function, or what came of one (`output`)."""
 
     id: str

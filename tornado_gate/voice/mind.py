@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tornado_gate.types import Tool, ToolChoice, Usage
+from tornado_gate.types.value import Value
 from tornado_gate.voice.items import Item, Sound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Value, frozen=True, kw_only=True):
     """What is to be answered: all items in order, and how.
 
     `spoken` asks for sound with its words, else for text alone. `voice` is a name, `speed` 1 is usual. Lengths are in
@@ -30,22 +29,21 @@ class Turn:
     temperature: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Value, frozen=True):
     """More words: the text of a written answer, the transcript of a spoken one."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spoke:
+class Spoke(Value, frozen=True):
     """More sound: whole samples of PCM, see `voice.audio`."""
 
-    pcm: bytes = field(repr=False)
+    pcm: bytes
+
+    unshown = frozenset({"pcm"})
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Value, frozen=True):
     """A function is to be called. What is said afterwards is another message."""
 
     call_id: str
@@ -53,8 +51,7 @@ class Called:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Spent(Value, frozen=True, kw_only=True):
     """What the answer took in all; of `usage` these are the tokens that were sound."""
 
     usage: Usage
@@ -62,8 +59,7 @@ class Spent:
     output_audio_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CutShort:
+class CutShort(Value, frozen=True):
     """The answer is not whole, and why."""
 
     reason: Literal["max_output_tokens", "content_filter"]
@@ -72,8 +68,7 @@ class CutShort:
 Piece = Said | Spoke | Called | Spent | CutShort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
+class Transcript(Value, frozen=True, kw_only=True):
     """The words in a sound. `usage` is in tokens, when the model counts them."""
 
     text: str

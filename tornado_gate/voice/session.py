@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -21,6 +20,7 @@ from tornado_gate import checks
 from tornado_gate.errors import GateError, InternalError, InvalidField, RequestError, UpstreamError
 from tornado_gate.pictures import DECODED_CHARS
 from tornado_gate.types import RealtimeDialect
+from tornado_gate.types.value import Value, replace
 from tornado_gate.voice.answering import Answering, Event, Order, Stopped
 from tornado_gate.voice.audio import PCM, RATE, milliseconds
 from tornado_gate.voice.buffers import Outbox
@@ -47,8 +47,7 @@ LONGEST_KEY, LONGEST_VALUE = 64, 512
 log = logging.getLogger("tornado_gate.voice")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value, frozen=True, kw_only=True):
     """What one session may hold. Sound is in bytes of PCM, 48,000 a second; `responses` are those made at a time."""
 
     items: int = 2_000
@@ -57,6 +56,9 @@ class Limits:
     input_buffer: int = 15 * 1024 * 1024
     outbox: int = 4 * 1024 * 1024
     responses: int = 4
+
+
+USUAL_LIMITS = Limits()
 
 
 class VoiceSession:
@@ -71,7 +73,7 @@ class VoiceSession:
         model: str,
         session: Mapping[str, Any] | None = None,
         voice: str = "",
-        limits: Limits = Limits(),
+        limits: Limits = USUAL_LIMITS,
     ) -> None:
         self.close_code: int | None = None
         self.close_reason = ""

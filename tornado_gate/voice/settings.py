@@ -9,12 +9,12 @@ Source: openai-python 3.52, types/realtime/realtime_session_create_request.py, r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tornado_gate import checks
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Tool, ToolChoice
+from tornado_gate.types.value import Value
 from tornado_gate.voice import audio, vad
 from tornado_gate.voice.items import Item
 from tornado_gate.voice.mind import Turn
@@ -24,8 +24,7 @@ PATIENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 400}
 """Silence that ends a turn, for the eagerness of ``semantic_vad``: what is heard here is loudness, not sense."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, frozen=True, kw_only=True):
     """`detection` is None when the caller commits sound by itself; `language` and `prompt` are for the transcription."""
 
     spoken: bool = True

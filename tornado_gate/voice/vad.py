@@ -6,9 +6,9 @@ steady hum is learnt within seconds and does not count. Two frames of speech beg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tornado_gate.types.value import Value
 from tornado_gate.voice.audio import BYTES_PER_SECOND, level
 
 FRAME_MS: Final = 20
@@ -21,8 +21,7 @@ LEARNT: Final = 0.02  # of what a frame is above the noise so far
 MOST_NOISE: Final = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, frozen=True, kw_only=True):
     """`threshold` is 0 to 1, the rest milliseconds."""
 
     threshold: float = 0.5
@@ -30,15 +29,13 @@ class Settings:
     silence_ms: int = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Value, frozen=True):
     """Speech began; `ms` from the first sound of the session, the prefix included."""
 
     ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Value, frozen=True):
     """Speech has ended; `ms` includes the silence that said so."""
 
     ms: int

@@ -10,9 +10,10 @@ Source of the subset: google-genai 3.4, ``types.Schema``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
+
+from tornado_gate.types.value import Value
 
 MAX_NODES: Final = 2_000
 """Schemas in one schema, after references were replaced by what they name. What is beyond is an object of any shape."""
@@ -78,8 +79,7 @@ def has_keyword(value: Any, names: Iterable[str]) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Value, frozen=True):
     """Where the walk is: the path for reports, and the references it went through."""
 
     path: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from tornado_gate import ProviderEntry
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 from tornado_gate.fields import Boolean, Integer, String
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, Abilities, abilities_of
 from tornado_gate_anthropic.address import DEFAULT, normalised
 
@@ -33,8 +33,7 @@ class SettingsSchema(Schema):
     system_turns = Boolean()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, frozen=True, kw_only=True):
     """What conf says of one upstream. None means: by the model's name."""
 
     version: str = DEFAULT_VERSION

@@ -16,7 +16,6 @@ import base64
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Final
 
 from tornado_gate import stream
@@ -36,6 +35,7 @@ from tornado_gate.types import (
     TranscriptionResult,
     UsageReport,
 )
+from tornado_gate.types.value import State, Value, field
 from tornado_gate.voice import (
     Called,
     CutShort,
@@ -59,8 +59,7 @@ INAUDIBLE: Final = "[The speaker said something that could not be understood.]"
 _MARKUP = re.compile(r"[*#`]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
+class Models(Value, frozen=True, kw_only=True):
     """Names of the gateway's own models. `voice` is the speech model's, where the caller names none."""
 
     chat: str
@@ -178,8 +177,7 @@ def _words(sound: Sound) -> Part:
     return Text(text=sound.transcript or INAUDIBLE)
 
 
-@dataclass(slots=True)
-class _ChatReader:
+class _ChatReader(State):
     """Events of a chat to pieces of an answer; a call is one when it is whole. Thinking is not said."""
 
     request: ChatRequest

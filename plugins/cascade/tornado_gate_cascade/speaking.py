@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Final
 
 from tornado_gate import stream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Inner, SpeechChunk, SpeechRequest, SpeechStart, StreamError
+from tornado_gate.types.value import Value
 from tornado_gate.voice import Spoke, Turn
 
 AT_ONCE: Final = 2
@@ -20,8 +20,7 @@ SPEED: Final = 1.0
 _PCM: Final = ("audio/pcm", "audio/l16")
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Value, frozen=True):
     """What stopped one of the stages."""
 
     error: Exception

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
@@ -30,6 +29,7 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import (
     Found,
     failure,

@@ -11,11 +11,11 @@ pictures only), /z-image-api-reference (generates only).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final, TypeVar
 
 from tornado_gate.types import Call, ImageRequest, Operation
+from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import WIRE_FORMAT
 from tornado_gate_dashscope.address import TASK_OF_MESSAGES, TASK_OF_PICTURES, TASK_OF_PROMPT
 

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -22,6 +21,7 @@ import orjson
 from tornado_gate import upstream
 from tornado_gate.errors import UpstreamError, UpstreamRefused, UpstreamTimeout
 from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.dashscope_images import Fault, Task, failure, mended, parse_task
 from tornado_gate_dashscope.address import task_url
 from tornado_gate_dashscope.facts import Facts
@@ -40,8 +40,7 @@ _farewells: set[asyncio.Task[None]] = set()
 """Cancellations under way: the loop itself holds tasks only weakly."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Value, frozen=True):
     """The connections as they were: a cancellation must not open new ones for an entry that conf has dropped meanwhile."""
 
     kept: Any

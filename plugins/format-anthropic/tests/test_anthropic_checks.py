@@ -10,6 +10,7 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from format_anthropic_calls import QUESTION, VERSION, call_for, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate.errors import GateError, InvalidField
@@ -283,7 +284,7 @@ _bodies = st.builds(
 )
 def test_no_body_raises_anything_but_a_gate_error(body: dict[str, Any], path: str) -> None:
     wire = wire_with({}, path)
-    object.__setattr__(wire, "json", body)
+    force_setattr(wire, "json", body)
     try:
         plugin.translate_request(call_for(), wire)
     except GateError as error:

@@ -6,7 +6,6 @@ Source: anthropic-python 2.11, types/model_info.py, types/model_list_params.py a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,8 +16,7 @@ DEFAULT_LIMIT: Final = 20
 MOST: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest(ModelsRequest):
+class PageRequest(ModelsRequest, frozen=True, kw_only=True):
     """One page of the list: `limit` models after or before the one that is named, or the first ones."""
 
     limit: int = DEFAULT_LIMIT

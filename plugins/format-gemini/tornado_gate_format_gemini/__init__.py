@@ -6,7 +6,6 @@ The hooks only; the wire format is in `tornado_gate.wire.gemini_generate` and `g
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -73,8 +72,7 @@ _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "m
 """What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateRequest(ChatRequest):
+class GenerateRequest(ChatRequest, frozen=True, kw_only=True):
     """A chat request that remembers in which form its stream was asked for."""
 
     sse_wanted: bool = False

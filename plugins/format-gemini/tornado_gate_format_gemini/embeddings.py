@@ -8,7 +8,6 @@ Source: https://ai.google.dev/api/embeddings; google-genai 3.4, types.EmbedConte
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tornado_gate import stream
@@ -49,8 +48,7 @@ class _Embed(_Config):
 _EMBED: Final = _Embed()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentRequest(EmbeddingRequest):
+class ContentRequest(EmbeddingRequest, frozen=True, kw_only=True):
     """An embedding request that remembers whether it was a batch."""
 
     batch: bool = False

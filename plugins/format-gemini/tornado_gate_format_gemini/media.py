@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -21,8 +20,7 @@ from tornado_gate.wire.gemini_generate import (
 from tornado_gate_format_gemini.replies import JSON, chunks_reply
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureRequest(ImageRequest):
+class PictureRequest(ImageRequest, frozen=True, kw_only=True):
     """An image request that remembers in which form its answer was asked for.
 
     `stream` stays false: pictures that are not finished have no place in this format.
@@ -32,8 +30,7 @@ class PictureRequest(ImageRequest):
     sse_wanted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpokenRequest(SpeechRequest):
+class SpokenRequest(SpeechRequest, frozen=True, kw_only=True):
     """A speech request that remembers in which form its stream was asked for."""
 
     sse_wanted: bool = False

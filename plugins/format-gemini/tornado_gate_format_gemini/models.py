@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
@@ -32,8 +31,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 _TOKEN: Final = "page:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(ModelsRequest):
+class Page(ModelsRequest, frozen=True, kw_only=True):
     """A models request with the page that is wanted: `size` models from number `start` on."""
 
     size: int = PAGE_SIZE

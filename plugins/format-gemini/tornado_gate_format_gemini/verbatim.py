@@ -7,7 +7,6 @@ error of its own is told in the caller's dialect; everything else is the upstrea
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -15,13 +14,13 @@ import orjson
 from tornado_gate import sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
+from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, note_body
 from tornado_gate_format_gemini.envelope import error_body, error_frame
 from tornado_gate_format_gemini.replies import AFTER_ELEMENT, EVENTS, JSON, KEEP_ALIVE
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardState:
+class ForwardState(Value, frozen=True):
     """What `forward_response` must know of the request: whether the caller asked for server-sent events."""
 
     sse_wanted: bool = False

@@ -9,6 +9,7 @@ import pytest
 from format_openai_calls import QUESTION, call_for, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
 import tornado_gate_format_openai as plugin
@@ -321,7 +322,7 @@ _bodies = st.builds(
 @given(body=_bodies | st.dictionaries(_words, _json))
 def test_no_body_raises_anything_but_a_gate_error(body: dict[str, Any]) -> None:
     wire = wire_with({})
-    object.__setattr__(wire, "json", body)
+    force_setattr(wire, "json", body)
     try:
         plugin.translate_request(call_for(), wire)
     except GateError as error:

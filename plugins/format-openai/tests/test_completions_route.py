@@ -9,6 +9,7 @@ import pytest
 from format_openai_calls import aiter_of, call_for, text_of, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types import Completion
 from openai.types.completion_create_params import CompletionCreateParamsNonStreaming
 from responses_calls import says
@@ -166,7 +167,7 @@ _json = st.recursive(
 @given(body=st.dictionaries(st.sampled_from([*FIELDS]) | _words, _json, max_size=5), prompt=_json)
 def test_no_body_raises_anything_but_a_gate_error(body: dict[str, Any], prompt: Any) -> None:
     wire = wire_with({}, PATH)
-    object.__setattr__(wire, "json", {"model": "m", "prompt": prompt} | body)
+    force_setattr(wire, "json", {"model": "m", "prompt": prompt} | body)
     try:
         plugin.translate_request(call_for(), wire)
     except GateError as error:

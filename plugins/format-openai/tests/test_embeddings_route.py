@@ -12,6 +12,7 @@ import pytest
 from format_openai_calls import aiter_of, call_for, chunks_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types import CreateEmbeddingResponse, EmbeddingCreateParams
 from operation_calls import SECRET, answered, done, events_of, wire_of
 
@@ -290,7 +291,7 @@ def test_the_upstream_is_left_when_the_caller_leaves() -> None:
     async def leave() -> None:
         request = await embeddings.forward(call_for(), wire_with(BODY))
         incoming = answered(b"")
-        object.__setattr__(incoming, "chunks", chunks())
+        force_setattr(incoming, "chunks", chunks())
         reply = embeddings.forwarded(call_for(), request, incoming)
         await anext(aiter(reply.chunks))
         await stream.close(reply.chunks)
@@ -309,7 +310,7 @@ _json = st.recursive(
 @given(value=_json, rest=st.dictionaries(st.sampled_from([*WRONG]), _json, max_size=3))
 def test_no_body_raises_anything_but_a_400_that_names_a_field(value: Any, rest: dict[str, Any]) -> None:
     wire = wire_with({})
-    object.__setattr__(wire, "json", {"model": "m", "input": value} | rest)
+    force_setattr(wire, "json", {"model": "m", "input": value} | rest)
     try:
         done(embeddings.parse(call_for(), wire))
     except GateError as error:

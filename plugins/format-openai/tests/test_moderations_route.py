@@ -12,6 +12,7 @@ import pytest
 from format_openai_calls import call_for, text_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types import ModerationCreateParams, ModerationCreateResponse
 from operation_calls import SECRET, answered, done, events_of, wire_of
 
@@ -183,7 +184,7 @@ _json = st.recursive(
 @given(value=_json)
 def test_no_body_raises_anything_but_a_400_that_names_a_field(value: Any) -> None:
     wire = wire_of(ROUTE, {})
-    object.__setattr__(wire, "json", {"model": "m", "input": value})
+    force_setattr(wire, "json", {"model": "m", "input": value})
     try:
         done(moderations.parse(call_for(), wire))
     except GateError as error:

@@ -10,6 +10,7 @@ import pytest
 from format_openai_calls import FakeMemory, call_for, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
 import tornado_gate_format_openai as plugin
@@ -278,7 +279,7 @@ _bodies = st.builds(
 @given(body=_bodies | st.dictionaries(_words, _json))
 def test_no_body_raises_anything_but_a_gate_error(body: dict[str, Any]) -> None:
     wire = wire_with({}, "/v1/responses")
-    object.__setattr__(wire, "json", body)
+    force_setattr(wire, "json", body)
 
     async def translate() -> None:
         result: Any = plugin.translate_request(call_for(memory=FakeMemory()), wire)

@@ -11,6 +11,7 @@ import pytest
 from format_openai_calls import call_for, chunks_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from openai.types.audio import SpeechCreateParams
 from operation_calls import SECRET, answered, done, events_of, frames, read_frames, wire_of
 
@@ -240,7 +241,7 @@ _json = (
 @given(body=st.dictionaries(st.sampled_from([*WRONG]), _json | st.fixed_dictionaries({"id": _json})))
 def test_no_body_raises_anything_but_a_400_that_names_a_field(body: dict[str, Any]) -> None:
     wire = wire_of(ROUTE, {})
-    object.__setattr__(wire, "json", BODY | body)
+    force_setattr(wire, "json", BODY | body)
     try:
         speech.parse(call_for(), wire)
     except GateError as error:

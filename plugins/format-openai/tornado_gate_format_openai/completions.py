@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
@@ -27,8 +26,7 @@ MAX_PROMPTS: Final = 2048
 """The vendor's bound on an array of prompts; an array of tokens may be as long as a body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedCompletion(ChatRequest):
+class AskedCompletion(ChatRequest, frozen=True, kw_only=True):
     """A chat request; `echo` is what each choice of its answer begins with."""
 
     echo: str = ""

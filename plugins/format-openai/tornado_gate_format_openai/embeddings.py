@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -53,8 +52,7 @@ SEARCHED_BYTES: Final = 1024
 """Of each end of a longer one, for its usage."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedEmbedding(EmbeddingRequest):
+class AskedEmbedding(EmbeddingRequest, frozen=True, kw_only=True):
     """An embeddings request; `encoding` is how its vectors are written: "float" or "base64"."""
 
     encoding: str = "float"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -14,6 +13,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Meter, Usage, Verbatim, WireRequest
+from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_speech import failure_of
 from tornado_gate_format_openai.replies import error_frame
@@ -74,8 +74,7 @@ class EndWatch:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(Value, frozen=True):
     """One route's way on this lane. `check` raises for a body that is no answer; `last` is the type of a stream's last event.
 
     `events_of` makes the events of a stream of a whole answer.

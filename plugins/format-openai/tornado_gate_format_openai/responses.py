@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -12,6 +11,7 @@ import orjson
 from tornado_gate import sse, stream
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
+from tornado_gate.types.value import field
 from tornado_gate.wire.openai_responses import (
     ENCRYPTED,
     items_of,
@@ -33,8 +33,7 @@ _SAYS_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
 """Values that ask for what happens anyway."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedResponse(ChatRequest):
+class AskedResponse(ChatRequest, frozen=True, kw_only=True):
     """A chat request with what its answer needs: `id` of the response, the body `asked`, and the `items` that are new."""
 
     id: str = ""

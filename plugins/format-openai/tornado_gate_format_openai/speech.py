@@ -9,7 +9,6 @@ Bounds are the vendor's: openai-python 3.52, types/audio/speech_create_params.py
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from marshmallow import validate
@@ -58,8 +57,7 @@ MAX_CHARACTERS: Final = 4096
 """The vendor's bound on a text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSpeech(SpeechRequest):
+class AskedSpeech(SpeechRequest, frozen=True, kw_only=True):
     """A speech request; `events` says that the sound is wanted in server-sent events."""
 
     events: bool = False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -67,8 +66,7 @@ _SEVERAL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTranscription(TranscriptionRequest):
+class AskedTranscription(TranscriptionRequest, frozen=True, kw_only=True):
     """A transcription request; `response_format` and `stream` are how the answer is written."""
 
     response_format: str = "json"

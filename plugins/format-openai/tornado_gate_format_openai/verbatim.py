@@ -10,7 +10,6 @@ key, should the upstream repeat it. A stream that the upstream answers with a wh
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import orjson
@@ -18,6 +17,7 @@ import orjson
 from tornado_gate import patch_json, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
+from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate_format_openai.masking import KeyMask, without
@@ -68,8 +68,7 @@ class Manner(Protocol):
         """A whole answer as the stream that the caller asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardState:
+class ForwardState(Value, frozen=True):
     """What `forward_response` must know of the request. `hide_usage`: the usage chunk was our wish alone.
 
     `contract`: the answer is wanted in the contract's dialect.

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urljoin, urlsplit
@@ -32,6 +31,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate import encoded
 from tornado_gate.wire.gemini_videos import parse_operation, render_video_request
 from tornado_gate_gemini.address import DEFAULT, resource_url, url_of

@@ -12,13 +12,13 @@ import logging
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, VideoOperation
+from tornado_gate.types.value import Value, field
 from tornado_gate.upstream import refusal
 from tornado_gate_kling.account import Account
 from tornado_gate_kling.address import KINDS, Kind
@@ -53,8 +53,7 @@ _LONGEST: Final = 500
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.-]{0,127}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Value, frozen=True, kw_only=True):
     """The envelope. `code` is 0 for success, -1 where the upstream gave none that is the vendor's; `data` is the task."""
 
     code: int

@@ -7,7 +7,6 @@ beginning whose answer was lost is no riddle: the upstream is asked for that nam
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -15,6 +14,7 @@ import orjson
 from tornado_gate import upstream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
+from tornado_gate.types.value import Value, replace
 from tornado_gate_kling.address import KINDS, Kind, task_url
 from tornado_gate_kling.answers import NO_SUCH_THING, POLICY, Answer, answer_in, error_of
 
@@ -26,16 +26,14 @@ _ABOUT_THE_TASK: Final = frozenset({200, 400, 404})
 """The statuses with which the upstream may say that it has no such task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
+class Begin(Value, frozen=True, kw_only=True):
     """`name` is the gateway's own name for the task."""
 
     kind: Kind
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Value, frozen=True, kw_only=True):
     """A task by the vendor's id, or with `own` by the name that the gateway gave it; `kinds` are what it may be."""
 
     kinds: tuple[Kind, ...]
@@ -54,8 +52,7 @@ class Rejected(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class _Listening:
+class _Listening(Value, frozen=True):
     """The call's connections, but with an ear for the vendor's codes: by the status alone an account without money looks
     like one that asks too often."""
 

@@ -7,16 +7,16 @@ cfg_scale for all but V2.x, sound from V2.6 on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
+
+from tornado_gate.types.value import Value
 
 FIVE_OR_TEN: Final = (5, 10)
 THREE_TO_FIFTEEN: Final = tuple(range(3, 16))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Value, frozen=True, kw_only=True):
     """`seconds` are the lengths that it makes, any number of whole seconds when empty; `text` is whether it can do without a
     picture."""
 

@@ -11,7 +11,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from marshmallow import Schema
 
@@ -32,6 +31,7 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from tornado_gate.types.value import Value
 from tornado_gate_local import operations, pieces, realtime
 from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, operations_here
@@ -43,8 +43,7 @@ __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Value, frozen=True, kw_only=True):
     """What conf may say. `pace_seconds` is the pause between the pieces of a stream."""
 
     pace_seconds: float = 0.0

@@ -8,7 +8,6 @@ the choice pick the wording.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from zlib import crc32
 
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     Usage,
     VendorTool,
 )
+from tornado_gate.types.value import Value
 from tornado_gate_local.conversation import Turn, read_turn
 from tornado_gate_local.json_schema import Budget
 from tornado_gate_local.phrases import plain_answer, thought
@@ -57,8 +57,7 @@ def answer(request: ChatRequest, salt: str) -> tuple[Choice, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Value, frozen=True):
     """What one choice is to say: `calls`, else the text that a schema demands, else words of its own."""
 
     turn: Turn

@@ -6,7 +6,6 @@ A turn is everything after the last assistant message. What came before only cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tornado_gate.types import (
@@ -24,6 +23,7 @@ from tornado_gate.types import (
     ToolCall,
     ToolResult,
 )
+from tornado_gate.types.value import Value
 
 LONGEST_TEXT = 64_000  # characters of the user's text that can be echoed
 LONGEST_RESULT = 8_000  # characters of one tool result that are repeated
@@ -31,8 +31,7 @@ LONGEST_RESULT = 8_000  # characters of one tool result that are repeated
 Attachment = Image | Audio | File
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Value, frozen=True, kw_only=True):
     """What the tool `name` answered."""
 
     name: str
@@ -40,8 +39,7 @@ class Result:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Value, frozen=True, kw_only=True):
     """`text` is the last user message's; `after_tools` says that nobody spoke after the tools did."""
 
     text: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.json_merge import merged
 from tornado_gate_local.json_values import Json, Keywords, Schema
 
@@ -33,8 +33,7 @@ class Budget:
         return self.steps >= 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, frozen=True, kw_only=True):
     """Where in the value we are: the name of the property, how deep, the references we are inside of.
 
     `variant` asks for another value than the first that comes to mind.
@@ -46,8 +45,7 @@ class Place:
     variant: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
+class Flat(Value, frozen=True):
     """One alternative of a schema: keywords without composition, and the references that led to them."""
 
     keywords: Keywords

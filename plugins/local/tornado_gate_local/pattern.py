@@ -9,8 +9,9 @@ back, \\p) is `Unsupported`. Groups are not captured; greedy and lazy are the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from tornado_gate.types.value import Value
 
 LONGEST_PATTERN = 500
 LONGEST_TEXT = 2_000
@@ -24,8 +25,7 @@ class Unsupported(Exception):
     """The pattern uses what this engine does not know, or would cost too much."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chars:
+class Chars(Value, frozen=True):
     """One character from `ranges` (code points, both ends included), or from outside of them."""
 
     ranges: tuple[tuple[int, int], ...]
@@ -35,18 +35,15 @@ class Chars:
         return any(low <= ord(character) <= high for low, high in self.ranges) != self.negated
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Value, frozen=True):
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Value, frozen=True):
     options: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Value, frozen=True):
     """`most` None means without end."""
 
     node: Node
@@ -54,8 +51,7 @@ class Repeat:
     most: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Value, frozen=True):
     """A place between characters: ``^``, ``$`` or ``b`` for a word's border."""
 
     kind: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 
 import orjson
 
@@ -27,11 +26,11 @@ from tornado_gate.types import (
     ToolCall,
     UsageReport,
 )
+from tornado_gate.types.value import Value
 from tornado_gate_local.words import tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Value, frozen=True):
     """The answer, and how it is to be sent: token by token with pauses, or each part in one piece."""
 
     result: ChatResult

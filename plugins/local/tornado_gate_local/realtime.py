@@ -11,11 +11,11 @@ import math
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
+from tornado_gate.types.value import replace
 from tornado_gate.voice import (
     Called,
     CutShort,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
+from tornado_gate.types.value import replace
 from tornado_gate_local.hints import Hints, strings
 from tornado_gate_local.json_check import Checker, distinct, property_schemas
 from tornado_gate_local.json_schema import DEEP, DEEPEST, Budget, Document, Flat, Place, kinds

@@ -7,12 +7,12 @@ words of its description.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Tool, ToolChoice
+from tornado_gate.types.value import Value
 from tornado_gate_local import words
 from tornado_gate_local.conversation import Turn
 from tornado_gate_local.hints import Hints
@@ -26,8 +26,7 @@ DESCRIPTION = 500  # characters of a description that are looked at
 _AUTO = ToolChoice(mode="auto")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
+class PlannedCall(Value, frozen=True):
     """A call without its id: `arguments` is JSON text."""
 
     name: str

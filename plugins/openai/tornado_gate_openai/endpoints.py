@@ -6,9 +6,9 @@ Source: openai-python 3.52, resources/ (chat, completions, responses, embeddings
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from tornado_gate.types.value import Value
 from tornado_gate.wire import (
     openai_chat,
     openai_completions,
@@ -41,8 +41,7 @@ OPERATIONS: Final = (
 """All that can be done at some upstream of this kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Value, frozen=True):
     """Where bodies of one wire format go: `paths`, of which the first is meant unless the caller's own path ends with another."""
 
     operation: str

@@ -6,7 +6,7 @@ The wire formats are in `tornado_gate.wire.openai_*`; here is which of them a re
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from tornado_gate.types import (
     Upload,
     UpstreamResponse,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire import (
     openai_embeddings,
     openai_images,

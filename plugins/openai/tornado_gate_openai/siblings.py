@@ -9,10 +9,10 @@ types/chat/chat_completion_custom_tool_param.py and types/responses/custom_tool_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
+from tornado_gate.types.value import replace
 from tornado_gate.wire import openai_chat, openai_responses
 
 _CHAT: Final = openai_chat.WIRE_FORMAT

@@ -6,7 +6,6 @@ The wire format is in `tornado_gate.wire.openai_videos`; here is where the reque
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tornado_gate import upstream
@@ -24,6 +23,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_videos
 from tornado_gate.wire.openai_chat.errors import MASK
 from tornado_gate_openai.answers import json_object
@@ -41,8 +41,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"size": ("width", "height"), ope
 """The vocabulary's names of wire fields, where they differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, frozen=True, kw_only=True):
     """One request: `path` is below the upstream's address, `context` is for `called`."""
 
     path: str

@@ -11,10 +11,10 @@ types/audio/speech_create_params.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from tornado_gate.types import SpeechRequest
+from tornado_gate.types.value import replace
 from tornado_gate.wire import openai_speech
 
 DEFAULT: Final = "alloy"

@@ -7,15 +7,15 @@ anthropic-python 2.11, types/model.py (2026-11).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from tornado_gate.types.value import Value
 
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _NEWEST: Final = (99, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abilities:
+class Abilities(Value, frozen=True, kw_only=True):
     """The defaults are those of a model of which nothing is known.
 
     `thinking` says how thinking is switched on: by a budget of tokens, or by an effort word that the model weighs itself.

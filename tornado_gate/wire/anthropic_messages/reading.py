@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -30,6 +29,7 @@ from tornado_gate.types import (
     UsageReport,
     VendorPart,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.anthropic_messages.blocks import parse_signature
 from tornado_gate.wire.anthropic_messages.errors import error_of
 from tornado_gate.wire.anthropic_messages.ids import new_id, parse_id
@@ -78,8 +78,7 @@ async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
         await stream.close(frames)
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(State):
     """A block that has begun. `part` is -1 for one that comes whole, whose text is kept in `pieces` until then.
 
     `told`: some delta has brought text.

@@ -16,7 +16,6 @@ Source: anthropic-python 2.11, types/message_param.py; the vendor's pages "Tool 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.anthropic_messages.abilities import Abilities
 from tornado_gate.wire.anthropic_messages.blocks import render_block
 from tornado_gate.wire.anthropic_messages.ids import render_id
@@ -44,8 +44,7 @@ Path = Callable[..., str]
 """`ChatRequest.path` of one message: called with a part's index, or without. Made only when there is something to report."""
 
 
-@dataclass(slots=True, eq=False)
-class _Turn:
+class _Turn(State, eq=False):
     """One turn. `results` come before `blocks`. `plain`: it is one message whose content was a bare string."""
 
     role: str

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate import stream
@@ -27,6 +26,7 @@ from tornado_gate.types import (
     ToolCall,
     UsageReport,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.anthropic_messages.blocks import render_call, render_signature
 from tornado_gate.wire.anthropic_messages.response import (
     FINISH_EXTRA,
@@ -59,8 +59,7 @@ async def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: s
         yield value
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(State):
     """A part that is open or waits. `waiting` are its events that have not been written yet."""
 
     start: PartStart

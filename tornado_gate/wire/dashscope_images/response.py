@@ -19,20 +19,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate.types import Usage
+from tornado_gate.types.value import Value
 
 WAITING: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, frozen=True, kw_only=True):
     """A picture that was made: where it is, and what the vendor made of the prompt when it says so."""
 
     url: str
     revised_prompt: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Value, frozen=True, kw_only=True):
     """Why there is none, in the vendor's words."""
 
     code: str
@@ -51,8 +50,7 @@ class Answer:
     request_id: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Value, frozen=True, kw_only=True):
     """A task as it stands. `fault` is there when it failed or cannot be."""
 
     id: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate import stream
@@ -26,6 +25,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.gemini_generate.logprobs import render_logprobs
 from tornado_gate.wire.gemini_generate.response import (
     CHOICE_EXTRA,
@@ -55,14 +55,12 @@ async def render_stream(
     yield writer.last()
 
 
-@dataclass(slots=True)
-class _OpenPart:
+class _OpenPart(State):
     start: PartStart
     pieces: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(State):
     id: str
     model: str
     include_thoughts: bool

@@ -12,11 +12,11 @@ the dummy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.gemini_generate.dialect import Dialect
 from tornado_gate.wire.gemini_generate.functions import CallBook, other_parts, render_call, render_result
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
@@ -125,8 +125,7 @@ def render_contents(
     return contents, {"parts": system} if system else None
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(State):
     call: Call
     own: bool
     dialect: Dialect

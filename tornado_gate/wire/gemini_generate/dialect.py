@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tornado_gate.types.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(Value, frozen=True, kw_only=True):
     """`json_schema`: takes JSON schemas as they are (``parametersJsonSchema``, ``responseJsonSchema``).
 
     `thinking_levels`: thinking is asked for in words (Gemini 3), not as a budget in tokens (Gemini 2.5).

@@ -8,11 +8,11 @@ Source: google-genai 3.4, types.GenerateContentConfig, ImageConfig and SpeechCon
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, File, Image, ImageRequest, Link, SpeechRequest, Text
+from tornado_gate.types.value import State, Value, field
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
 from tornado_gate.wire.gemini_generate.parts import parse_part
 from tornado_gate.wire.gemini_generate.values import items, mapping
@@ -25,8 +25,7 @@ _PREBUILT: Final = f"{_VOICE}.prebuiltVoiceConfig"
 _MODALITIES: Final = f"{_CONFIG}.responseModalities"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pictures:
+class Pictures(Value, frozen=True, kw_only=True):
     """An image request, and where in the body each of its images stands."""
 
     request: ImageRequest
@@ -97,8 +96,7 @@ def parse_speech(call: Call, body: Mapping[str, Any], *, model: str, stream: boo
     )
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(State):
     path: str
     texts: list[str] = field(default_factory=list)
     images: list[tuple[str, Data | Link]] = field(default_factory=list)

@@ -8,7 +8,6 @@ Source: google-genai 3.4, types.GenerateContentResponse and Candidate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Audio, ChatResult, Choice, Data, Part, Text, Thinking, ToolCall, VendorPart
+from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate.errors import error_of
 from tornado_gate.wire.gemini_generate.functions import render_call
 from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs, render_logprobs

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate import stream
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import given, render_part
 from tornado_gate.wire.openai_chat.response import LEGACY, TOP_EXTRA, answer_id, known_extra, render_call
 from tornado_gate.wire.openai_chat.usage import render_finish_reason, render_usage
@@ -55,8 +55,7 @@ async def render_chunks(
         yield writer.usage_chunk(writer.usage)
 
 
-@dataclass(slots=True)
-class _Choice:
+class _Choice(State):
     """One choice: whether its role was said, and how many tool calls it has so far."""
 
     number: int
@@ -64,8 +63,7 @@ class _Choice:
     calls: int = 0
 
 
-@dataclass(slots=True)
-class _OpenPart:
+class _OpenPart(State):
     """A part of a choice; `call` is its index among the choice's tool calls."""
 
     start: PartStart
@@ -73,8 +71,7 @@ class _OpenPart:
     call: int = 0
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(State):
     id: str
     model: str
     created: int

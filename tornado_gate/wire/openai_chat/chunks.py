@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate import stream
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import rest
 from tornado_gate.wire.openai_chat.response import LEGACY, content_pieces, decode_sound, parse_images, string
@@ -140,8 +140,7 @@ _CHUNK_MEMBERS: Final = ("id", "object", "created", "model", "choices", "usage",
 _CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprobs", "usage")
 
 
-@dataclass(slots=True)
-class _Sound:
+class _Sound(State):
     """The audio part of a choice: its index in the stream, its id, and base64 that is not yet a whole step."""
 
     part: int

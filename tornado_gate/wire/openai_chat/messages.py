@@ -9,7 +9,6 @@ Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tornado_gate.types import (
@@ -26,6 +25,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
+from tornado_gate.types.value import State
 from tornado_gate.wire.openai_chat.parts import given, parse_parts, render_part, rest, unknown_members, with_extra
 
 
@@ -138,8 +138,7 @@ def _from_tools(moved: list[dict[str, Any]]) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-@dataclass(slots=True)
-class _Renderer:
+class _Renderer(State):
     """Renders messages one by one; `number` is that of the one in hand.
 
     What must move out of a tool's result is added to `moved`. Paths are made when there is something to report.

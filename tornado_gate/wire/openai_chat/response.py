@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -31,6 +30,7 @@ from tornado_gate.types import (
     Thinking,
     ToolCall,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.messages import render_tool_call
 from tornado_gate.wire.openai_chat.parts import parse_image, render_part, rest, unknown_members, with_extra

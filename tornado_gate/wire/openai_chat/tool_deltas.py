@@ -7,19 +7,18 @@ all, repeat the id in every delta, give no id at all, or send a call whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import PartDelta, PartEnd, PartStart, StreamEvent
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import unknown_members
 from tornado_gate.wire.openai_chat.response import name_and_arguments, new_call_id, string
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(State):
     """A call that has begun. `part` is -1 until its name is known, because a part cannot start without one."""
 
     kind: str

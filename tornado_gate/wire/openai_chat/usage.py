@@ -6,10 +6,10 @@ Source: openai-python 3.52, types/completion_usage.py and types/chat/chat_comple
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
+from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.parts import rest
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {

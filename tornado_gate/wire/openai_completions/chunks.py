@@ -6,11 +6,11 @@ Source: openai-python 3.52, types/completion.py, whose object is a chunk's too.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate import stream
 from tornado_gate.types import Finish, PartDelta, PartStart, ResponseStart, StreamError, StreamEvent, Usage, UsageReport
+from tornado_gate.types.value import State, field
 from tornado_gate.wire import openai_chat
 from tornado_gate.wire.openai_completions.response import answer_id, finish_reason
 
@@ -36,8 +36,7 @@ async def render_chunks(
         yield {**writer.envelope(), "choices": [], "usage": openai_chat.render_usage(writer.usage)}
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(State):
     id: str
     model: str
     created: int

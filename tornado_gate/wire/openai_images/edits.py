@@ -5,10 +5,8 @@ Source: openai-python 3.52, types/image_edit_params.py and image_input_reference
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
@@ -16,6 +14,7 @@ from tornado_gate.forms import FormBody
 from tornado_gate.mediatypes import extension
 from tornado_gate.pictures import check, picture_of, source_of
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link, Upload
+from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_images.request import fields_of, said
 
 EDITS: Final = "openai-image-edits"
@@ -23,14 +22,15 @@ EDITS: Final = "openai-image-edits"
 _IMAGE: Final = re.compile(r"image(\[\d*\])?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFile:
+class MemoryFile(Value, frozen=True, kw_only=True):
     """An `Upload` in memory."""
 
     field: str
     filename: str
     media_type: str
-    data: bytes = dataclasses.field(repr=False)
+    data: bytes
+
+    unshown = frozenset({"data"})
 
     @property
     def size(self) -> int:
@@ -43,8 +43,7 @@ class MemoryFile:
         yield self.data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renamed:
+class Renamed(Value, frozen=True, kw_only=True):
     """An `Upload` in other clothes: another field's, and of the media type that it is rather than is called."""
 
     of: Upload

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from tornado_gate.fields import listed
 from tornado_gate.types import Call
+from tornado_gate.types.value import Value
 
 _SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
@@ -30,8 +30,7 @@ _THREES: Final = (
 """What only family three has a word for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Value, frozen=True, kw_only=True):
     """Bounds of a free size: pixels of each side, what it is a multiple of, how often the shorter may fit the longer."""
 
     least: int
@@ -52,8 +51,7 @@ class Sides:
         return words + (f" and no longer than {self.ratio} times each other" if self.ratio else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class Family(Value, frozen=True, kw_only=True):
     """One row. `models` are patterns of the vendor's names; `name` is what conf says, "" for models without rules.
 
     `longest_prompt` is characters. `sizes` are words, or width and height in pixels; `sides` takes others. `qualities` of

@@ -6,10 +6,10 @@ Source: openai-python 3.52, types/images_response.py (``Usage``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from tornado_gate.types import Usage
+from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.parts import rest
 
 _TOP = ("total_tokens", "input_tokens", "output_tokens", "input_tokens_details")

@@ -9,10 +9,11 @@ realtime_audio_input_turn_detection.py, types/beta/realtime/session.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields
 from typing import Any, Final, Literal
 
 from tornado_gate.types import RealtimeDialect
+from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire.openai_realtime import shapes
 from tornado_gate.wire.openai_realtime.checking import check_session
 from tornado_gate.wire.openai_realtime.shapes import PCM_RATE
@@ -27,8 +28,7 @@ _TOLD: Final = ("id", "object", "expires_at")
 """Members that only a server sets; a client that echoes them changes nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnDetection:
+class TurnDetection(Value, frozen=True, kw_only=True):
     """When the server decides that the speaker has finished. Times are milliseconds, `threshold` is 0 to 1."""
 
     kind: Literal["server_vad", "semantic_vad"] = "server_vad"
@@ -58,8 +58,7 @@ class TurnDetection:
         return {"type": self.kind, "threshold": self.threshold, **times, **acts, **self.extra}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Value, frozen=True, kw_only=True):
     """`modalities` are ("text",), or ("text", "audio") for speech with its transcript. Formats are media types.
 
     `max_output_tokens` None is "inf". `temperature` None is that of the model. `turn_detection` None means that the client

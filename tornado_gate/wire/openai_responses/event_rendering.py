@@ -9,7 +9,6 @@ Source: openai-python 3.52, types/responses/response_stream_event.py and lib/str
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tornado_gate import stream
@@ -25,6 +24,7 @@ from tornado_gate.types import (
     ToolCall,
     UsageReport,
 )
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_responses import errors
 from tornado_gate.wire.openai_responses.output import (
     Ids,
@@ -69,8 +69,7 @@ async def render_events(
         yield said
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(State):
     """A message item that may still grow: its content, and the parts of it that are open."""
 
     id: str
@@ -79,8 +78,7 @@ class _Message:
     open: int = 0
 
 
-@dataclass(slots=True)
-class _OpenPart:
+class _OpenPart(State):
     """A part that has begun: the item that it is or is in, and what was said of it."""
 
     start: PartStart

@@ -9,7 +9,6 @@ Source: openai-python 3.52, types/responses/response_stream_event.py and what it
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tornado_gate import stream
@@ -30,6 +29,7 @@ from tornado_gate.types import (
     ToolCall,
     UsageReport,
 )
+from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.openai_responses.errors import failure_of
 from tornado_gate.wire.openai_responses.items import parse_call, parse_reasoning
 from tornado_gate.wire.openai_responses.parts import parse_part
@@ -69,8 +69,7 @@ async def parse_events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
         await stream.close(frames)
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(State):
     """A part that has begun. `text` is what was said of it so far."""
 
     index: int
@@ -78,8 +77,7 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(State):
     """An item of the output: its open parts by their place in it, and whether it is over."""
 
     parts: dict[int, _Open] = field(default_factory=dict)

@@ -10,11 +10,11 @@ Source: openai-python 3.52, types/responses/response_input_item_param.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from tornado_gate.types import Call, ChatRequest, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import given, with_extra
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
 
@@ -47,8 +47,7 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
             return None, 0
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(State):
     """Knows which calls were of custom tools, because their results are items of another type."""
 
     call: Call

@@ -10,10 +10,10 @@ Source: openai-python 3.52, types/responses/response_input_item_param.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tornado_gate.types import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_content, said
 
 _BOOKKEEPING: Final = ("id", "status", "type")
@@ -37,8 +37,7 @@ def items_of(value: str | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(item) for item in value]
 
 
-@dataclass(slots=True)
-class Conversation:
+class Conversation(State):
     """The messages of a request, and the caller's paths of what does not stand where `ChatRequest.path` looks unasked."""
 
     messages: list[Message] = field(default_factory=list)
@@ -82,8 +81,7 @@ def _below(place: str, name: str) -> str:
     return f"{place}.{name}" if place.startswith("input.") else place
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(State):
     """What the model said in a row, item by item. `paths` are those of the parts."""
 
     parts: list[Part] = field(default_factory=list)

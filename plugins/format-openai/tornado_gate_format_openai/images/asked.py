@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal
 
 from tornado_gate.types import Call, ImageRequest
@@ -14,8 +14,7 @@ Shape = Literal["prompt", "input"]
 """Of a body: the vendor's, or ``input`` and ``parameters``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedImages(ImageRequest):
+class AskedImages(ImageRequest, frozen=True, kw_only=True):
     """A request for pictures; `inline` is whether the answer holds their bytes or their addresses.
 
     `detailed` says that the answer tells what the pictures are like, as the vendor's does for the newer models.

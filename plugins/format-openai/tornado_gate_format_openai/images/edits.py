@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tornado_gate import pictures
 from tornado_gate.checks import missing, wrong
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
+from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_images import Renamed, parse_edit, pictures_in
 from tornado_gate_format_openai.images.input_style import check_input_of_edit, pictures_of
 from tornado_gate_format_openai.images.schemas import (
@@ -21,8 +21,7 @@ from tornado_gate_format_openai.images.schemas import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedEdit:
+class CheckedEdit(Value, frozen=True, kw_only=True):
     """The body, of a form with its numbers as numbers; its files, each of the media type that it is."""
 
     body: Mapping[str, Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -17,6 +16,7 @@ import orjson
 from tornado_gate import REMOVE, patch_json, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_chat.errors import masked
@@ -44,8 +44,7 @@ _NAME: Final = b'"b64_json"'
 _VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(Value, frozen=True):
     """The state of a request whose pictures are to be named by address, although the upstream puts them inside."""
 
 

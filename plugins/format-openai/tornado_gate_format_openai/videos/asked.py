@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from tornado_gate.types import TaskRequest
@@ -16,8 +15,7 @@ Kind = Literal["text", "image"]
 """What a video of the prefixed routes is made of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedTask(TaskRequest):
+class AskedTask(TaskRequest, frozen=True, kw_only=True):
     """A question about tasks; `kind` is that of the prefixed route which it came by, None for the unified routes."""
 
     kind: Kind | None = None

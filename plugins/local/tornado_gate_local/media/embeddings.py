@@ -14,11 +14,11 @@ import unicodedata
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from zlib import crc32
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.workers import POOL, WorkerPool
 from tornado_gate_local.words import STOP_WORDS, count_tokens, stem
@@ -36,8 +36,7 @@ LONGEST_WORD = 40  # letters of a word whose parts are taken
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
+class Vectors(Value, frozen=True, kw_only=True):
     """`data` has one vector after another, each of `dimensions` little-endian 32-bit floats; `tokens` is of all texts."""
 
     data: bytes

@@ -11,8 +11,8 @@ import math
 import random
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.phonemes import STOP, Phoneme, phonemes
 from tornado_gate_local.media.speech import RATE, Voice
 
@@ -23,8 +23,7 @@ NOISE_BANDWIDTH = 1_200.0
 LOUDEST = 22_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(Value, frozen=True):
     formants: tuple[float, float, float]
     voiced: float
     noise: float

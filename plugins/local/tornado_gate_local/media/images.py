@@ -8,9 +8,9 @@ Pillow is imported by what these functions call, so only in the process where th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, need
 
 MOST_PIXELS_A_SIDE: Final = 4_096
@@ -30,8 +30,7 @@ _SIZE = re.compile(r"([0-9]{1,5})[x*]([0-9]{1,5})")
 _RATIO = re.compile(r"([0-9]{1,3}):([0-9]{1,3})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(Value, frozen=True, kw_only=True):
     """How a picture is stored. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
 
     "auto" is opaque for a new picture, and for an edit what the first picture is.
@@ -43,8 +42,7 @@ class Finish:
     watermark: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageOrder:
+class ImageOrder(Value, frozen=True, kw_only=True):
     """A new picture of `width` by `height` pixels; orders that differ in `variant` look different."""
 
     prompt: str
@@ -54,8 +52,7 @@ class ImageOrder:
     finish: Finish = Finish()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditOrder:
+class EditOrder(Value, frozen=True, kw_only=True):
     """`images` are files; the first is edited, the others are shown small in it. No size keeps the first one's.
 
     `mask` is a file of the first picture's size. What is transparent in it is edited; when it has no transparency at
@@ -70,8 +67,7 @@ class EditOrder:
     finish: Finish = Finish()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Picture(Value, frozen=True, kw_only=True):
     """A file that was made. `transparent` says whether it has an alpha channel."""
 
     data: bytes

@@ -6,10 +6,11 @@ and as empty boxes where there is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
+
+from tornado_gate.types.value import Value
 
 MOST_CHARACTERS = 600  # that are drawn
 SMALLEST = 11  # pixels; below that nobody reads it
@@ -30,8 +31,7 @@ AnyFont = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Box = tuple[int, int, int, int]  # left, top, right, bottom
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Value, frozen=True):
     """Lines that fit, and their font of `size` pixels."""
 
     lines: tuple[str, ...]

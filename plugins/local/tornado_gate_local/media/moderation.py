@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_moderations import CATEGORIES
 from tornado_gate_local.media.workers import POOL, WorkerPool
 
@@ -23,8 +23,7 @@ EACH = 100  # characters whose reading takes as long as beginning with another t
 ONCE_MORE = 3  # how often one phrase counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, frozen=True, kw_only=True):
     """`scores` has every category, 0 to 1; `flagged` those that are at 0.5 or more."""
 
     scores: Mapping[str, float]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tornado_gate.types.value import Value
 
-@dataclass(frozen=True, slots=True)
-class Phoneme:
+
+class Phoneme(Value, frozen=True):
     """`formants` in Hz for a throat of 1; `voiced` and `noise` are loudness 0 to 1; `noise_at` is the noise's pitch in Hz.
 
     `milliseconds` is at the usual pace. A stop is a silence before it.

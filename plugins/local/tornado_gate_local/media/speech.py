@@ -13,10 +13,10 @@ import sys
 import wave
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, installed, need
 
 RATE: Final = 24_000
@@ -56,8 +56,7 @@ _ENDS = (" ", "\n", "\t", "。", "！", "？")
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,300}(?:[.!?。！？\n]+\s*)?|[.!?。！？\n]+\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
+class Voice(Value, frozen=True, kw_only=True):
     """`pitch` in Hz; `pace` 1 is usual; `throat` 1 is a man's, smaller is shorter; `variant` is one of eSpeak NG's."""
 
     pitch: float
@@ -95,8 +94,7 @@ VOICES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechOrder:
+class SpeechOrder(Value, frozen=True, kw_only=True):
     """`voice` is one of `VOICES` in any case; `speed` multiplies the pace, 0.25 to 4; `format` is one of `MEDIA_TYPES`.
 
     `language` is a name that `language_voice` gave; without it the text's script says which.
@@ -109,8 +107,7 @@ class SpeechOrder:
     language: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sound:
+class Sound(Value, frozen=True, kw_only=True):
     """A file that was made; `seconds` is how long it plays, `backend` who spoke: "espeak-ng" or "formant"."""
 
     data: bytes

@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from tornado_gate.mediatypes import image_size
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, need
 from tornado_gate_local.media.worker import report
 
@@ -31,8 +31,7 @@ MEDIA_TYPE: Final = "video/mp4"
 UNFINISHED: Final = ".part"  # what the path ends with until the file is whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoOrder:
+class VideoOrder(Value, frozen=True, kw_only=True):
     """`width` and `height` in pixels; `fps` frames a second; orders that differ in `seed` look different.
 
     `image` is a picture's file: it is the first frame, scaled and cropped to cover it, and what all others show behind
@@ -60,8 +59,7 @@ class VideoOrder:
         return bool(self.width % 2 or self.height % 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Video:
+class Video(Value, frozen=True, kw_only=True):
     """A file that was made. `seconds` is how long it plays: the number of frames divided by `fps`."""
 
     path: str

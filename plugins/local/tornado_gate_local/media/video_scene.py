@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -16,6 +15,7 @@ import av
 from av.video.reformatter import ColorRange, Colorspace
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from tornado_gate.types.value import Value
 from tornado_gate_local.media import files
 from tornado_gate_local.media.images import Finish, ImageOrder
 from tornado_gate_local.media.lettering import MOST_CHARACTERS, SMALLEST, write
@@ -29,8 +29,7 @@ FADE_SECONDS: Final = 0.5
 BRIGHTER: Final = 90  # of 255: how opaque the middle of the band of light is
 
 
-@dataclass(frozen=True, slots=True)
-class Planes:
+class Planes(Value, frozen=True):
     """A picture as luma and two planes of chroma, of the same size, or of half of it where `halved`."""
 
     luma: Image.Image
@@ -51,8 +50,7 @@ class Planes:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Ball:
+class Ball(Value, frozen=True):
     """A disc of one colour. `mask` is as large as the disc, `small` the same for planes of chroma."""
 
     mask: Image.Image

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.types.value import replace
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.video import Video, VideoOrder, make_video
 from tornado_gate_local.media.worker import report

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tornado_gate import pictures
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, FileSource, ImageRequest, ImageResult, MadeImage, StreamEvent, Usage
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.images import (
     MOST_INPUTS,
@@ -184,13 +185,14 @@ def pixel_tokens(width: int, height: int) -> int:
     return -(-width * height // PIXELS_PER_TOKEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Value, frozen=True):
     """The files of a request; `tokens` is what its pictures count, the mask not."""
 
-    images: tuple[bytes, ...] = field(repr=False)
-    mask: bytes | None = field(repr=False)
+    images: tuple[bytes, ...]
+    mask: bytes | None
     tokens: int
+
+    unshown = frozenset({"images", "mask"})
 
 
 async def read_files(call: Call, request: ImageRequest) -> Given:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from tornado_gate.types import Call, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamEvent, Usage
+from tornado_gate.types.value import replace
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.speech import (
     MEDIA_TYPES,

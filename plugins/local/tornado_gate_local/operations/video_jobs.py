@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from tornado_gate.errors import GateError, PluginError, UpstreamOverloaded
+from tornado_gate.types.value import State, field
 from tornado_gate_local import scratch
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.video import VideoOrder
@@ -37,8 +37,7 @@ DEADLINE_SECONDS: Final = 900.0
 WORKERS: Final = min(2, os.cpu_count() or 1)
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(State, eq=False):
     """One video for each of `orders`, made one after the other. `progress` is 0 to 100, over all of them."""
 
     orders: tuple[VideoOrder, ...]

@@ -24,6 +24,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.video import MEDIA_TYPE, MOST_PIXELS_OF_IMAGE, VideoOrder, check
 from tornado_gate_local.operations.video_jobs import Job, jobs_here
@@ -139,8 +140,7 @@ def state_of(job: Job) -> VideoOperation:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Fetching:
+class Fetching(Value, frozen=True):
     """A file that is asked for."""
 
     request: VideoDownload
