@@ -10,6 +10,7 @@ import pytest
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import UpstreamTimeout
 from tornado_gate.types import Timeouts
+from tornado_gate.wheel import wheel
 
 
 async def never() -> None:
@@ -123,7 +124,7 @@ def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None
     asyncio.run(wait())
 
 
-def test_nothing_is_left_in_the_loop_after_the_last_item() -> None:
+def test_nothing_is_left_in_the_wheel_after_the_last_item() -> None:
     async def items() -> AsyncIterator[int]:
         yield 1
 
@@ -131,7 +132,23 @@ def test_nothing_is_left_in_the_loop_after_the_last_item() -> None:
         limits = deadlines()
         await limits.first(asyncio.sleep(0))
         assert [item async for item in limits.between(items())] == [1]
-        assert limits._timer is None
+        assert wheel().empty
+
+    asyncio.run(read())
+
+
+def test_nothing_is_left_in_the_wheel_when_the_last_item_comes_before_the_first_event_is_given() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def read() -> None:
+        limits = deadlines()
+
+        async def all_of_them() -> list[int]:
+            return [item async for item in limits.between(items())]
+
+        assert await limits.first(all_of_them()) == [1]
+        assert wheel().empty
 
     asyncio.run(read())
 

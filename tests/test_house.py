@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tornado_gate"
 LAYERS = [
     {"_version", "errors"},
-    {"types", "http1"},
+    {"types", "http1", "wheel", "flow"},
     {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},
     {"checks", "fetch", "inline", "pictures", "vectors", "batches", "forms", "bodies"},
     {"wire", "hookspecs"},

@@ -7,6 +7,7 @@ from tornado_gate import errors, sse, stream, types
 from tornado_gate._version import __version__
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
 from tornado_gate.patch import REMOVE, patch_json
+from tornado_gate.wire.later import needed_later
 
 __all__ = [
     "REMOVE",
@@ -15,6 +16,7 @@ __all__ = [
     "__version__",
     "errors",
     "format_impl",
+    "needed_later",
     "patch_json",
     "provider_impl",
     "sse",

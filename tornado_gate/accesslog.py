@@ -8,14 +8,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from tornado_gate.types import Usage
+from tornado_gate.types.value import Value
 
 LOGGER = "tornado_gate.access"
 
 
-class AccessLine(NamedTuple):
+class AccessLine(Value, frozen=True):
     """What is said of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` the body's bytes."""
 
     method: str
@@ -40,25 +41,25 @@ class AccessLine(NamedTuple):
 
     def fields(self) -> dict[str, Any]:
         """The fields of the line in their order; what is not known has none."""
-        method, path, status, milliseconds, request_id, caller, model, provider, bytes_out, usage, attempts = self
+        usage = self.usage
         fields: dict[str, Any] = {
-            "method": method,
-            "path": path.partition("?")[0],
-            "status": status,
-            "milliseconds": round(milliseconds, 2),
-            "request_id": request_id,
-            "caller": caller,
-            "model": model,
-            "provider": provider,
-            "bytes_out": bytes_out,
-            "attempts": attempts,
+            "method": self.method,
+            "path": self.path.partition("?")[0],
+            "status": self.status,
+            "milliseconds": round(self.milliseconds, 2),
+            "request_id": self.request_id,
+            "caller": self.caller,
+            "model": self.model,
+            "provider": self.provider,
+            "bytes_out": self.bytes_out,
+            "attempts": self.attempts,
         }
         if usage is not None:
             if usage.input_tokens is not None:
                 fields["input_tokens"] = usage.input_tokens
             if usage.output_tokens is not None:
                 fields["output_tokens"] = usage.output_tokens
-        if provider and model and caller and request_id and method and fields["path"]:
+        if all((self.provider, self.model, self.caller, self.request_id, self.method, fields["path"])):
             return fields
         return {name: value for name, value in fields.items() if value != ""}
 

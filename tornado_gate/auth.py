@@ -22,21 +22,22 @@ HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
     """The one key in a request; `headers` are lower-case. Raises AuthenticationFailed for none, or for two that differ."""
-    found = [key.strip() for key in keys_in_query]
+    found = {key.strip() for key in keys_in_query} if keys_in_query else set()
     if "authorization" in headers:
         scheme, _, token = headers["authorization"].strip().partition(" ")
         if scheme.lower() == "bearer":
-            found.append(token.strip())
+            found.add(token.strip())
     for name in _PLAIN_KEY_HEADERS:
         if name in headers:
-            found.append(headers[name].strip())
+            found.add(headers[name].strip())
     if PROTOCOLS in headers:
-        found += keys_in_protocols(headers[PROTOCOLS])
-    key = next(filter(None, found), None)
-    if key is None:
+        found.update(keys_in_protocols(headers[PROTOCOLS]))
+    found.discard("")
+    if not found:
         raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")
-    if len(found) > 1 and any(other not in ("", key) for other in found):
+    if len(found) > 1:
         raise AuthenticationFailed("Two different API keys were given; send one.", code="ambiguous_api_key")
+    key = found.pop()
     if len(key) > LONGEST_KEY:
         raise unknown_key()
     return key

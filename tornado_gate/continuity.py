@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tornado_gate.stream import close
+from tornado_gate.flow import Batched, close, reader
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -44,17 +44,41 @@ def _of_signature(value: Any) -> str:
     return "signature:" + hashlib.sha256(repr(value).encode()).hexdigest()
 
 
-async def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
-    recorder = _Recorder(call.target.provider)
-    try:
-        async for event in events:
-            recorder.note(event)
-            if isinstance(event, Finish) and (values := recorder.take()):
-                await call.memory.put_many(values, KEPT_SECONDS)
-            yield event
-    finally:
-        await close(events)
+    return _Recorded(call, events)
+
+
+class _Recorded(Batched[StreamEvent]):
+    __slots__ = ("_call", "_events", "_held", "_next", "_recorder")
+
+    def __init__(self, call: Call, events: AsyncIterator[StreamEvent]) -> None:
+        super().__init__()
+        self._call = call
+        self._events = events
+        self._next = reader(events)
+        self._recorder = _Recorder(call.target.provider)
+        self._held: list[StreamEvent] = []
+
+    async def more(self) -> list[StreamEvent]:
+        try:
+            events = self._held or await self._next()
+            self._held = []
+            for place, event in enumerate(events):
+                self._recorder.note(event)
+                if isinstance(event, Finish) and self._recorder.values:
+                    if place:  # what came before need not wait for the memory
+                        self._held = events[place:]
+                        return events[:place]
+                    await self._call.memory.put_many(self._recorder.take(), KEPT_SECONDS)
+        except BaseException:
+            await self.aclose()
+            raise
+        return events
+
+    async def aclose(self) -> None:
+        self._left, self._held = [], []
+        await close(self._events)
 
 
 class _Recorder:
@@ -64,7 +88,8 @@ class _Recorder:
         self._issuer = issuer
         self._open: dict[int, tuple[PartStart, list[str]]] = {}
         self._thinking: dict[int, list[dict[str, Any]]] = {}
-        self._values: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+        """What is to be remembered, by name."""
 
     def note(self, event: StreamEvent) -> None:
         match event:
@@ -79,7 +104,7 @@ class _Recorder:
 
     def _note_end(self, end: PartEnd) -> None:
         if end.signature is not None:
-            self._values[_of_signature(end.signature.value)] = self._issuer
+            self.values[_of_signature(end.signature.value)] = self._issuer
         start, pieces = self._open.pop(end.index, (None, []))
         if start is None:
             return
@@ -89,10 +114,10 @@ class _Recorder:
             before.append({"text": "".join(pieces), "signature": value, "redacted": start.redacted})
         elif value is not None or any(thought["signature"] for thought in before):
             remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
-            self._values[_of_call(start.id)] = remembered
+            self.values[_of_call(start.id)] = remembered
 
     def take(self) -> dict[str, Any]:
-        values, self._values = self._values, {}
+        values, self.values = self.values, {}
         return values
 
 

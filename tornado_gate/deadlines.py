@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from tornado_gate.errors import UpstreamTimeout
-from tornado_gate.stream import close
+from tornado_gate.flow import Batched, close, reader
 from tornado_gate.types import Timeouts
+from tornado_gate.wheel import wheel
 
 T = TypeVar("T")
 Blame = Callable[[BaseException], BaseException]
@@ -19,28 +20,30 @@ NEVER = float("inf")
 class Deadlines:
     """The time one attempt has; counts from when it is made, inside the running loop. All in seconds.
 
-    One timer serves all limits of an attempt, as those of a stream come and go with every event: a limit is a number that is
-    set and unset, and the timer looks at it when it rings, which is seldom.
+    One place in the wheel serves all limits of an attempt, as those of a stream come and go with every event: a limit is a
+    number that is set and unset, and is looked at when the wheel comes round, which is seldom.
     """
 
     __slots__ = (
         *("_due", "_ends", "_first", "_timeouts", "_provider"),
-        *("_cancelled", "_in_gap", "_loop", "_rang", "_rings_at", "_task", "_timer"),
+        *("_cancelled", "_in_gap", "_loop", "_over", "_rang", "_rings_at", "_slot", "_task", "_wheel"),
     )
 
     def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
         self._timeouts = timeouts
         self._provider = provider
-        self._loop = asyncio.get_running_loop()
+        self._wheel = wheel()
+        self._loop = self._wheel.loop
         now = self._loop.time()
         self._ends = now + timeouts.total
         # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
         self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
         self._due = self._rings_at = NEVER
         self._rang = self._in_gap = False
+        self._over = False  # the last item has come
         self._cancelled = 0
         self._task: asyncio.Task[object] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._slot: int | None = None  # of the wheel
 
     async def first(self, awaitable: Awaitable[T]) -> T:
         """What must be there by the first event. Raises UpstreamTimeout."""
@@ -54,6 +57,8 @@ class Deadlines:
             raise
         finally:
             self._due = NEVER
+            if self._over:
+                self.stop()
 
     def alive(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
@@ -69,10 +74,16 @@ class Deadlines:
     def stop(self) -> None:
         """No limit any more, and nothing left in the loop."""
         self._due = NEVER
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._slot is not None:
+            self._wheel.remove(self._slot, self)
+            self._slot = None
             self._rings_at = NEVER
+
+    def _end(self) -> None:
+        """The items are: nothing is limited any more but what waits for the first event, if that does."""
+        self._over = True
+        if self._due == NEVER:
+            self.stop()
 
     def _set(self, due: float) -> None:
         """From here until it is unset, the task that runs now may wait until `due`."""
@@ -81,16 +92,17 @@ class Deadlines:
         self._task = task = asyncio.current_task(self._loop)
         self._cancelled = task.cancelling() if task is not None else 0
         if due < self._rings_at:
-            if self._timer is not None:
-                self._timer.cancel()
+            if self._slot is not None:
+                self._wheel.remove(self._slot, self)
             self._ring_at(due)
 
     def _ring_at(self, due: float) -> None:
         self._rings_at = due
-        self._timer = self._loop.call_at(due, self._ring)
+        self._slot = self._wheel.add(due, self)
 
-    def _ring(self) -> None:
-        self._timer = None
+    def ring(self) -> None:
+        """For the wheel."""
+        self._slot = None
         self._rings_at = NEVER
         if self._due == NEVER:
             return
@@ -126,25 +138,24 @@ class Deadlines:
         return UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.")
 
 
-class _Between(Generic[T]):
+class _Between(Batched[T]):
     """Items of an attempt under its limits; ends with the last of them, and closes what it reads from."""
 
-    __slots__ = ("_blame", "_gap", "_items", "_limits")
+    __slots__ = ("_blame", "_gap", "_items", "_limits", "_next")
 
     def __init__(self, limits: Deadlines, items: AsyncIterator[T], blame: Blame | None) -> None:
+        super().__init__()
         self._limits = limits
         self._items = items
+        self._next = reader(items)
         self._blame = blame
         self._gap = NEVER  # what comes before the first item is not a gap
 
-    def __aiter__(self) -> AsyncIterator[T]:
-        return self
-
-    async def __anext__(self) -> T:
+    async def more(self) -> list[T]:
         limits = self._limits
         outer = limits._begin_gap(self._gap)
         try:
-            item = await anext(self._items)
+            items = await self._next()
         except StopAsyncIteration:
             limits._due = outer
             await self.aclose()
@@ -161,31 +172,30 @@ class _Between(Generic[T]):
             raise ended from error
         limits._due = outer
         self._gap = limits._timeouts.gap
-        return item
+        return items
 
     async def aclose(self) -> None:
         """End it before its last item."""
-        if self._limits._due == NEVER:
-            self._limits.stop()
+        self._left = []
+        self._limits._end()
         await close(self._items)
 
 
-class _Alive:
+class _Alive(Batched[bytes]):
     """Chunks of an attempt, each of which puts off the end of the gap."""
 
     __slots__ = ("_chunks", "_limits")
 
     def __init__(self, limits: Deadlines, chunks: AsyncIterator[bytes]) -> None:
+        super().__init__()
         self._limits = limits
         self._chunks = chunks
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
+    async def more(self) -> list[bytes]:
         chunk = await anext(self._chunks)
         self._limits._put_off()
-        return chunk
+        return [chunk]
 
     async def aclose(self) -> None:
+        self._left = []
         await close(self._chunks)

@@ -23,7 +23,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    call = snapshot.about(replace(call, model=snapshot.asked_model(wire)))
+    call = snapshot.about(call, snapshot.asked_model(wire))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
     open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]

@@ -15,6 +15,7 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from tornado_gate.errors import InvalidField
 
 MAX_INTEGER = 2**63 - 1
+_NUMBERS = (int, float)
 
 
 class Body(Schema):
@@ -32,6 +33,11 @@ class Body(Schema):
             for name, field in self.load_fields.items()
             if type(field) is Checked and not field.validators
         }
+        self._ranges = {
+            name: (field.least, field.most)
+            for name, field in self.load_fields.items()
+            if type(field) is Number and not field.validators and field.least is not None and field.most is not None
+        }
         self._by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
             field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
         )
@@ -44,10 +50,12 @@ class Body(Schema):
         """
         if not self._by_fields_alone:
             return False
-        enough, checks = self._enough, self._checks
+        enough, checks, ranges = self._enough, self._checks, self._ranges
         try:
             for name, value in body.items():
                 if name not in enough or type(value) in enough[name]:
+                    continue
+                if type(value) in _NUMBERS and name in ranges and ranges[name][0] <= value <= ranges[name][1]:
                     continue
                 if value is not None and name in checks:
                     checks[name](value)

@@ -215,20 +215,25 @@ class Gate:
             self.health.failed(circuit, self.snapshot.config.circuits)
 
     def using(self, snapshot: Snapshot) -> AbstractContextManager[None]:
-        """Around a request: its snapshot's pools stay open, and draining waits for it."""
-        return _Use(self, snapshot.number, waited_for=True)
+        """Around a request: `entered`, and `left`."""
+        return _Use(self, snapshot, waited_for=True)
 
     def holding(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """As `using`, for work that draining does not wait for: another process goes on with it."""
-        return _Use(self, snapshot.number, waited_for=False)
+        return _Use(self, snapshot, waited_for=False)
 
-    def _entered(self, number: int, waited_for: bool) -> None:
+    def entered(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
+        """A request begins: its snapshot's pools stay open, and draining waits for it, until it has `left`."""
+        number = snapshot.number
         self._users[number] = self._users.get(number, 0) + 1
         if waited_for:
             self.open_requests += 1
-            self.idle.clear()
+            if self.open_requests == 1:
+                self.idle.clear()
 
-    def _left(self, number: int, waited_for: bool) -> None:
+    def left(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
+        """It has ended."""
+        number = snapshot.number
         if waited_for:
             self.open_requests -= 1
             if not self.open_requests:
@@ -253,17 +258,17 @@ class Gate:
 
 
 class _Use:
-    __slots__ = ("_gate", "_number", "_waited_for")
+    __slots__ = ("_gate", "_snapshot", "_waited_for")
 
-    def __init__(self, gate: Gate, number: int, *, waited_for: bool) -> None:
+    def __init__(self, gate: Gate, snapshot: Snapshot, *, waited_for: bool) -> None:
         self._gate = gate
-        self._number = number
+        self._snapshot = snapshot
         self._waited_for = waited_for
 
     def __enter__(self) -> None:
-        self._gate._entered(self._number, self._waited_for)
+        self._gate.entered(self._snapshot, waited_for=self._waited_for)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate._left(self._number, self._waited_for)
+        self._gate.left(self._snapshot, waited_for=self._waited_for)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 
-from tornado_gate import auth, batches, continuity, realtime, stream, videos
+from tornado_gate import auth, batches, continuity, flow, realtime, stream, videos
 from tornado_gate.asking import asked
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gate import Gate
 from tornado_gate.health import circuit_name
-from tornado_gate.hookspecs import Capabilities
 from tornado_gate.media import MediaFile
 from tornado_gate.plugins import FormatLane, ProviderLane
 from tornado_gate.snapshot import ProviderInUse, Snapshot
@@ -27,20 +27,23 @@ from tornado_gate.types import (
     EmbeddingResult,
     Finish,
     ImageResult,
+    Meter,
     ModelList,
     ModerationResult,
+    PartDelta,
     Reply,
     Request,
     SpeechEnd,
     StreamEvent,
     TaskRequest,
     TranscriptionResult,
+    UpstreamRequest,
     UsageReport,
     Verbatim,
     Whole,
     WireRequest,
 )
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
 
@@ -68,32 +71,35 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         return await _answer_ourselves(gate, snapshot, call, wire, wire_format)
     if wire.route.operation == "videos":
         return Answer(*await videos.begin(gate, snapshot, call, wire, wire_format))
-    call = snapshot.about(call.but(model=snapshot.asked_model(wire)))
+    call = snapshot.about(call, snapshot.asked_model(wire))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
     once = Once(wire, wire_format)
     gate.health.request_began()
     failure: GateError | None = None
     for target, provider in targets:
-        name = circuit_name(target)
-        if not gate.health.allows(name):
+        circuit = gate.health.circuit(circuit_name(target))
+        if not circuit.allows(time.monotonic()):
             continue
         if failure is not None and not gate.health.may_retry():
             break
         call.meter.attempts += 1
-        attempt = call.but(
+        attempt = replace(
+            call,
             target=target,
             operation=target.first_of(operations),
             losses=[],
             pool=gate.pool(provider),
         )
         try:
-            reply = await _attempt(gate, name, attempt, provider, once)
-        except GateError as error:
-            if not error.retryable:
+            reply = await _ask(attempt, provider, once)
+        except BaseException as error:
+            await _failed(gate, attempt, error)
+            if not isinstance(error, GateError) or not error.retryable:
                 raise
             failure = error
         else:
+            circuit.succeeded()
             return Answer(attempt, reply)
     raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
 
@@ -121,19 +127,13 @@ class Once:
         return request
 
 
-async def _attempt(gate: Gate, name: tuple[str, str, str], call: Call, provider: ProviderInUse, once: Once) -> Reply:
-    """Ask one target. What it opened is in `call.closing`, which holds nothing else yet and is closed here when it fails."""
-    try:
-        reply = await _ask(call, provider, once)
-    except BaseException as error:
-        await call.closing.aclose()
-        if isinstance(error, GateError):
-            _note_failure(gate, call, error)
-        else:
-            gate.health.released(name)
-        raise
-    gate.health.succeeded(name)
-    return reply
+async def _failed(gate: Gate, call: Call, error: BaseException) -> None:
+    """An attempt has: close what it opened. That is in `call.closing`, which holds nothing else yet."""
+    await call.closing.aclose()
+    if isinstance(error, GateError):
+        _note_failure(gate, call, error)
+    else:
+        gate.health.released(circuit_name(call.target))
 
 
 async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
@@ -147,14 +147,15 @@ async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
 
 async def verbatim_request(call: Call, provider: ProviderInUse, once: Once) -> Verbatim | None:
     """What goes up as it came; None for what must take the common lane, although both ends may speak the same format."""
-    wire, used = once.wire, provider.capabilities
-    if not once.wire_format.forwards or wire.route.wire_format not in used.speaks:
+    wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
+    if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
         return None
-    if call.operation != wire.route.operation or await _is_for_several(call, used, once):
+    if used.inputs_at_once is not None and await _is_for_several(call, used.inputs_at_once, once):
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    return await once.wire_format.forward_request(call, wire)
+    given = wire_format.forwarded(call, wire)
+    return given if given is None or isinstance(given, Verbatim) else await given
 
 
 async def _has_foreign_signatures(call: Call, once: Once) -> bool:
@@ -164,10 +165,9 @@ async def _has_foreign_signatures(call: Call, once: Once) -> bool:
     return bool(await continuity.foreign(call, await once.request(call.but(losses=[]))))
 
 
-async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
+async def _is_for_several(call: Call, most: int, once: Once) -> bool:
     """Whether there are more inputs than the upstream takes in one request. Fewer commas than that are surely not."""
-    most = used.inputs_at_once
-    if most is None or call.operation != "embeddings" or once.wire.raw.count(b",") < most:
+    if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
         return False
     request = await once.request(call.but(losses=[]))
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
@@ -175,7 +175,8 @@ async def _is_for_several(call: Call, used: Capabilities, once: Once) -> bool:
 
 async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Verbatim) -> Reply:
     """Both ends speak the same wire format: nothing is taken apart."""
-    outgoing = await provider.translate_request(call, request)
+    given = provider.translated(call, request)
+    outgoing = given if isinstance(given, UpstreamRequest) else await given
     streaming = request.stream and call.operation not in SLOW_TO_BEGIN
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
@@ -200,7 +201,7 @@ async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse,
         events = await asked(call, used.working, request, deadlines)
     if used.capabilities.signatures:
         events = continuity.recorded(call, events)
-    reply = wire_format.translate_response(call, request, _noted(call, events))
+    reply = wire_format.translate_response(call, request, flow.then(events, _Noted(call.meter)))
     return await deadlines.first(_with_first_chunk(wire_format, reply))
 
 
@@ -300,19 +301,25 @@ class _Begun:
         await stream.close(self._chunks)
 
 
-async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+class _Noted(flow.Step[StreamEvent, StreamEvent]):
     """Usage and finish reason go to the meter in passing."""
-    try:
-        async for event in events:
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        for event in items:
+            if type(event) is PartDelta:  # as nearly all are
+                continue
             if isinstance(event, UsageReport):
-                call.meter.usage = event.usage
+                self._meter.usage = event.usage
             elif isinstance(event, Finish):
-                call.meter.finish_reason = event.reason
+                self._meter.finish_reason = event.reason
             elif isinstance(event, METERED) and event.usage is not None:
-                call.meter.usage = event.usage
-            yield event
-    finally:
-        await stream.close(events)
+                self._meter.usage = event.usage
+        out += items
 
 
 def _note_failure(gate: Gate, call: Call, error: GateError) -> None:

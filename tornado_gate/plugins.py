@@ -12,7 +12,7 @@ import logging
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from importlib import metadata
+from importlib import import_module, metadata
 from types import FrameType
 from typing import Any
 
@@ -51,6 +51,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import State, field
 from tornado_gate.watchdog import Blocked, Watchdog
+from tornado_gate.wire.later import take_waiting
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +145,25 @@ class PluginHost:
             self.failed(name, plugin.error, error)
         return plugin
 
+    def load_rest(self) -> dict[str, str]:
+        """Import what plugins have put off with `needed_later`, so that no request waits for it.
+
+        What cannot be imported is noted as a failure of its plugin, and given back as a text by the plugin's name ("" for
+        modules of the core): only requests that need the module fail.
+        """
+        faults: dict[str, str] = {}
+        for module in take_waiting():
+            try:
+                with self.watchdog.guard(self._owner_of(module), IMPORT_SECONDS):
+                    import_module(module)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                name = self._owner_of(module)
+                faults[name] = f"{module}: {type(error).__name__}: {error}"
+                self.failed(name, faults[name], error)
+        return faults
+
     def _register(self, plugin: Plugin, implementation: Any) -> None:
         if isinstance(implementation, type):
             implementation = implementation()
@@ -175,7 +195,9 @@ class PluginHost:
 
     def owner(self, frame: FrameType) -> str:
         """The plugin whose module a frame runs in, or ""."""
-        module = str(frame.f_globals.get("__name__", ""))
+        return self._owner_of(str(frame.f_globals.get("__name__", "")))
+
+    def _owner_of(self, module: str) -> str:
         for plugin in self.plugins.values():
             if module == plugin.module or module.startswith(plugin.module + "."):
                 return plugin.name

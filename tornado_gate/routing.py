@@ -142,7 +142,7 @@ class ModelTable:
     """Model names to entries: an exact one, else the longest wildcard."""
 
     def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
-        self._exact = {name: entry for name, entry in entries.items() if "*" not in name}
+        self._exact = {name: FoundModel(entry, "") for name, entry in entries.items() if "*" not in name}
         self._wildcards: list[tuple[str, str, ModelEntry]] = []
         for name in sorted(entries, key=len, reverse=True):
             prefix, star, suffix = name.partition("*")
@@ -150,9 +150,9 @@ class ModelTable:
                 self._wildcards.append((prefix, suffix, entries[name]))
 
     def find(self, name: str) -> FoundModel | None:
-        entry = self._exact.get(name)
-        if entry is not None:
-            return FoundModel(entry, "")
+        found = self._exact.get(name)
+        if found is not None:
+            return found
         for prefix, suffix, entry in self._wildcards:
             rest = name[len(prefix) : len(name) - len(suffix)]
             if rest and name.startswith(prefix) and name.endswith(suffix) and len(name) > len(prefix) + len(suffix):
@@ -161,7 +161,7 @@ class ModelTable:
 
     def listed(self) -> Iterable[ModelEntry]:
         """The entries that a list can name: those without a wildcard."""
-        return self._exact.values()
+        return (found.entry for found in self._exact.values())
 
 
 class Weighted(Protocol):

@@ -38,6 +38,8 @@ RELOAD_SECONDS = 120.0
 IDLE_SECONDS = 120.0
 BODY_SECONDS = 600.0
 RESTART_SECONDS = 1.0
+REST_SECONDS = 0.5
+"""How long a server has served before it imports what was put off: who waits for its start, waits for nothing else."""
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
 """Of `gc.set_threshold`: new objects before the youngest are looked at, and so on."""
 
@@ -80,6 +82,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         prepare_directory(server.data_dir / "metrics")
     host = PluginHost()
     first = check_plugins(config, host)
+    if count > 1:
+        host.load_rest()  # once, in memory that the processes share
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
     process = Process(
@@ -202,11 +206,19 @@ class Process(Value, frozen=True, kw_only=True):
         watching = asyncio.ensure_future(reloader.watch())
         _leave_garbage_alone()
         ready()
+        resting = asyncio.ensure_future(self._load_rest())
         await stop.wait()
         watching.cancel()
+        resting.cancel()
         await self._drain(gate, servers)
         await gate.close()
         await asyncio.to_thread(journal.write)
+
+    async def _load_rest(self) -> None:
+        """Import what was put off, in a thread: the loop has its turn every few milliseconds."""
+        await asyncio.sleep(REST_SECONDS)
+        await asyncio.to_thread(self.host.load_rest)
+        gc.freeze()
 
     def _load(self) -> Config:
         return load_config(self.path, self.overrides)
@@ -250,10 +262,13 @@ class Process(Value, frozen=True, kw_only=True):
 
 def _leave_garbage_alone() -> None:
     """What is there at the start stays for good, so the collector need not look at it; and a request makes no cycles of
-    references, which are all that the collector is for, so it may look seldom: for plugins that do."""
-    gc.collect()
+    references, which are all that the collector is for, so it may look seldom: for plugins that do.
+
+    Nothing is collected before: that takes 25 ms and finds 1,600 of 80,000 objects, however large conf is.
+    """
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    gc.enable()  # the command switched it off, for the time of all those imports
 
 
 class Reloader:
@@ -307,8 +322,11 @@ class Reloader:
 
     def _build(self) -> Snapshot:
         config = self._load()
-        self._gate.host.discover()
-        return build(config, self._gate.host, self._gate.snapshot.number + 1)
+        host = self._gate.host
+        host.discover()
+        snapshot = build(config, host, self._gate.snapshot.number + 1)
+        host.load_rest()
+        return snapshot
 
     def _put_in_force(self, snapshot: Snapshot) -> None:
         old, new = self._gate.snapshot.config, snapshot.config

@@ -78,8 +78,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
     created: int
     chance: random.Random = field(default_factory=random.Random)
     _offers: dict[str, tuple[_Offer, ...]] = field(default_factory=dict)
+    _usual: dict[tuple[str, tuple[Operation, ...]], list[tuple[Target, ProviderInUse]]] = field(default_factory=dict)
+    """Of names with one target, which most are, who answers what."""
 
-    unshown = frozenset({"chance", "_offers"})
+    unshown = frozenset({"chance", "_offers", "_usual"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""
@@ -105,19 +107,28 @@ class Snapshot(Value, frozen=True, kw_only=True):
             raise InvalidField("model", "'model' must be a string that names a model.")
         return model
 
-    def about(self, call: Call) -> Call:
-        """The call with what conf says of the model that it asks for."""
-        found = self.models.find(call.model)
-        return call.but(facts=found.entry.facts) if found and found.entry.facts else call
+    def about(self, call: Call, model: str) -> Call:
+        """The call for `model`, with what conf says of it."""
+        found = self.models.find(model)
+        if found is not None and found.entry.facts:
+            return replace(call, model=model, facts=found.entry.facts)
+        return replace(call, model=model)
 
     def targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
         """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
 
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
         """
+        usual = self._usual.get((call.model, operations))
+        if usual is not None and not call.caller.models:
+            return usual
         entry = self.find_model(call.model, call.caller)
         able = self._able(call.model, operations)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
+            if entry.targets[1:] == ():
+                self._usual[call.model, operations] = able
+                if len(self._usual) > MOST_OFFERS:
+                    self._usual.pop(next(iter(self._usual)))
             return able
         for name in entry.fallback:
             if auth.may_use_model(call.caller, name):

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from tornado_gate import flow
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types.value import Value
 
@@ -135,6 +136,17 @@ def parse(raw: bytes) -> Frame | None:
     return Frame(b"\n".join(data), event) if data else None
 
 
+def _data(raw: bytes) -> bytes | None:
+    """The data of a raw frame, with its border or without; None when it has none."""
+    if not raw:
+        return None
+    place = raw.find(b"\n") + 1 if raw.startswith(b"event: ") else 0
+    if raw.startswith(b"data: ", place) and raw.find(b"\n", place) < 0 and raw.find(b"\r") < 0:
+        return raw[place + 6 :]  # one line, as almost all have
+    frame = parse(raw)
+    return None if frame is None else frame.data
+
+
 async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
     """The frames of a byte stream, however it is cut. An unfinished last frame is given too: some upstreams omit its border."""
     splitter = FrameSplitter()
@@ -146,30 +158,49 @@ async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
         if (frame := parse(splitter.rest())) is not None:
             yield frame
     finally:
-        await _close(chunks)
+        await flow.close(chunks)
 
 
-async def json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+def json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The JSON of each frame's data; ends at ``[DONE]``. Raises UpstreamError for a frame that is no JSON."""
-    read = frames(chunks)
-    try:
-        async for frame in read:
-            if frame.data.strip() == b"[DONE]":
-                return
-            try:
-                value = orjson.loads(frame.data)
-            except orjson.JSONDecodeError as error:
-                raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
-            yield value
-    finally:
-        await _close(read)
+    return flow.then(chunks, _JsonFrames())
 
 
-async def _close(items: AsyncIterator[Any]) -> None:
-    """A reader who stops early leaves nothing open behind."""
-    aclose = getattr(items, "aclose", None)
-    if aclose is not None:
-        await aclose()
+class _JsonFrames(flow.Step[bytes, Any]):
+    """An unfinished last frame is given too: some upstreams omit its border."""
+
+    __slots__ = ("_splitter",)
+
+    def __init__(self) -> None:
+        self._splitter = FrameSplitter()
+
+    def take(self, items: list[bytes], out: list[Any]) -> bool:
+        for chunk in items:
+            frames = self._splitter.take(chunk)
+            if not frames:
+                continue
+            if _read(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
+                return True
+        return False
+
+    def end(self, out: list[Any]) -> None:
+        _read([self._splitter.rest()], out)
+
+
+def _read(raw_frames: list[bytes], out: list[Any]) -> bool:
+    """Append the JSON of raw frames; whether ``[DONE]`` was among them. Raises UpstreamError."""
+    for raw in raw_frames:
+        data = _data(raw)
+        if data is None:
+            continue
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            if data.strip() == b"[DONE]":
+                return True
+            raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+        out.append(value)
+    return False
 
 
 def render(data: bytes, event: str = "") -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from tornado_gate import flow
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
 from tornado_gate.types.events import (
@@ -60,10 +61,13 @@ class OrderError(Exception):
 class OrderChecker:
     """Says of each event whether it may come now. One for each stream."""
 
+    __slots__ = ("_choices", "_done", "_indexes", "_speaking", "finished", "open", "started")
+
     def __init__(self) -> None:
         self.started = False
         self.finished = False
-        self._open: dict[int, int] = {}
+        self.open: dict[int, int] = {}
+        """The open parts, each with its choice."""
         self._indexes: set[int] = set()
         self._choices: set[int] = set()
         self._done: set[int] = set()
@@ -75,12 +79,12 @@ class OrderChecker:
             raise OrderError(f"{type(event).__name__} after the end")
         match event:
             case PartDelta(index=index):
-                if index not in self._open:
+                if index not in self.open:
                     raise OrderError(f"PartDelta for part {index}, which is not open")
             case PartStart():
                 self._part_starts(event)
             case PartEnd(index=index):
-                if self._open.pop(index, None) is None:
+                if self.open.pop(index, None) is None:
                     raise OrderError(f"PartEnd for part {index}, which is not open")
             case Finish():
                 self._choice_finishes(event)
@@ -123,12 +127,12 @@ class OrderChecker:
         if event.choice in self._done:
             raise OrderError(f"PartStart in choice {event.choice}, which is finished")
         self._indexes.add(event.index)
-        self._open[event.index] = event.choice
+        self.open[event.index] = event.choice
         self._choices.add(event.choice)
 
     def _choice_finishes(self, event: Finish) -> None:
         self._need_start(event)
-        if event.choice in self._open.values():
+        if event.choice in self.open.values():
             raise OrderError(f"Finish of choice {event.choice}, which has an open part")
         if event.choice in self._done:
             raise OrderError(f"Finish of choice {event.choice}, which is finished")
@@ -136,7 +140,7 @@ class OrderChecker:
 
     def complete(self) -> bool:
         """Whether a stream that ends here has ended well."""
-        return self.finished or (bool(self._done) and not self._open and self._choices <= self._done)
+        return self.finished or (bool(self._done) and not self.open and self._choices <= self._done)
 
     def _need_start(self, event: StreamEvent) -> None:
         if not self.started:
@@ -254,9 +258,31 @@ def _closed(part: _OpenPart, end: PartEnd) -> Part:
 async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
     """The whole answer. Raises the error of a stream that failed, UpstreamError for one that just stopped."""
     collector = Collector()
-    async for event in events:
-        collector.add(event)
+    async for together in flow.in_batches(events):
+        for event in together:
+            collector.add(event)
     return collector.result()
+
+
+def collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
+    """What `render` makes of the whole answer, as one chunk. Raises as `collect`."""
+    return flow.then(events, _Collected(render))
+
+
+class _Collected(flow.Step[StreamEvent, bytes]):
+    __slots__ = ("_collector", "_render")
+
+    def __init__(self, render: Callable[[ChatResult], bytes]) -> None:
+        self._render = render
+        self._collector = Collector()
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        add = self._collector.add
+        for event in items:
+            add(event)
+
+    def end(self, out: list[bytes]) -> None:
+        out.append(self._render(self._collector.result()))
 
 
 def replay(result: ChatResult) -> Iterator[StreamEvent]:
@@ -329,7 +355,7 @@ async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEve
         yield event
 
 
-async def checked(
+def checked(
     events: AsyncIterator[StreamEvent], blame: Callable[[OrderError, str], GateError]
 ) -> AsyncIterator[StreamEvent]:
     """`events` with their order checked, and every failure after the first real event turned into a StreamError.
@@ -337,39 +363,53 @@ async def checked(
     Before the first event that says something (anything but a start) a failure is raised, so that it keeps its status
     and another target may be tried. `blame` makes the error for events in a wrong order.
     """
-    checker = OrderChecker()
-    held: list[StreamEvent] = []
-    spoken = False
-    try:
-        async for event in events:
-            try:
-                checker.check(event)
-            except OrderError as error:
-                raise blame(error, "the order of its events") from error
-            if not spoken:
-                if isinstance(event, _HELD):
-                    held.append(event)
+    return flow.then(events, _Checked(blame))
+
+
+class _Checked(flow.Step[StreamEvent, StreamEvent]):
+    __slots__ = ("_blame", "_checker", "_held", "_spoken")
+
+    def __init__(self, blame: Callable[[OrderError, str], GateError]) -> None:
+        self._blame = blame
+        self._checker = OrderChecker()
+        self._held: list[StreamEvent] = []
+        self._spoken = False
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> bool:
+        checker = self._checker
+        is_open = checker.open
+        for event in items:
+            if type(event) is not PartDelta or event.index not in is_open:  # nearly all are words of an open part
+                try:
+                    checker.check(event)
+                except OrderError as error:
+                    raise self._blame(error, "the order of its events") from error
+                if not self._spoken and self._holds(event, out):
                     continue
-                if isinstance(event, StreamError):
-                    raise event.error
-                spoken = True
-                for early in held:
-                    yield early
-            yield event
+            out.append(event)
             if checker.finished:
-                return
-        if not checker.complete():
+                return True
+        return False
+
+    def end(self, out: list[StreamEvent]) -> None:
+        if not self._checker.complete():
             raise UpstreamError("The upstream's stream stopped before its end.")
-    except GateError as error:
-        if not spoken:
-            raise
-        yield StreamError(error=error)
-    finally:
-        await close(events)
+
+    def fail(self, error: GateError) -> list[StreamEvent] | GateError:
+        return [StreamError(error=error)] if self._spoken else error
+
+    def _holds(self, event: StreamEvent, out: list[StreamEvent]) -> bool:
+        """Whether an event waits for the first that says something. Raises the error of a StreamError in that one's place."""
+        if isinstance(event, _HELD):
+            self._held.append(event)
+            return True
+        if isinstance(event, StreamError):
+            raise event.error
+        self._spoken = True
+        out += self._held
+        self._held.clear()
+        return False
 
 
-async def close(items: AsyncIterator[Any]) -> None:
-    """End an async generator that nobody will read on; anything else has nothing to close."""
-    aclose = getattr(items, "aclose", None)
-    if aclose is not None:
-        await aclose()
+close = flow.close
+"""End an async generator that nobody will read on; anything else has nothing to close."""

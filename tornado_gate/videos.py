@@ -49,7 +49,7 @@ async def begin(
     gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
 ) -> tuple[Call, Reply]:
     """Keep a task for a request. It is durable when this returns; the upstream is asked later."""
-    call = snapshot.about(replace(call, model=snapshot.asked_model(wire), operation="videos"))
+    call = snapshot.about(replace(call, operation="videos"), snapshot.asked_model(wire))
     call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
     targets = snapshot.targets(call, ("videos",))
     request = await wire_format.translate_request(call, wire)
@@ -174,7 +174,7 @@ async def answer(
         events = stream.aiter_events(iter([await _listed(gate, call, request)]))
         return call, wire_format.translate_response(call, request, events)
     record = await find(gate, call, request.task_id)
-    call = snapshot.about(replace(call, model=record.model))
+    call = snapshot.about(call, record.model)
     match request.action:
         case "content":
             return call, await _content(gate, record, request.index)

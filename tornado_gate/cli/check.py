@@ -37,5 +37,7 @@ def check(conf_file: Path | None) -> None:
     for plugin in host.plugins.values():
         if plugin.error:
             click.echo(f"note: plugin '{plugin.name}' failed: {plugin.error}; its models will answer 503")
+    for name, fault in host.load_rest().items():
+        click.echo(f"note: plugin '{name}' failed: {fault}; requests that need it will answer 503")
     models, providers = len(config.models), len(snapshot.providers)
     click.echo(f"{path or 'the built-in configuration'}: fine; {models} models at {providers} providers")

@@ -38,7 +38,11 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     _, config = load(conf_file, data_dir)
     host = PluginHost()
     noted = failures.read(config.server.data_dir)
-    rows = [_row(host, host.load(name), config, noted) for name in sorted(host.plugins)]
+    loaded = [host.load(name) for name in sorted(host.plugins)]
+    faults = host.load_rest()
+    for plugin in loaded:
+        plugin.error = plugin.error or faults.get(plugin.name, "")
+    rows = [_row(host, plugin, config, noted) for plugin in loaded]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -31,6 +32,7 @@ def serve(
     SIGHUP, or a change of the file, reloads it without dropping a request; a faulty file is reported and the old one stays
     in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
     """
+    gc.disable()  # what is imported now stays; the server switches it on again when it stands
     from tornado_gate.keystore import KeyStoreError
     from tornado_gate.serve import CannotServe, Overrides, run
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from contextlib import AsyncExitStack
 from functools import lru_cache
 
 from tornado.iostream import StreamClosedError
@@ -16,7 +14,8 @@ from tornado_gate.handlers.exchange import let_go, set_nodelay
 from tornado_gate.handlers.files import send_file
 from tornado_gate.handlers.keyed import KeyedHandler
 from tornado_gate.types import Call, Reply, Whole
-from tornado_gate.types.call import MORE_LOSSES
+from tornado_gate.types.call import MORE_LOSSES, Closing
+from tornado_gate.wheel import wheel
 
 LONGEST_HEADER = 4096
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
@@ -27,26 +26,31 @@ class AnswerHandler(KeyedHandler):
 
     async def answer(self) -> None:
         """One request; what it opened is closed whatever happens."""
-        with self.gate.using(self.snapshot):
-            closing = AsyncExitStack()
-            call = self.call = self.make_call(closing)
+        closing = Closing()
+        call = self.call = self.make_call(closing)
+        self.gate.entered(self.snapshot)
+        try:
+            wire = await self.wire_of_form(call) if self.form is not None else self.wire(call)
+            answer = await pipeline.answer(self.gate, self.snapshot, call, wire)
+            if answer.file is not None:
+                await send_file(self, self.gate.videos, answer.file.id, time.time())
+                return
+            assert answer.reply is not None, "an answer that is no file is a reply"
+            self.call = answer.call
+            call.meter.first_event_seconds = time.monotonic() - self.started
+            self._describe(answer.call, answer.reply)
+            if isinstance(answer.reply.chunks, Whole):
+                self.end(answer.reply.chunks.data)
+            else:
+                await self._write_reply(answer.reply)
+        except GateError as error:
+            self._fail_late(error)
+        finally:
             try:
-                answer = await pipeline.answer(self.gate, self.snapshot, call, await self.wire(call))
-                if answer.file is not None:
-                    await send_file(self, self.gate.videos, answer.file.id, time.time())
-                    return
-                assert answer.reply is not None, "an answer that is no file is a reply"
-                self.call = answer.call
-                call.meter.first_event_seconds = time.monotonic() - self.started
-                self._describe(answer.call, answer.reply)
-                if isinstance(answer.reply.chunks, Whole):
-                    self.end(answer.reply.chunks.data)
-                else:
-                    await self._write_reply(answer.reply)
-            except GateError as error:
-                self._fail_late(error)
+                if not closing.untouched:
+                    await closing.aclose()
             finally:
-                await closing.aclose()
+                self.gate.left(self.snapshot)
 
     def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status
@@ -78,7 +82,8 @@ class AnswerHandler(KeyedHandler):
             headers["X-Gate-Model"] = _printable(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _listed(call.losses)
-        self.set_headers(self.rate_headers)
+        if self.rate_headers:
+            self.set_headers(self.rate_headers)
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 
@@ -139,20 +144,25 @@ def _printable(text: str) -> str:
 class _Pings:
     """Writes the format's keep-alive when nothing was written for a while, between whole chunks."""
 
+    __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
+
     def __init__(self, exchange: AnswerHandler, keep_alive: bytes, seconds: float) -> None:
         self._exchange = exchange
         self._keep_alive = keep_alive
         self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(seconds, self._look) if keep_alive and seconds else None
+        self._wheel = wheel()
+        self._slot = self._limited(seconds) if keep_alive and seconds else None
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._slot is not None:
+            self._wheel.remove(self._slot, self)
 
-    def _look(self) -> None:
+    def ring(self) -> None:
         silent = time.monotonic() - self._exchange.written_at
         if silent >= self._seconds:
             let_go(self._exchange.write(self._keep_alive))
             silent = 0.0
-        self._timer = self._loop.call_later(self._seconds - silent, self._look)
+        self._slot = self._limited(self._seconds - silent)
+
+    def _limited(self, seconds: float) -> int:
+        return self._wheel.add(self._wheel.loop.time() + seconds, self)

@@ -65,7 +65,7 @@ class CallersRequest:
     Raises HTTPInputError for a Host that HTTPServerRequest refuses.
     """
 
-    __slots__ = ("_arguments", "connection", "headers", "method", "path", "protocol", "query", "version")
+    __slots__ = ("_arguments", "connection", "headers", "lowered", "method", "path", "protocol", "query", "version")
 
     _sane_hosts: ClassVar[set[str]] = set()
 
@@ -74,10 +74,11 @@ class CallersRequest:
         self.version = start_line.version
         self.path, _, self.query = start_line.path.partition("?")
         self.headers = headers
+        self.lowered = lowered(headers)
         self.connection = connection
         self.protocol: str = getattr(getattr(connection, "context", None), "protocol", "http")
         self._arguments: Mapping[str, list[bytes]] | None = None
-        host = headers.get("Host")
+        host = self.lowered.get("host")
         if host not in self._sane_hosts:
             self._check(host)
 
@@ -94,7 +95,7 @@ class CallersRequest:
     @property
     def host(self) -> str:
         """As HTTPServerRequest has it."""
-        return self.headers.get("Host", "127.0.0.1")
+        return self.lowered.get("host", "127.0.0.1")
 
     @property
     def query_arguments(self) -> Mapping[str, list[bytes]]:
@@ -105,6 +106,12 @@ class CallersRequest:
             except ValueError:
                 raise RequestError("The query cannot be read.", code="invalid_query") from None
         return self._arguments
+
+
+def lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    """With names in lower case. Not to be changed: our own front gives the one dict that it has."""
+    known: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
+    return {name.lower(): headers[name] for name in headers} if known is None else known
 
 
 class Exchange(HTTPMessageDelegate):
@@ -118,7 +125,7 @@ class Exchange(HTTPMessageDelegate):
         self.connection: Connection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
         self._send = getattr(self.connection, "send", self.connection.write)
         self._send_head = getattr(self.connection, "send_head", self._tornados_head)
-        self.request_id = common.request_id(request.headers)
+        self.request_id = common.request_id(request.lowered)
         self.format = format
         self.operation = operation
         self.call: Call | None = None  # when it is known who asks
@@ -291,8 +298,8 @@ class Exchange(HTTPMessageDelegate):
         self.connection.close()
 
     def _has_body(self) -> bool:
-        headers = self.request.headers
-        return headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
+        headers = self.request.lowered
+        return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
         self.headers["Date"] = _date()

@@ -35,7 +35,7 @@ class ExplainHandler(KeyedHandler):
             self.operation = self.route.operation
             auth.allowed_operations(self.caller, self.route.operations)
             call = self.call = self.make_call(AsyncExitStack())
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, await self.wire(call))
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.wire(call))
         except GateError as error:
             self.fail(error)
             return

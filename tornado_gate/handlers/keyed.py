@@ -15,14 +15,13 @@ from tornado_gate.handlers.exchange import CallersRequest, Exchange
 from tornado_gate.keystore import digest
 from tornado_gate.media import AnswerFiles
 from tornado_gate.routing import Matched
-from tornado_gate.types import Call, Caller, Meter, WireRequest
+from tornado_gate.types import Call, Caller, Upload, WireRequest
 
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
 
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 NOBODY = Caller(id="", account="")
-_BLANK = Call(id="", operation="", format="", caller=NOBODY)
 JSON = "application/json"
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -42,7 +41,7 @@ class KeyedHandler(Exchange):
         self.limit = 0
         self.caller = NOBODY
         self.key_digest = b""
-        self.lower_headers = headers_of(request.headers)
+        self.lower_headers = request.lowered
 
     def prepare(self) -> Awaitable[None] | None:
         """Everything that can be refused before the body is read."""
@@ -71,7 +70,8 @@ class KeyedHandler(Exchange):
         self.key_digest = key_digest
         self.check_operation()
         self._check_body_headers(is_form)
-        self.rate_headers = self.gate.limits.admit(caller)
+        if caller.requests_per_minute is not None or caller.tokens_per_minute is not None:
+            self.rate_headers = self.gate.limits.admit(caller)
         if is_form:
             content_type = self.lower_headers["content-type"]
             self.form = forms.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
@@ -81,7 +81,7 @@ class KeyedHandler(Exchange):
     def make_call(self, closing: AsyncExitStack) -> Call:
         """The call, now that it is known who asks."""
         gate, caller, headers = self.gate, self.caller, self.lower_headers
-        return _BLANK.but(
+        return Call(
             id=self.request_id,
             operation=self.operation,
             format=self.format,
@@ -89,8 +89,6 @@ class KeyedHandler(Exchange):
             strict=headers.get("x-gate-strict") == "1",
             dialect=self.snapshot.config.dialect,
             headers=without_keys(headers),
-            losses=[],
-            meter=Meter(),
             closing=closing,
             memory=gate.memory.of(caller.account),
             fetcher=gate.fetcher,
@@ -131,8 +129,9 @@ class KeyedHandler(Exchange):
         if self.form is not None:
             self.form.close()
         self.body.clear()
-        self.gate.bodies.give(self.reserved_bytes)
-        self.reserved_bytes = 0
+        if self.reserved_bytes:
+            self.gate.bodies.give(self.reserved_bytes)
+            self.reserved_bytes = 0
 
     def _check_body_headers(self, is_form: bool) -> None:
         headers = self.lower_headers
@@ -182,44 +181,40 @@ class KeyedHandler(Exchange):
         """Raises NotAllowed for a key that is narrowed to other operations."""
         auth.allowed_operations(self.caller, self.route.operations)
 
-    async def wire(self, call: Call) -> WireRequest:
-        """What the caller sent. Raises RequestError for a body that is not what its type says."""
+    def wire(self, call: Call) -> WireRequest:
+        """What the caller sent. Raises RequestError for a body that is not JSON."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
-        body: Mapping[str, Any] = EMPTY
-        if self.form is not None:
-            await self.form.finish()
-            body = forms.as_json(self.form.fields)
-        elif self.route.method not in WITHOUT_BODY:
-            body = jsonbody.load_object(raw)
+        body = EMPTY if self.route.method in WITHOUT_BODY else jsonbody.load_object(raw)
+        return self._wire(call, raw, body, ())
+
+    async def wire_of_form(self, call: Call) -> WireRequest:
+        """What the caller sent as a form. Raises RequestError for one that is none."""
+        assert self.form is not None
+        await self.form.finish()
+        return self._wire(call, b"", forms.as_json(self.form.fields), tuple(self.form.files))
+
+    def _wire(self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]) -> WireRequest:
         return WireRequest(
             route=self.route,
             path=self.request.path,
             path_arguments=self.matched.arguments,
-            query=query_of(self.request),
+            query=query_of(self.request) if self.request.query else EMPTY,
             headers=call.headers,
             raw=raw,
             json=body,
-            files=tuple(self.form.files) if self.form is not None else (),
+            files=files,
             form=self.form is not None,
         )
 
 
 def query_of(request: CallersRequest) -> Mapping[str, str]:
     """The last value of each name in the query, without a key."""
-    if not request.query:
-        return EMPTY
     return {
         name: values[-1].decode("utf-8", "replace")
         for name, values in request.query_arguments.items()
         if name != auth.KEY_PARAMETER
     }
-
-
-def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """With names in lower case. Not to be changed: our own front gives the one dict that it has."""
-    lowered: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
-    return {name.lower(): headers[name] for name in headers} if lowered is None else lowered
 
 
 def without_keys(headers: Mapping[str, str]) -> dict[str, str]:

@@ -20,14 +20,14 @@ from tornado_gate import auth, realtime
 from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
 from tornado_gate.gate import Gate
 from tornado_gate.handlers.base import GateHandler
-from tornado_gate.handlers.keyed import NOBODY, headers_of, without_keys
+from tornado_gate.handlers.exchange import lowered
+from tornado_gate.handlers.keyed import NOBODY, without_keys
 from tornado_gate.handlers.realtime_session import Session
 from tornado_gate.media import AnswerFiles
 from tornado_gate.routing import Matched
 from tornado_gate.sessions import PREFIX, Held
 from tornado_gate.sockets.connection import accept
 from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
-from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self.closing.enter_context(self.gate.using(self.snapshot))
             call, wire = await self._authenticated()
             auth.allowed_operations(call.caller, (realtime.OPERATION,))
-            call = self.snapshot.about(replace(call, model=self.snapshot.asked_model(wire)))
+            call = self.snapshot.about(call, self.snapshot.asked_model(wire))
             self.call = call
             self.snapshot.targets(call, (realtime.OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
@@ -112,7 +112,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             raise NotAllowed("Pages of this origin may not open realtime sessions here.", code="origin_not_allowed")
 
     async def _authenticated(self) -> tuple[Call, WireRequest]:
-        headers = headers_of(self.request.headers)
+        headers = lowered(self.request.headers)
         key = auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER))
         query = {
             name: values[-1].decode("utf-8", "replace")

@@ -139,6 +139,25 @@ class Inner(Protocol):
         """The events of an answer to a common request. Raises GateError as a caller would get it."""
 
 
+class Closing(AsyncExitStack):
+    """What is made ready when something is first pushed on it: with most requests nothing ever is."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        """Something of the stack's own is looked for, which is made now."""
+        if self.__dict__:
+            raise AttributeError(name)
+        super().__init__()
+        return getattr(self, name)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was ever pushed, so that nothing is to be closed."""
+        return not self.__dict__
+
+
 class NoMemory:
     """A memory that forgets: what a call has that nobody gave one."""
 
@@ -181,7 +200,7 @@ class Call(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
-    closing: AsyncExitStack = field(default_factory=AsyncExitStack)
+    closing: AsyncExitStack = field(default_factory=Closing)
     pool: Any = None
     memory: Memory = field(default_factory=NoMemory)
     fetcher: Fetches | None = None

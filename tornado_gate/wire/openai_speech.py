@@ -27,11 +27,12 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
 )
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
 from tornado_gate.wire.shapes import no_answer
 
-WIRE_FORMAT: Final = "openai-speech"
+WIRE_FORMAT: Final = formats.OPENAI_SPEECH
 NAMES: Final[Mapping[str, str]] = {"text": "input", "format": "response_format", "stream": "stream_format"}
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {

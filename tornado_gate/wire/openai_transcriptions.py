@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Call, FileSource, TranscriptionRequest, TranscriptionResult, Usage
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
 
-WIRE_FORMAT: Final = "openai-transcriptions"
+WIRE_FORMAT: Final = formats.OPENAI_TRANSCRIPTIONS
 FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
 PLAIN_FORMATS: Final = ("text", "srt", "vtt")
 """Those whose answer is no JSON."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tornado_gate.errors import UpstreamError
 
 
 def is_array_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+    return type(value) is list and all(type(item) is dict for item in value)
 
 
 def no_answer() -> UpstreamError:

@@ -1,36 +1,18 @@
 """Anthropic's wire format for callers: messages, token counts and the model list.
 
-The hooks only; the wire format is `tornado_gate.wire.anthropic_messages`, the checks are in `schemas`.
+The hooks only; what they do is in `lanes`, which is imported when the first request comes: not everybody has callers of this
+format.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
 
-import orjson
-
-from tornado_gate import format_impl
-from tornado_gate.errors import GateError, UnsupportedOperation
-from tornado_gate.types import (
-    Call,
-    ChatRequest,
-    CountTokensRequest,
-    ModelsRequest,
-    Reply,
-    Request,
-    Route,
-    StreamEvent,
-    UpstreamResponse,
-    Verbatim,
-    WireRequest,
-)
-from tornado_gate.wire.anthropic_messages import WIRE_FORMAT, no_threads, parse_request, render_error
-from tornado_gate_format_anthropic.models import models_request
-from tornado_gate_format_anthropic.replies import chat_reply, count_reply, error_frame, models_reply
-from tornado_gate_format_anthropic.schemas import check_messages_body
-from tornado_gate_format_anthropic.verbatim import forward_answer
-from tornado_gate_format_anthropic.version import HEADER, check_version
+from tornado_gate import format_impl, needed_later
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.wire import formats
+from tornado_gate_format_anthropic.version import HEADER
 
 __all__ = [
     "forward_request",
@@ -41,12 +23,14 @@ __all__ = [
     "translate_response",
 ]
 
+needed_later(__name__, "lanes")
+
 
 @format_impl
 def routes() -> list[Route]:
     return [
-        Route("POST", "/v1/messages", "chat", wire_format=WIRE_FORMAT),
-        Route("POST", "/v1/messages/count_tokens", "count_tokens", wire_format=WIRE_FORMAT),
+        Route("POST", "/v1/messages", "chat", wire_format=formats.ANTHROPIC_MESSAGES),
+        Route("POST", "/v1/messages/count_tokens", "count_tokens", wire_format=formats.ANTHROPIC_MESSAGES),
         Route("GET", "/v1/models", "models", model="none", claims=_is_ours),
         Route("GET", "/v1/models/{model}", "models", model="none", claims=_is_ours),
     ]
@@ -59,60 +43,34 @@ def _is_ours(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
 
 @format_impl
 def translate_request(call: Call, wire: WireRequest) -> Request:
-    if wire.route.operation == "models":
-        return models_request(wire)
-    body = _checked_body(call, wire)
-    if body.get("thread") is not None:
-        raise no_threads()
-    if "anthropic-beta" in call.headers:
-        call.lose("anthropic-beta")
-    chat = parse_request(body)
-    if wire.route.operation == "count_tokens":
-        return CountTokensRequest(model=chat.model, chat=chat)
-    return chat
+    from tornado_gate_format_anthropic import lanes
+
+    return lanes.translate_request(call, wire)
 
 
 @format_impl
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    match request:
-        case ChatRequest():
-            return chat_reply(call, request, events)
-        case CountTokensRequest():
-            return count_reply(events)
-        case ModelsRequest():
-            return models_reply(request, events)
-    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    from tornado_gate_format_anthropic import lanes
+
+    return lanes.translate_response(call, request, events)
 
 
 @format_impl
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
-    request_id = call.id if call is not None else ""
-    return error_frame(error, request_id) if streaming else orjson.dumps(render_error(error, request_id))
+    from tornado_gate_format_anthropic import lanes
+
+    return lanes.translate_error(call, error, streaming)
 
 
 @format_impl
 def forward_request(call: Call, wire: WireRequest) -> Verbatim:
-    _checked_body(call, wire)
-    return Verbatim(
-        wire_format=wire.route.wire_format,
-        operation=wire.route.operation,
-        path=wire.path,
-        raw=wire.raw,
-        body=wire.json,
-        stream=wire.json.get("stream") is True,
-    )
+    from tornado_gate_format_anthropic import lanes
+
+    return lanes.forward_request(call, wire)
 
 
 @format_impl
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    return forward_answer(call, request, incoming)
+    from tornado_gate_format_anthropic import lanes
 
-
-def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """The body with its model, which may be the conf's default. Raises InvalidField."""
-    check_version(wire.headers)
-    body = wire.json
-    if body.get("model") is None and call.model:
-        body = {**body, "model": call.model}
-    check_messages_body(body)
-    return body
+    return lanes.forward_response(call, request, incoming)

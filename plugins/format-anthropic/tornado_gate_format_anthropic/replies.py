@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import flow, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
-from tornado_gate.wire.anthropic_messages import StreamWriter, render_error, render_response
+from tornado_gate.wire.anthropic_messages import StreamWriter, as_frame, render_error, render_response
 from tornado_gate_format_anthropic.models import render_models
 
 KEEP_ALIVE: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -29,39 +29,36 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     """The reply to a messages request, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {"id": f"msg_{uuid4().hex[:24]}", "model": call.model or request.model}
     if request.stream:
-        return Reply(content_type=EVENTS, chunks=_stream(call, events, envelope), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_whole(events, envelope))
+        chunks = flow.then(events, _Frames(StreamWriter(**envelope), call.id))
+        return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
+    whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
+    return Reply(content_type=JSON, chunks=whole)
 
 
-async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    try:
-        result = await stream.collect(events)
-    finally:
-        await stream.close(events)
-    yield orjson.dumps(render_response(result, **envelope))
+class _Frames(flow.Step[StreamEvent, bytes]):
+    """What comes together is one chunk. A failure before the first is raised and keeps its status, a later one is the last."""
 
+    __slots__ = ("_begun", "_request_id", "_writer")
 
-async def _stream(call: Call, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    """What one event becomes is one chunk: each chunk is written by itself."""
-    begun = False
-    writer = StreamWriter(**envelope)
-    try:
+    def __init__(self, writer: StreamWriter, request_id: str) -> None:
+        self._writer = writer
+        self._request_id = request_id
+        self._begun = False
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        frames: list[bytes] = []
         try:
-            async for event in events:
-                if values := writer.write(event):
-                    begun = True
-                    yield _frames(values)
+            self._writer.frames(items, frames)
         finally:
-            await stream.close(events)
-        yield _frames(writer.end())
-    except GateError as error:
-        if not begun:
-            raise
-        yield error_frame(error, call.id)
+            if frames:
+                self._begun = True
+                out.append(b"".join(frames))
 
+    def end(self, out: list[bytes]) -> None:
+        out.append(b"".join(map(as_frame, self._writer.end())))
 
-def _frames(values: list[dict[str, Any]]) -> bytes:
-    return b"".join([sse.render_json(value, value["type"]) for value in values])
+    def fail(self, error: GateError) -> list[bytes] | GateError:
+        return [error_frame(error, self._request_id)] if self._begun else error
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:

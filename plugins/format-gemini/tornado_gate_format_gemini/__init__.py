@@ -1,47 +1,17 @@
 """Gemini's wire format for callers: generateContent, countTokens, embeddings and the model list.
 
-The hooks only; the wire format is in `tornado_gate.wire.gemini_generate` and `gemini_embeddings`, the checks are in `schemas`.
+The hooks only; what they do is in `lanes`, which is imported when the first request comes: not everybody has callers of this
+format.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from functools import partial
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable
 
-from tornado_gate import format_impl
-from tornado_gate.errors import GateError, UnsupportedOperation
-from tornado_gate.types import (
-    Call,
-    ChatRequest,
-    CountTokensRequest,
-    EmbeddingRequest,
-    ImageRequest,
-    ModelsRequest,
-    Reply,
-    Request,
-    Route,
-    SpeechRequest,
-    StreamEvent,
-    UpstreamResponse,
-    Verbatim,
-    WireRequest,
-)
-from tornado_gate.wire import gemini_embeddings
-from tornado_gate.wire.gemini_generate import WIRE_FORMAT, parse_request
-from tornado_gate_format_gemini.embeddings import (
-    BATCH,
-    embedding_reply,
-    forward_embedding,
-    forward_embeddings,
-    parse_embedding,
-)
-from tornado_gate_format_gemini.envelope import SDK_HEADER, error_body, error_frame
-from tornado_gate_format_gemini.media import picture_reply, picture_request, spoken_reply, spoken_request
-from tornado_gate_format_gemini.models import parse_page
-from tornado_gate_format_gemini.replies import answer_reply, count_reply, models_reply
-from tornado_gate_format_gemini.schemas import check_count, check_generate
-from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
+from tornado_gate import format_impl, needed_later
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate_format_gemini import paths
 
 __all__ = [
     "forward_request",
@@ -52,124 +22,44 @@ __all__ = [
     "translate_response",
 ]
 
-_STREAM: Final = "streamGenerateContent"
-_MADE: Final = ("images", "image_edits", "speech")
-"""What a generate request can be for a model that cannot chat."""
-
-
-def _method(operation: str, wire_format: str = WIRE_FORMAT, also: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {"operation": operation, "wire_format": wire_format, "also": also}
-
-
-_METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _method("chat", also=_MADE),
-    _STREAM: _method("chat", also=_MADE),
-    "countTokens": _method("count_tokens"),
-    "embedContent": _method("embeddings", gemini_embeddings.WIRE_FORMAT),
-    BATCH: _method("embeddings", gemini_embeddings.WIRE_FORMAT),
-}
-_PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
-"""What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
-
-
-class GenerateRequest(ChatRequest, frozen=True, kw_only=True):
-    """A chat request that remembers in which form its stream was asked for."""
-
-    sse_wanted: bool = False
-
-
-def _claims(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Whether a caller of ``/v1`` speaks this format: by Google's key header, ``?key=``, or Google's SDK."""
-    return "x-goog-api-key" in headers or "key" in query or SDK_HEADER in headers
+needed_later(__name__, "lanes")
 
 
 @format_impl
 def routes() -> list[Route]:
-    """The more precise paths come first."""
-    posts = [
-        Route("POST", f"/{version}/{prefix}{{model}}:{method}", model="path", **members)
-        for version in ("v1beta", "v1")
-        for prefix in _PREFIXES
-        for method, members in _METHODS.items()
-    ]
-    return [
-        *posts,
-        Route("GET", "/v1beta/models", "models", model="none"),
-        Route("GET", "/v1beta/models/{model}", "models", model="none"),
-        Route("GET", "/v1/models", "models", model="none", claims=_claims),
-        Route("GET", "/v1/models/{model}", "models", model="none", claims=_claims),
-    ]
+    return paths.routes()
 
 
 @format_impl
 def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
-    if wire.route.operation == "models":
-        model = wire.path_arguments.get("model")
-        return parse_page(wire.query) if model is None else ModelsRequest(model=model.removeprefix("models/"))
-    if wire.route.operation == "count_tokens":
-        counted = check_count(wire.json)
-        model = wire.path_arguments["model"]
-        return CountTokensRequest(model=model, chat=parse_request(counted, model=model))
-    if wire.route.operation == "embeddings":
-        return parse_embedding(call, wire)
-    camel_body = check_generate(wire.json)
-    if call.operation in ("images", "image_edits"):
-        return picture_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
-    if call.operation == "speech":
-        return spoken_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
-    return parse_request(
-        wire.json,
-        model=wire.path_arguments["model"],
-        stream=_streams(wire),
-        camel_body=camel_body,
-        made=partial(GenerateRequest, sse_wanted=_wants_sse(wire)),
-    )
+    from tornado_gate_format_gemini import lanes
 
-
-def _streams(wire: WireRequest) -> bool:
-    return wire.route.path.endswith(f":{_STREAM}")
-
-
-def _wants_sse(wire: WireRequest) -> bool:
-    return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
+    return lanes.translate_request(call, wire)
 
 
 @format_impl
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    match request:
-        case ChatRequest():
-            return answer_reply(call, request, events, sse_wanted=getattr(request, "sse_wanted", False))
-        case CountTokensRequest():
-            return count_reply(events)
-        case EmbeddingRequest():
-            return embedding_reply(request, events)
-        case ImageRequest():
-            return picture_reply(call, request, events)
-        case SpeechRequest():
-            return spoken_reply(call, request, events)
-        case ModelsRequest():
-            return models_reply(request, events)
-    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    from tornado_gate_format_gemini import lanes
+
+    return lanes.translate_response(call, request, events)
 
 
 @format_impl
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
-    return error_frame(call, error) if streaming else error_body(call, error)
+    from tornado_gate_format_gemini import lanes
+
+    return lanes.translate_error(call, error, streaming)
 
 
 @format_impl
 def forward_request(call: Call, wire: WireRequest) -> Verbatim:
-    if wire.route.operation == "embeddings":
-        return forward_embedding(wire)
-    if wire.route.operation == "count_tokens":
-        check_count(wire.json)
-    else:
-        check_generate(wire.json)
-    return forward_body(wire, streams=_streams(wire), sse_wanted=_wants_sse(wire))
+    from tornado_gate_format_gemini import lanes
+
+    return lanes.forward_request(call, wire)
 
 
 @format_impl
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    if request.operation == "embeddings":
-        return forward_embeddings(call, incoming)
-    return forward_answer(call, request, incoming)
+    from tornado_gate_format_gemini import lanes
+
+    return lanes.forward_response(call, request, incoming)

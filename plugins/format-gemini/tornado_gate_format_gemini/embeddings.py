@@ -26,10 +26,10 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire.gemini_embeddings import note_embeddings, parse_embedding_request, render_embeddings
 from tornado_gate_format_gemini.conversation import check_parts
+from tornado_gate_format_gemini.paths import BATCH
 from tornado_gate_format_gemini.replies import JSON
 from tornado_gate_format_gemini.schemas import in_callers_words
 
-BATCH: Final = "batchEmbedContents"
 MOST_REQUESTS: Final = 2048
 
 

@@ -14,8 +14,8 @@ from tornado_gate import sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call
 from tornado_gate.wire.gemini_generate import status_name
+from tornado_gate_format_gemini.paths import SDK_HEADER
 
-SDK_HEADER: Final = "x-goog-api-client"
 VERCEL: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-utils/…
 
 

@@ -19,6 +19,7 @@ from operation_calls import SECRET, answered, done, events_of, wire_of
 from tornado_gate import stream
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import EmbeddingResult, Reply, StreamError, Usage, Verbatim, WireRequest
+from tornado_gate.wire import openai_embeddings
 from tornado_gate_format_openai import embeddings
 from tornado_gate_format_openai.embeddings import AskedEmbedding, EmbeddingBody
 
@@ -319,7 +320,7 @@ def test_no_body_raises_anything_but_a_400_that_names_a_field(value: Any, rest: 
 
 
 def test_every_route_names_its_format() -> None:
-    assert {route.wire_format for route in embeddings.ROUTES} == {embeddings.WIRE_FORMAT}
+    assert {route.wire_format for route in embeddings.ROUTES} == {openai_embeddings.WIRE_FORMAT}
     assert [(route.method, route.path, route.operation, route.model) for route in embeddings.ROUTES] == [
         ("POST", "/v1/embeddings", "embeddings", "body"),
         ("POST", "/v1/engines/{model}/embeddings", "embeddings", "path"),

@@ -1,17 +1,18 @@
 """OpenAI's wire format for callers: every route of the vendor's API that the gateway has.
 
-The hooks only. Each module in `_MODULES` has its routes and four functions: `parse` and `reply` for the common lane, `forward`
-and `forwarded` for the verbatim one. The wire formats are in `tornado_gate.wire`.
+The hooks only. Each module in `_ROUTES` has four functions: `parse` and `reply` for the common lane, `forward` and `forwarded`
+for the verbatim one. The wire formats are in `tornado_gate.wire`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
+from functools import cache
 from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate import format_impl
+from tornado_gate import format_impl, needed_later
 from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
@@ -25,17 +26,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
-from tornado_gate_format_openai import (
-    conversations,
-    embeddings,
-    images,
-    moderations,
-    realtime,
-    speech,
-    stored,
-    transcriptions,
-    videos,
-)
+from tornado_gate_format_openai import conversations, paths, stored
 from tornado_gate_format_openai.replies import error_frame, models_reply
 
 __all__ = [
@@ -52,34 +43,68 @@ __all__ = [
 class _Module(Protocol):
     """What each module of a kind of routes has."""
 
-    @property
-    def ROUTES(self) -> tuple[Route, ...]: ...  # a constant of a module
     def parse(self, call: Call, wire: WireRequest) -> Any: ...
     def reply(self, call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply: ...
     def forward(self, call: Call, wire: WireRequest) -> Any: ...
     def forwarded(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply: ...
 
 
-_MODULES: Final[tuple[_Module, ...]] = (
-    conversations,
-    embeddings,
-    images,
-    moderations,
-    realtime,
-    speech,
-    transcriptions,
-    videos,
-)
-_OF_FORMAT: Final[Mapping[str, _Module]] = {route.wire_format: module for module in _MODULES for route in module.ROUTES}
-_OF_OPERATION: Final[Mapping[str, _Module]] = {
-    route.operation: module for module in _MODULES for route in module.ROUTES
+_ROUTES: Final[Mapping[str, tuple[Route, ...]]] = {
+    "conversations": conversations.ROUTES,
+    "embeddings": paths.EMBEDDINGS,
+    "images": paths.IMAGES,
+    "moderations": paths.MODERATIONS,
+    "realtime": paths.REALTIME,
+    "speech": paths.SPEECH,
+    "transcriptions": paths.TRANSCRIPTIONS,
+    "videos": paths.VIDEOS,
 }
+"""By the name of the module that answers them."""
+_OF_FORMAT: Final = {route.wire_format: name for name, found in _ROUTES.items() for route in found}
+_OF_OPERATION: Final = {route.operation: name for name, found in _ROUTES.items() for route in found}
+
+needed_later(__name__, *_ROUTES)
+
+
+@cache
+def _module(name: str) -> _Module:
+    """The one of `_ROUTES`: imported when a request of its kind first comes, as most gateways serve few kinds."""
+    match name:
+        case "embeddings":
+            from tornado_gate_format_openai import embeddings
+
+            return embeddings
+        case "images":
+            from tornado_gate_format_openai import images
+
+            return images
+        case "moderations":
+            from tornado_gate_format_openai import moderations
+
+            return moderations
+        case "realtime":
+            from tornado_gate_format_openai import realtime
+
+            return realtime
+        case "speech":
+            from tornado_gate_format_openai import speech
+
+            return speech
+        case "transcriptions":
+            from tornado_gate_format_openai import transcriptions
+
+            return transcriptions
+        case "videos":
+            from tornado_gate_format_openai import videos
+
+            return videos
+    return conversations
 
 
 @format_impl
 def routes() -> list[Route]:
     return [
-        *(route for module in _MODULES for route in module.ROUTES),
+        *(route for found in _ROUTES.values() for route in found),
         *stored.ROUTES,
         Route("GET", "/v1/models", "models", model="none"),
         Route("GET", "/v1/models/{model}", "models", model="none"),
@@ -92,14 +117,15 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
         return stored.reply(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
-    if wire.route.path == realtime.SECRETS:
-        return realtime.parse(call, wire)
-    parsed: Request | Awaitable[Request | Reply] = _OF_FORMAT[wire.route.wire_format].parse(call, wire)
+    name = "realtime" if wire.route.path == paths.SECRETS else _OF_FORMAT[wire.route.wire_format]
+    parsed: Request | Awaitable[Request | Reply] = _module(name).parse(call, wire)
     return parsed
 
 
 @format_impl
 def open_session(call: Call, wire: WireRequest) -> RealtimeSide:
+    from tornado_gate_format_openai import realtime
+
     return realtime.open_session(call, wire)
 
 
@@ -107,7 +133,7 @@ def open_session(call: Call, wire: WireRequest) -> RealtimeSide:
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     if isinstance(request, ModelsRequest):
         return models_reply(events)
-    return _OF_OPERATION[call.operation].reply(call, request, events)
+    return _module(_OF_OPERATION[call.operation]).reply(call, request, events)
 
 
 @format_impl
@@ -117,10 +143,12 @@ def translate_error(error: GateError, streaming: bool) -> bytes:
 
 @format_impl
 def forward_request(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
-    request: Verbatim | Awaitable[Verbatim | None] | None = _OF_FORMAT[wire.route.wire_format].forward(call, wire)
+    request: Verbatim | Awaitable[Verbatim | None] | None = _module(_OF_FORMAT[wire.route.wire_format]).forward(
+        call, wire
+    )
     return request
 
 
 @format_impl
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    return _OF_FORMAT[request.wire_format].forwarded(call, request, incoming)
+    return _module(_OF_FORMAT[request.wire_format]).forwarded(call, request, incoming)

@@ -21,24 +21,21 @@ from tornado_gate.types import (
     EmbeddingRequest,
     EmbeddingResult,
     Reply,
-    Route,
     StreamEvent,
     UpstreamResponse,
     Verbatim,
     WireRequest,
 )
 from tornado_gate.wire.openai_chat.errors import error_of, masked
-from tornado_gate.wire.openai_embeddings import WIRE_FORMAT, parse_request, parse_usage, render_chunks, usage_in
+from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
 from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.masking import KeyMask
 from tornado_gate_format_openai.passing import verbatim
 from tornado_gate_format_openai.replies import JSON
 from tornado_gate_format_openai.verbatim import without_key
 
-ROUTES: Final = (
-    Route("POST", "/v1/embeddings", "embeddings", wire_format=WIRE_FORMAT),
-    Route("POST", "/v1/engines/{model}/embeddings", "embeddings", wire_format=WIRE_FORMAT, model="path"),
-)
+ROUTES: Final = paths.EMBEDDINGS
 
 MAX_INPUTS: Final = 2048
 MAX_TOKENS: Final = 300_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from tornado_gate.wire.openai_chat.errors import MASK
@@ -25,7 +26,6 @@ class KeyMask:
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
-        self._marks: list[bytes] = []
         self._held = b""
 
     def masked(self, raw: bytes) -> bytes:
@@ -39,10 +39,7 @@ class KeyMask:
 
         Pictures and vectors mostly lack the hyphen or a letter. The bytes that are common in them are looked for last.
         """
-        if not self._marks:
-            rarest = sorted(set(self._key.decode()), key=lambda mark: (mark.isdigit(), mark.isalpha(), mark))
-            self._marks = [mark.encode() for mark in rarest[:_MOST_MARKS]]
-        return any(raw.find(mark) < 0 for mark in self._marks)
+        return any(raw.find(mark) < 0 for mark in _marks(self._key))
 
     def feed(self, piece: bytes) -> bytes:
         """What can be handed on once `piece` is there: its end waits when the key might begin in it."""
@@ -63,3 +60,9 @@ class KeyMask:
         while start >= 0 and not self._key.startswith(end[start:]):
             start = end.find(self._key[:1], start + 1)
         return len(end) - start if start >= 0 else 0
+
+
+@lru_cache(maxsize=64)
+def _marks(key: bytes) -> tuple[bytes, ...]:
+    rarest = sorted(set(key.decode()), key=lambda mark: (mark.isdigit(), mark.isalpha(), mark))
+    return tuple(mark.encode() for mark in rarest[:_MOST_MARKS])

@@ -24,7 +24,6 @@ from tornado_gate.types import (
     ModerationResult,
     Part,
     Reply,
-    Route,
     StreamEvent,
     UpstreamResponse,
     Verbatim,
@@ -33,16 +32,16 @@ from tornado_gate.types import (
 from tornado_gate.wire.openai_chat import parse_usage
 from tornado_gate.wire.openai_moderations import (
     ID_PREFIX,
-    WIRE_FORMAT,
     check_response,
     parse_request,
     render_response,
 )
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.passing import Passing, verbatim
 from tornado_gate_format_openai.replies import JSON
 from tornado_gate_format_openai.verbatim import forward_answer
 
-ROUTES: Final = (Route("POST", "/v1/moderations", "moderation", wire_format=WIRE_FORMAT),)
+ROUTES: Final = paths.MODERATIONS
 
 MAX_INPUTS: Final = 2048
 """As for embeddings: the vendor names no bound."""

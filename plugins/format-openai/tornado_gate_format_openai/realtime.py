@@ -23,7 +23,6 @@ from tornado_gate.types import (
     RealtimeRequest,
     Reply,
     Request,
-    Route,
     StreamEvent,
     UpstreamResponse,
     Verbatim,
@@ -40,15 +39,12 @@ from tornado_gate.wire.openai_realtime import (
     peek_type,
     usage_of,
 )
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.replies import JSON
 
-SECRETS: Final = "/v1/realtime/client_secrets"
 log = logging.getLogger(__name__)
 
-ROUTES: Final = (
-    Route("GET", "/v1/realtime", "realtime", wire_format=WIRE_FORMAT, model="query", socket=True),
-    Route("POST", SECRETS, "realtime", model="none"),
-)
+ROUTES: Final = paths.REALTIME
 PROTOCOL: Final = "realtime"
 
 LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600

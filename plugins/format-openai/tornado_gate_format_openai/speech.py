@@ -19,7 +19,6 @@ from tornado_gate.fields import Body, Number, Object, OneOf, String, check
 from tornado_gate.types import (
     Call,
     Reply,
-    Route,
     SpeechChunk,
     SpeechEnd,
     SpeechRequest,
@@ -35,7 +34,6 @@ from tornado_gate.wire.openai_speech import (
     DONE,
     EVENT_STREAM,
     MEDIA_TYPES,
-    WIRE_FORMAT,
     is_sound,
     kind_of,
     media_type,
@@ -47,11 +45,12 @@ from tornado_gate.wire.openai_speech import (
     render_done,
     silent,
 )
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.passing import Passing, verbatim
 from tornado_gate_format_openai.replies import EVENTS, KEEP_ALIVE, error_frame
 from tornado_gate_format_openai.verbatim import forward_answer
 
-ROUTES: Final = (Route("POST", "/v1/audio/speech", "speech", wire_format=WIRE_FORMAT),)
+ROUTES: Final = paths.SPEECH
 
 MAX_CHARACTERS: Final = 4096
 """The vendor's bound on a text."""

@@ -18,7 +18,6 @@ from tornado_gate.fields import listed
 from tornado_gate.types import (
     Call,
     Reply,
-    Route,
     StreamEvent,
     TranscriptionRequest,
     TranscriptionResult,
@@ -33,7 +32,6 @@ from tornado_gate.wire.openai_transcriptions import (
     FORMATS,
     PLAIN_FORMATS,
     TIMED_FORMATS,
-    WIRE_FORMAT,
     check_response,
     parse_request,
     parse_response,
@@ -42,15 +40,12 @@ from tornado_gate.wire.openai_transcriptions import (
     render_plain,
     render_response,
 )
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.passing import Passing, verbatim
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
 from tornado_gate_format_openai.verbatim import forward_answer, without_key
 
-_TRANSLATIONS: Final = "/v1/audio/translations"
-ROUTES: Final = tuple(
-    Route("POST", path, "transcription", wire_format=WIRE_FORMAT, multipart="only")
-    for path in ("/v1/audio/transcriptions", _TRANSLATIONS)
-)
+ROUTES: Final = paths.TRANSCRIPTIONS
 
 TEXT: Final = "text/plain; charset=utf-8"
 _EVENT_STREAM: Final = "text/event-stream"
@@ -151,7 +146,7 @@ async def parse(call: Call, wire: WireRequest) -> AskedTranscription:
 
 
 def _translates(path: str) -> bool:
-    return path.rstrip("/") == _TRANSLATIONS
+    return path.rstrip("/") == paths.TRANSLATIONS
 
 
 def reply(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> Reply:

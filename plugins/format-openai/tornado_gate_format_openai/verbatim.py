@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate import patch_json, sse, stream
+from tornado_gate import flow, patch_json, sse
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.types.value import Value
@@ -24,6 +24,8 @@ from tornado_gate_format_openai.masking import KeyMask, without
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
 
 _EVENT_STREAM = "text/event-stream"
+_LAST_FRAMES = 4
+"""How many at the end of a piece are looked at one by one when it is not quiet: reason, usage, end."""
 
 
 class Watch(Protocol):
@@ -125,7 +127,7 @@ def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: Upst
     if kind == _EVENT_STREAM or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == _EVENT_STREAM else EVENTS,
-            chunks=_forward_stream(call, manner, state_of(request), incoming.chunks),
+            chunks=flow.then(incoming.chunks, _Forwarded(call, manner, state_of(request))),
             keep_alive=KEEP_ALIVE,
         )
     if request.stream:
@@ -204,15 +206,15 @@ class _Frames:
         return self._mask.masked(self._searched(ready))
 
     def _searched(self, frames: bytes) -> bytes:
-        """What the caller gets of whole frames. A piece with something to note is halved until that stands alone."""
+        """What the caller gets of whole frames. What there is to note mostly stands in the last of them."""
         if not frames or not self._begun or self.watch.done:
             return self._chosen(sse.split(frames))
         if self._manner.is_quiet(frames):
             return frames
-        left, right = sse.halves(frames)
-        if not right:
-            return self._chosen(sse.split(left))
-        return self._searched(left) + self._searched(right)
+        rest, last = _parted(frames)
+        if rest and self._manner.is_quiet(rest):
+            return rest + self._chosen(sse.split(last))
+        return self._chosen(sse.split(frames))
 
     def finish(self) -> bytes:
         """What the caller gets at the end: some upstreams omit the border of their last frame."""
@@ -250,30 +252,46 @@ class _Frames:
         return self._manner.is_quiet(raw) or not (self.watch.note(raw) and self._hide_usage)
 
 
-async def _forward_stream(
-    call: Call, manner: Manner, state: ForwardState, chunks: AsyncIterator[bytes]
-) -> AsyncIterator[bytes]:
+def _parted(frames: bytes) -> tuple[bytes, bytes]:
+    """The frames of a piece without the last few, and those."""
+    end = len(frames) - 2
+    for _ in range(_LAST_FRAMES):
+        end = frames.rfind(b"\n\n", 0, end)
+        if end < 0:
+            return b"", frames
+    return frames[: end + 2], frames[end + 2 :]
+
+
+class _Forwarded(flow.Step[bytes, bytes]):
     """Whole frames; after the first of them every failure is an error frame, and nothing follows it."""
-    begun = False
-    frames = _Frames(call, manner, state.hide_usage)
-    watch = frames.watch
-    try:
-        async for chunk in chunks:
-            if ready := frames.feed(chunk):
-                begun = True
-                yield ready
-        if ready := frames.finish():
-            begun = True
-            yield ready
-        if not watch.done:
-            if not watch.finished:
-                raise UpstreamError("The upstream's stream stopped before its end.")
-            if ending := manner.ending(watch, None):
-                yield ending
-    except GateError as error:
-        if not begun:
-            raise
-        if not watch.done:
-            yield manner.ending(watch, masked(error, call.target.api_key))
-    finally:
-        await stream.close(chunks)
+
+    __slots__ = ("_begun", "_frames", "_key", "_manner", "_watch")
+
+    def __init__(self, call: Call, manner: Manner, state: ForwardState) -> None:
+        self._frames = _Frames(call, manner, state.hide_usage)
+        self._watch = self._frames.watch
+        self._manner = manner
+        self._key = call.target.api_key
+        self._begun = False
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        for chunk in items:
+            self._give(self._frames.feed(chunk), out)
+
+    def end(self, out: list[bytes]) -> None:
+        self._give(self._frames.finish(), out)
+        if self._watch.done:
+            return
+        if not self._watch.finished:
+            raise UpstreamError("The upstream's stream stopped before its end.")
+        self._give(self._manner.ending(self._watch, None), out)
+
+    def fail(self, error: GateError) -> list[bytes] | GateError:
+        if not self._begun:
+            return error
+        return [] if self._watch.done else [self._manner.ending(self._watch, masked(error, self._key))]
+
+    def _give(self, ready: bytes, out: list[bytes]) -> None:
+        if ready:
+            self._begun = True
+            out.append(ready)

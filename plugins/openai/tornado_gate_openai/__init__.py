@@ -1,8 +1,8 @@
 """OpenAI and every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
 
-Chats are here, videos in `videos.py`, all else in `media.py`. The wire formats themselves are in
-`tornado_gate.wire.openai_*`; here is only what differs from upstream to upstream, which `facts.py` reads from conf and
-`presets.yaml`.
+Chats are here, videos in `videos.py`, all else in `media.py`, which are imported when a request first needs them. The wire
+formats themselves are in `tornado_gate.wire.openai_*`; here is only what differs from upstream to upstream, which `facts.py`
+reads from conf and `presets.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
-from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
+from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse, stream
 from tornado_gate.errors import GateError, UnsupportedOperation
 from tornado_gate.forms import FormBody
 from tornado_gate.types import (
@@ -32,13 +32,14 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate.wire import formats, openai_chat
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_openai import media, realtime, siblings, videos
+from tornado_gate_openai import siblings
 from tornado_gate_openai.answers import is_stream, json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
 from tornado_gate_openai.facts import Facts, read
+from tornado_gate_openai.jobs import AnyVideo, called
 
 _FIELDS: Final = {
     "max_completion_tokens": "max_tokens",
@@ -48,6 +49,9 @@ _FIELDS: Final = {
     "text": "response_format",
 }
 """The vocabulary's names of wire fields, where they differ."""
+
+needed_later(__name__, "media", "realtime", "videos")
+needed_later("tornado_gate.wire", "openai_responses")
 
 _SOUNDS: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
@@ -68,9 +72,9 @@ def configure(entry: ProviderEntry) -> Capabilities:
 def _speaks(facts: Facts) -> frozenset[str]:
     """The formats that go up as they came. Chat does not where conf wants every chat asked as a response."""
     missing = {
-        openai_chat.WIRE_FORMAT: facts.api != "chat",
-        openai_completions.WIRE_FORMAT: not facts.completions,
-        openai_responses.WIRE_FORMAT: not facts.responses,
+        formats.OPENAI_CHAT: facts.api != "chat",
+        formats.OPENAI_COMPLETIONS: not facts.completions,
+        formats.OPENAI_RESPONSES: not facts.responses,
     }
     return frozenset(
         wire_format
@@ -94,6 +98,8 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return _video(call, facts, request)
         case RealtimeRequest():
+            from tornado_gate_openai import realtime
+
             return realtime.connection(call, facts.headers_for(call.target), facts.realtime_dialect)
         case MediaRequest():
             return _asked(call, facts, request)
@@ -101,11 +107,15 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
 
 
 async def _asked(call: Call, facts: Facts, request: MediaRequest) -> UpstreamRequest:
+    from tornado_gate_openai import media
+
     path, body = await media.asked(call, facts, request)
     return _outgoing(call, facts, path, body)
 
 
-async def _video(call: Call, facts: Facts, request: videos.AnyVideo) -> UpstreamRequest:
+async def _video(call: Call, facts: Facts, request: AnyVideo) -> UpstreamRequest:
+    from tornado_gate_openai import videos
+
     asked = await videos.asked(call, facts, request)
     if asked.body is not None:
         return _outgoing(call, facts, asked.path, asked.body)
@@ -139,11 +149,13 @@ def _outgoing(call: Call, facts: Facts, path: str, body: dict[str, Any] | FormBo
 
 def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any]:
     if facts.api == "responses":
+        from tornado_gate.wire.openai_responses import ENCRYPTED
+
         body = siblings.response_body(call, request) | {"store": False}  # the gateway keeps the turns
         if (
             request.reasoning is not None
         ):  # which a turn goes on with; models that do not reason refuse to be asked for it
-            body["include"] = sorted({*body.get("include", ()), openai_responses.ENCRYPTED})
+            body["include"] = sorted({*body.get("include", ()), ENCRYPTED})
         return body
     return siblings.chat_body(call, request)
 
@@ -158,7 +170,7 @@ def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
 
 @provider_impl
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    return await videos.called(call, outgoing)
+    return await called(call, outgoing)
 
 
 @provider_impl
@@ -179,8 +191,12 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
 
 async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
+        from tornado_gate_openai import videos
+
         return videos.events(call, request, incoming)
     if isinstance(request, MediaRequest):
+        from tornado_gate_openai import media
+
         return media.events(call, request, incoming)
     return await _chat_events(call, request, incoming)
 
@@ -195,12 +211,16 @@ async def _chat_events(call: Call, request: Request, incoming: UpstreamResponse)
 
 def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
     if responses:
+        from tornado_gate.wire import openai_responses
+
         return openai_responses.parse_events(frames)
     return openai_chat.parse_chunks(frames, audio_media_type=sound)
 
 
 def _result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
     if responses:
+        from tornado_gate.wire import openai_responses
+
         return openai_responses.parse_response(body)
     return openai_chat.parse_response(body, audio_media_type=sound)
 

@@ -9,16 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types.value import Value
-from tornado_gate.wire import (
-    openai_chat,
-    openai_completions,
-    openai_embeddings,
-    openai_images,
-    openai_moderations,
-    openai_responses,
-    openai_speech,
-    openai_transcriptions,
-)
+from tornado_gate.wire import formats
 
 CHAT: Final = "/chat/completions"
 COMPLETIONS: Final = "/completions"
@@ -56,15 +47,15 @@ class Endpoint(Value, frozen=True):
 
 
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
-    openai_chat.WIRE_FORMAT: Endpoint("chat", (CHAT,)),
-    openai_completions.WIRE_FORMAT: Endpoint("chat", (COMPLETIONS,)),
-    openai_responses.WIRE_FORMAT: Endpoint("chat", (RESPONSES,)),
-    openai_embeddings.WIRE_FORMAT: Endpoint("embeddings", (EMBEDDINGS,)),
-    openai_moderations.WIRE_FORMAT: Endpoint("moderation", (MODERATIONS,)),
-    openai_images.WIRE_FORMAT: Endpoint("images", (GENERATIONS,)),
-    openai_images.EDITS: Endpoint("image_edits", (EDITS, VARIATIONS)),
-    openai_speech.WIRE_FORMAT: Endpoint("speech", (SPEECH,)),
-    openai_transcriptions.WIRE_FORMAT: Endpoint("transcription", (TRANSCRIPTIONS, TRANSLATIONS)),
+    formats.OPENAI_CHAT: Endpoint("chat", (CHAT,)),
+    formats.OPENAI_COMPLETIONS: Endpoint("chat", (COMPLETIONS,)),
+    formats.OPENAI_RESPONSES: Endpoint("chat", (RESPONSES,)),
+    formats.OPENAI_EMBEDDINGS: Endpoint("embeddings", (EMBEDDINGS,)),
+    formats.OPENAI_MODERATIONS: Endpoint("moderation", (MODERATIONS,)),
+    formats.OPENAI_IMAGES: Endpoint("images", (GENERATIONS,)),
+    formats.OPENAI_IMAGE_EDITS: Endpoint("image_edits", (EDITS, VARIATIONS)),
+    formats.OPENAI_SPEECH: Endpoint("speech", (SPEECH,)),
+    formats.OPENAI_TRANSCRIPTIONS: Endpoint("transcription", (TRANSCRIPTIONS, TRANSLATIONS)),
 }
 """By wire format."""
 

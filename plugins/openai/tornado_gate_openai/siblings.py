@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import openai_chat, openai_responses
+from tornado_gate.wire import formats, openai_chat
 
-_CHAT: Final = openai_chat.WIRE_FORMAT
-_RESPONSES: Final = openai_responses.WIRE_FORMAT
+_CHAT: Final = formats.OPENAI_CHAT
+_RESPONSES: Final = formats.OPENAI_RESPONSES
 
 _SHARED: Final = (
     "moderation",
@@ -44,6 +44,8 @@ def chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
 
 def response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
     """The body of a response. What cannot be said is reported to `call.lose`."""
+    from tornado_gate.wire import openai_responses
+
     if request.wire_format != _CHAT:
         return openai_responses.render_request(call, request)
     shared, extra = _apart(request.extra)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from tornado_gate import upstream
-from tornado_gate.errors import UnsupportedOperation, UpstreamRefused
+from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.forms import FormBody
 from tornado_gate.types import (
     Call,
     StreamEvent,
     Upload,
-    UpstreamRequest,
     UpstreamResponse,
     VideoCancel,
     VideoDownload,
@@ -30,19 +28,14 @@ from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import VIDEOS
 from tornado_gate_openai.facts import Facts
+from tornado_gate_openai.jobs import ABOUT_A_JOB, LOST, AnyVideo
 
-AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
-
-ABOUT_A_JOB: Final = "about a job"
-"""The context of a request whose 404 is an answer: there is no such job."""
-_GONE: Final = (404, 410)
-_LOST: Final = "lost"
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"size": ("width", "height"), openai_videos.PICTURE: ("image",)}
 """The vocabulary's names of wire fields, where they differ."""
 
 
 class Asked(Value, frozen=True, kw_only=True):
-    """One request: `path` is below the upstream's address, `context` is for `called`."""
+    """One request: `path` is below the upstream's address, `context` is for `jobs.called`."""
 
     path: str
     method: str = "POST"
@@ -93,27 +86,11 @@ def _changed(call: Call, facts: Facts, request: VideoRequest, body: Mapping[str,
     return applied(changes(facts, body, lose), body)
 
 
-async def called(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """The default call, but that a job which the upstream does not know is no error."""
-    try:
-        return await upstream.call_upstream(call, outgoing)
-    except UpstreamRefused as refused:
-        if outgoing.context != ABOUT_A_JOB or refused.status not in _GONE:
-            raise
-        return UpstreamResponse(chunks=_nothing(), context=_LOST)
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    empty: tuple[bytes, ...] = ()
-    for chunk in empty:
-        yield chunk
-
-
 async def events(
     call: Call, request: VideoRequest | VideoPoll | VideoCancel, incoming: UpstreamResponse
 ) -> AsyncIterator[StreamEvent]:
     """Where the job stands. The iterator raises UpstreamError for an answer that is none."""
-    if incoming.context == _LOST:
+    if incoming.context == LOST:
         yield VideoOperation(status="lost")
     elif isinstance(request, VideoCancel):
         await incoming.read()

@@ -15,7 +15,7 @@ from typing import Final
 
 from tornado_gate.types import SpeechRequest
 from tornado_gate.types.value import replace
-from tornado_gate.wire import openai_speech
+from tornado_gate.wire import formats
 
 DEFAULT: Final = "alloy"
 """For a request that names no voice: the vendor demands one."""
@@ -35,6 +35,6 @@ GEMINI: Final[Mapping[str, str]] = {
 def voiced(request: SpeechRequest, voices: Mapping[str, str]) -> SpeechRequest:
     """The request with a voice of the upstream's. One that came in OpenAI's own format names its voice itself."""
     voice = request.voice or DEFAULT
-    if request.wire_format != openai_speech.WIRE_FORMAT:
+    if request.wire_format != formats.OPENAI_SPEECH:
         voice = voices.get(voice, voice)
     return replace(request, voice=voice)

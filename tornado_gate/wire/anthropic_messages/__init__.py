@@ -24,7 +24,7 @@ from tornado_gate.wire.anthropic_messages.usage import (
     render_stop_reason,
     render_usage,
 )
-from tornado_gate.wire.anthropic_messages.writing import StreamWriter, render_stream
+from tornado_gate.wire.anthropic_messages.writing import StreamWriter, as_frame, render_stream
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
@@ -34,6 +34,7 @@ __all__ = [
     "FrameMeter",
     "StreamWriter",
     "abilities_of",
+    "as_frame",
     "error_of",
     "frame_json",
     "max_tokens_for",

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import stream
+from tornado_gate import flow
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
     Finish,
@@ -51,31 +51,13 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 """The member that holds the text of a delta, and the type of the blocks that such deltas belong to."""
 
 
-async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     """Our events. `frames` are the parsed data of the upstream's, as `sse.json_frames` gives them.
 
     Raises UpstreamError for what is no event. A stream that just stops ends without a Finish, which the core makes an
     error.
     """
-    reader = _Reader()
-    try:
-        async for frame in frames:
-            if (delta := reader.more_words(frame)) is not None:
-                yield delta
-                continue
-            if (error := error_of(frame)) is not None:
-                yield StreamError(error=error)
-                return
-            if not isinstance(frame, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
-            for event in reader.read(frame):
-                yield event
-            if reader.finished:
-                return
-        for event in reader.finish():
-            yield event
-    finally:
-        await stream.close(frames)
+    return flow.then(frames, _Reader())
 
 
 class _Block(State):
@@ -93,7 +75,7 @@ class _Block(State):
     citations: list[Any] = field(default_factory=list)
 
 
-class _Reader:
+class _Reader(flow.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self) -> None:
@@ -105,6 +87,24 @@ class _Reader:
         self._untold_usage = False
         self._blocks: dict[int, _Block] = {}
         self._next_part = itertools.count().__next__
+
+    def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
+        for frame in items:
+            if (delta := self.more_words(frame)) is not None:
+                out.append(delta)
+                continue
+            if (error := error_of(frame)) is not None:
+                out.append(StreamError(error=error))
+                return True
+            if not isinstance(frame, dict):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            out.extend(self.read(frame))  # as far as it comes
+            if self.finished:
+                return True
+        return False
+
+    def end(self, out: list[StreamEvent]) -> None:
+        out.extend(self.finish())
 
     def more_words(self, frame: Any) -> PartDelta | None:
         """Our event for a delta that only brings text of a block that has begun, as nearly all events do.

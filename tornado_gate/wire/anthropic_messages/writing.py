@@ -11,10 +11,12 @@ Source: anthropic-python 2.11, types/raw_*_event.py and types/raw_content_block_
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
-from tornado_gate import stream
+import orjson
+
+from tornado_gate import flow, sse
 from tornado_gate.types import (
     Finish,
     PartDelta,
@@ -40,23 +42,36 @@ from tornado_gate.wire.anthropic_messages.usage import render_delta_usage, rende
 Event = dict[str, Any]
 
 _CALL_EXTRA: Final = ("caller", "toolset_name")
+_TEXT_DELTAS: Final = {
+    "text": ("text_delta", "text"),
+    "refusal": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_call": ("input_json_delta", "partial_json"),
+}
+"""By kind of a part whose deltas are text: the type of the format's, and the member that holds it."""
 
 
-async def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[Event]:
+def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[Event]:
     """The data of each event, whose ``type`` is also its name. Raises the error of a StreamError.
 
     `id` is used where the upstream gave none in this format's shape. Raises UpstreamError for an answer that the
     model could not finish.
     """
-    writer = StreamWriter(id, model)
-    try:
-        async for event in events:
-            for value in writer.write(event):
-                yield value
-    finally:
-        await stream.close(events)
-    for value in writer.end():
-        yield value
+    return flow.then(events, _Events(StreamWriter(id, model)))
+
+
+class _Events(flow.Step[StreamEvent, Event]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: StreamWriter) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[Event]) -> None:
+        for event in items:
+            out += self._writer.write(event)
+
+    def end(self, out: list[Event]) -> None:
+        out += self._writer.end()
 
 
 class _Part(State):
@@ -85,6 +100,17 @@ class StreamWriter:
         self._parts: dict[int, _Part] = {}
         self._queue: deque[_Part] = deque()  # the first is the one that may be written
         self._written: list[Event] = []
+        self._goes_on = -1  # the part whose block is open, where its deltas are but text
+        self._frame = (b"", b"")  # what stands around the text in their frames
+
+    def frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+        """Append the server-sent events of what `write` gives for `events`. Raises as that, after what came before."""
+        for event in events:
+            if type(event) is PartDelta and event.index == self._goes_on and event.data and type(event.data) is str:
+                before, after = self._frame
+                out.append(before + orjson.dumps(event.data) + after)
+            else:
+                out += map(as_frame, self.write(event))
 
     def write(self, event: StreamEvent) -> list[Event]:
         """The events of one of ours. There is one choice: what belongs to another is passed over.
@@ -183,15 +209,13 @@ class StreamWriter:
             return
         if not part.in_pieces:
             part.pieces.append(text)
-        elif start.kind == "tool_call":
-            self._delta({"type": "input_json_delta", "partial_json": text})
-        elif start.kind == "thinking":
-            self._open_thinking(part)
-            self._delta({"type": "thinking_delta", "thinking": text})
         else:
-            if not part.block_open:
+            if start.kind == "thinking":
+                self._open_thinking(part)
+            elif not part.block_open:
                 self._open(part, {"type": "text", "text": ""})
-            self._delta({"type": "text_delta", "text": text})
+            kind, member = _TEXT_DELTAS.get(start.kind, _TEXT_DELTAS["text"])
+            self._delta({"type": kind, member: text})
 
     def _write_end(self, part: _Part, event: PartEnd) -> None:
         start = part.start
@@ -207,19 +231,32 @@ class StreamWriter:
             for citation in citations if isinstance(citations, list) else ():
                 self._delta({"type": "citations_delta", "citation": citation})
         if part.block_open:
+            self._goes_on = -1
             self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
 
     def _open(self, part: _Part, block: dict[str, Any]) -> None:
         part.block_open = True
         self._next_index += 1
         self._written.append({"type": "content_block_start", "index": self._next_index - 1, "content_block": block})
+        if part.in_pieces and part.start.kind in _TEXT_DELTAS:
+            kind, member = _TEXT_DELTAS[part.start.kind]
+            before, _, after = as_frame(self._delta_event({"type": kind, member: ""})).rpartition(b'""')
+            self._goes_on, self._frame = part.start.index, (before, after)
 
     def _open_thinking(self, part: _Part) -> None:
         if not part.block_open:
             self._open(part, {"type": "thinking", "thinking": "", "signature": ""})
 
     def _delta(self, delta: dict[str, Any]) -> None:
-        self._written.append({"type": "content_block_delta", "index": self._next_index - 1, "delta": delta})
+        self._written.append(self._delta_event(delta))
+
+    def _delta_event(self, delta: dict[str, Any]) -> Event:
+        return {"type": "content_block_delta", "index": self._next_index - 1, "delta": delta}
+
+
+def as_frame(event: Event) -> bytes:
+    """The server-sent event of one of the format's."""
+    return sse.render_json(event, event["type"])
 
 
 def _comes_in_pieces(start: PartStart) -> bool:

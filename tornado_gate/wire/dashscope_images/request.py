@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from tornado_gate.pictures import source_of
 from tornado_gate.types import Data, ImageRequest, Link
+from tornado_gate.wire import formats
 
-WIRE_FORMAT: Final = "dashscope-images"
+WIRE_FORMAT: Final = formats.DASHSCOPE_IMAGES
 
 INPUT: Final = "input."
 PARAMETERS: Final = "parameters."

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Any, Final
 
-WIRE_FORMAT: Final = "gemini-generate"
+from tornado_gate.wire import formats
+
+WIRE_FORMAT: Final = formats.GEMINI_GENERATE
 
 _SNAKE: Final = """
 additional_properties allowed_function_names any_of api_auth api_key api_key_config aspect_ratio audio_metadata

@@ -5,7 +5,7 @@ The server half (`parse_request`, `render_response`, `render_chunks`) is for the
 read what passes verbatim.
 """
 
-from tornado_gate.wire.openai_chat.chunk_rendering import render_chunks
+from tornado_gate.wire.openai_chat.chunk_rendering import ChunkWriter, render_chunks
 from tornado_gate.wire.openai_chat.chunks import parse_chunks
 from tornado_gate.wire.openai_chat.errors import error_of, parse_error
 from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_json, note_body
@@ -21,6 +21,7 @@ from tornado_gate.wire.openai_chat.usage import (
 
 __all__ = [
     "WIRE_FORMAT",
+    "ChunkWriter",
     "FrameMeter",
     "error_of",
     "frame_json",

@@ -9,10 +9,12 @@ Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from tornado_gate import stream
+import orjson
+
+from tornado_gate import flow, sse
 from tornado_gate.types import (
     Data,
     Finish,
@@ -36,7 +38,7 @@ from tornado_gate.wire.openai_chat.usage import render_finish_reason, render_usa
 _DELTA_NAMES = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
 
 
-async def render_chunks(
+def render_chunks(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
@@ -44,15 +46,22 @@ async def render_chunks(
     `id` and `created` (Unix seconds) are used where the upstream gave none in this format's shape. With `include_usage`
     the last chunk has usage and no choice, and every other one ``usage: null``.
     """
-    writer = _Writer(id, model, created, include_usage)
-    try:
-        async for event in events:
-            if (chunk := writer.write(event)) is not None:
-                yield chunk
-    finally:
-        await stream.close(events)
-    if include_usage and writer.usage is not None:
-        yield writer.usage_chunk(writer.usage)
+    return flow.then(events, _Chunks(ChunkWriter(id, model, created, include_usage)))
+
+
+class _Chunks(flow.Step[StreamEvent, dict[str, Any]]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: ChunkWriter) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
+        for event in items:
+            if (chunk := self._writer.write(event)) is not None:
+                out.append(chunk)
+
+    def end(self, out: list[dict[str, Any]]) -> None:
+        out += self._writer.last()
 
 
 class _Choice(State):
@@ -71,7 +80,9 @@ class _OpenPart(State):
     call: int = 0
 
 
-class _Writer(State):
+class ChunkWriter(State):
+    """One answer. Its members are as for `render_chunks`, which is this with the events around it."""
+
     id: str
     model: str
     created: int
@@ -80,6 +91,28 @@ class _Writer(State):
     _extra: dict[str, Any] = field(default_factory=dict)
     _choices: dict[int, _Choice] = field(default_factory=dict)
     _parts: dict[int, _OpenPart] = field(default_factory=dict)
+    _around: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """What stands around the words of open parts in their frames."""
+
+    def frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+        """Append the frames of what `write` gives for `events`. Raises as that, after what came before."""
+        for event in events:
+            if type(event) is PartDelta and event.data and type(event.data) is str and not event.logprobs:
+                around = self._around.get(event.index)
+                if around is not None:
+                    out.append(around[0] + orjson.dumps(event.data) + around[1])
+                    continue
+            if (chunk := self.write(event)) is not None:
+                out.append(sse.render_json(chunk))
+                if type(event) is PartDelta and event.index not in self._around:
+                    self._look_around(event.index)
+
+    def _look_around(self, index: int) -> None:
+        """The frame of a part's delta without its words, which its next ones can be put into."""
+        part = self._parts[index]
+        if name := _DELTA_NAMES.get(part.start.kind):
+            before, _, after = sse.render_json(self._chunk(part.choice, {name: ""})).rpartition(b'""')
+            self._around[index] = (before, after)
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
         """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
@@ -89,6 +122,7 @@ class _Writer(State):
             case PartStart():
                 return self._write_start(event)
             case PartEnd(index=index):
+                self._around.pop(index, None)
                 return self._write_end(self._parts.pop(index), event)
             case Finish():
                 choice = self._choice(event.choice)
@@ -104,9 +138,11 @@ class _Writer(State):
                 raise error
         return None
 
-    def usage_chunk(self, usage: Usage) -> dict[str, Any]:
-        """The chunk that has usage and no choice."""
-        return {**self._envelope(), "choices": [], "usage": render_usage(usage)}
+    def last(self) -> list[dict[str, Any]]:
+        """The chunk that has usage and no choice, when it was asked for and is known."""
+        if not self.include_usage or self.usage is None:
+            return []
+        return [{**self._envelope(), "choices": [], "usage": render_usage(self.usage)}]
 
     def _envelope(self) -> dict[str, Any]:
         return {

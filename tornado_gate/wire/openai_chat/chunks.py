@@ -14,7 +14,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate import stream
+from tornado_gate import flow
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
     Finish,
@@ -47,30 +47,16 @@ _LISTS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_detai
 """Lists of a delta that belong to the end of a part of this kind."""
 
 
-async def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
+def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
     """The events of a stream. `frames` are the parsed chunks, as `sse.json_frames` gives them.
 
     `audio_media_type` is that of the audio that was asked for. Raises UpstreamError for what is no chunk. A stream that
     just stops ends without a Finish, which the core makes an error.
     """
-    reader = _Reader(audio_media_type)
-    try:
-        async for frame in frames:
-            if (delta := reader.more_words(frame)) is not None:
-                yield delta
-                continue
-            if (error := error_of(frame)) is not None:
-                yield StreamError(error=error)
-                return
-            if not isinstance(frame, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
-            for event in reader.read(frame):
-                yield event
-    finally:
-        await stream.close(frames)
+    return flow.then(frames, _Reader(audio_media_type))
 
 
-class _Reader:
+class _Reader(flow.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self, audio_media_type: str) -> None:
@@ -81,19 +67,34 @@ class _Reader:
         self._choices: dict[int, _Choice] = {}
         self._next_part = itertools.count().__next__
 
+    def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
+        for frame in items:
+            if (delta := self.more_words(frame)) is not None:
+                out.append(delta)
+                continue
+            if (error := error_of(frame)) is not None:
+                out.append(StreamError(error=error))
+                return True
+            if not isinstance(frame, dict):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            out.extend(self.read(frame))  # as far as it comes
+        return False
+
     def more_words(self, frame: Any) -> PartDelta | None:
         """The event of a chunk that says no more than a few words of the part that is open, as nearly all chunks do.
 
         None for any other chunk, which `read` must be asked for.
         """
-        if not isinstance(frame, dict) or frame.get("usage") or frame.get("error") or frame.get("object") == "error":
+        if type(frame) is not dict:
             return None
-        choices = frame.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        said = frame.get
+        choices = said("choices")
+        if type(choices) is not list or len(choices) != 1 or said("usage") or said("error") or said("object") == "error":
             return None
-        number = choices[0].get("index")
-        choice = self._choices.get(number) if isinstance(number, int) else None
-        return None if choice is None else choice.more_words(choices[0])
+        entry = choices[0]
+        number = entry.get("index") if type(entry) is dict else None
+        choice = self._choices.get(number) if type(number) is int else None
+        return None if choice is None else choice.more_words(entry)
 
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one chunk."""
@@ -164,20 +165,19 @@ class _Choice:
 
     def more_words(self, value: Mapping[str, Any]) -> PartDelta | None:
         """The event of an entry that only goes on with the words of the open part; None for any other entry."""
-        delta = value.get("delta")
-        if self._open is None or not isinstance(delta, dict):
+        said = value.get
+        delta = said("delta")
+        if self._open is None or type(delta) is not dict or said("logprobs") or said("finish_reason") or said("usage"):
             return None
-        if value.get("logprobs") or value.get("finish_reason") or value.get("usage"):
-            return None
-        said = ""
+        word, text = "", ""
         for name, member in delta.items():
             if name == "role" or member is None or member == "":
                 continue
-            if said or not isinstance(member, str):
+            if word or type(member) is not str:
                 return None
-            said = name
+            word, text = name, member
         kind, part = self._open
-        return PartDelta(index=part, data=delta[said]) if _WORDS.get(said) == kind else None
+        return PartDelta(index=part, data=text) if _WORDS.get(word) == kind else None
 
     def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one entry of ``choices``."""

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Message, Text
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.parts import rest
 
-WIRE_FORMAT: Final = "openai-completions"
+WIRE_FORMAT: Final = formats.OPENAI_COMPLETIONS
 
 NAMES: Final[Mapping[str, str]] = {"messages": "prompt", "messages.0": "prompt", "messages.0.content.0": "prompt"}
 

@@ -15,9 +15,10 @@ from tornado_gate.mediatypes import extension
 from tornado_gate.pictures import check, picture_of, source_of
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link, Upload
 from tornado_gate.types.value import Value
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_images.request import fields_of, said
 
-EDITS: Final = "openai-image-edits"
+EDITS: Final = formats.OPENAI_IMAGE_EDITS
 
 _IMAGE: Final = re.compile(r"image(\[\d*\])?")
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ImageRequest
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_images.families import NO_FAMILY, family_named
 
-WIRE_FORMAT: Final = "openai-images"
+WIRE_FORMAT: Final = formats.OPENAI_IMAGES
 
 SAME: Final = (
     "n",

@@ -9,7 +9,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-WIRE_FORMAT: Final = "openai-realtime"
+from tornado_gate.wire import formats
+
+WIRE_FORMAT: Final = formats.OPENAI_REALTIME
 
 CURRENT_NAMES: Final[Mapping[str, str]] = {
     "response.audio.delta": "response.output_audio.delta",

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
+from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat import parts as chat_parts
 from tornado_gate.wire.openai_chat.parts import given, with_extra
 
-WIRE_FORMAT: Final = "openai-responses"
+WIRE_FORMAT: Final = formats.OPENAI_RESPONSES
 
 _TEXTS: Final = ("input_text", "output_text", "text")  # the last is the contract's own word
 

@@ -6,15 +6,15 @@ Tongyi kind are asked: every model takes both. What a model's family allows is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from tornado_gate.types import Call, Route, WireRequest
+from tornado_gate.types import Call, WireRequest
 from tornado_gate.wire import dashscope_images, openai_images
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.images.asked import AskedImages, asked
 from tornado_gate_format_openai.images.edits import check_input_edit, check_vendor_edit, no_variations
 from tornado_gate_format_openai.images.input_style import check_input_generation, is_input_style
-from tornado_gate_format_openai.images.lane import VARIATIONS, forward, forwarded
+from tornado_gate_format_openai.images.lane import forward, forwarded
 from tornado_gate_format_openai.images.replies import reply
 from tornado_gate_format_openai.images.rules import check_input_rules, check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
@@ -22,21 +22,12 @@ from tornado_gate_format_openai.images.schemas import check_generation
 __all__ = ["ROUTES", "forward", "forwarded", "parse", "reply"]
 
 
-def _default(body: Mapping[str, Any]) -> str:
-    """Which of conf's defaults holds for a body without a model."""
-    return "images_three" if openai_images.uses_family_three(body) else "images"
-
-
-ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", "/v1/images/generations", "images", wire_format=openai_images.WIRE_FORMAT, default=_default),
-    Route("POST", "/v1/images/edits", "image_edits", wire_format=openai_images.EDITS, multipart="too"),
-    Route("POST", VARIATIONS, "image_edits", wire_format=openai_images.EDITS, multipart="only"),
-)
+ROUTES: Final = paths.IMAGES
 
 
 async def parse(call: Call, wire: WireRequest) -> AskedImages:
     """The common request. Raises InvalidField, and UnsupportedOperation for variations."""
-    if wire.route.path == VARIATIONS:
+    if wire.route.path == paths.VARIATIONS:
         raise no_variations(call)
     family = openai_images.family_of(call)
     edits = wire.route.operation == "image_edits"

@@ -33,9 +33,8 @@ from tornado_gate_format_openai.images.input_style import is_input_style
 from tornado_gate_format_openai.images.replies import place_of
 from tornado_gate_format_openai.images.rules import check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
+from tornado_gate_format_openai.paths import VARIATIONS
 from tornado_gate_format_openai.replies import JSON, error_frame
-
-VARIATIONS: Final = "/v1/images/variations"
 
 WHOLE_BYTES: Final = 64 * 1024
 """An answer up to this size is checked whole; of a longer one everything but the base64 of its pictures."""

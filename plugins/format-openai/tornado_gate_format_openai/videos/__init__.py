@@ -6,7 +6,7 @@ routes are written with the prefix ``vendor``; the core repeats them for each fu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Final
 
 from tornado_gate.errors import UnsupportedOperation
@@ -21,38 +21,16 @@ from tornado_gate.types import (
     VideoRequest,
     WireRequest,
 )
+from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.videos import replies
-from tornado_gate_format_openai.videos.asked import PREFIXED, UNIFIED, AskedTask, Kind
+from tornado_gate_format_openai.videos.asked import AskedTask, Kind
 from tornado_gate_format_openai.videos.bodies import BOUNDS
 from tornado_gate_format_openai.videos.queries import index_of, limit_of, order_of, wait_of
 from tornado_gate_format_openai.videos.requests import remix_request, video_request
 
 __all__ = ["BOUNDS", "ROUTES", "forward", "forwarded", "parse", "reply"]
 
-_TASK: Final = "/v1/videos/{task_id}"
-_KINDS: Final[Mapping[str, Kind]] = {"text2video": "text", "image2video": "image"}
-
-
-def _asks(method: str, path: str, wire_format: str = UNIFIED) -> Route:
-    """A route about tasks that exist."""
-    return Route(method, path, "videos", wire_format=wire_format, model="none")
-
-
-ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", "/v1/videos", "videos", wire_format=UNIFIED, multipart="too"),
-    Route("POST", "/v1/video/generations", "videos", wire_format=UNIFIED, multipart="too"),
-    *(Route("POST", f"/vendor/v1/videos/{name}", "videos", wire_format=PREFIXED) for name in _KINDS),
-    *(_asks("GET", f"/vendor/v1/videos/{name}/{{task_id}}", PREFIXED) for name in _KINDS),
-    _asks("GET", "/v1/videos"),
-    _asks("GET", "/v1/video/generations/{task_id}"),
-    # A task's id is the last segment of its path, which may hold slashes: longer paths come first.
-    _asks("GET", f"{_TASK}/content"),
-    _asks("HEAD", f"{_TASK}/content"),
-    _asks("GET", f"{_TASK}/events"),
-    _asks("POST", f"{_TASK}/remix"),
-    _asks("GET", _TASK),
-    _asks("DELETE", _TASK),
-)
+ROUTES: Final = paths.VIDEOS
 
 
 async def parse(call: Call, wire: WireRequest) -> VideoRequest | TaskRequest:
@@ -84,10 +62,10 @@ def _about_one(wire: WireRequest, kind: Kind | None) -> AskedTask:
 
 def _kind_of(route: Route) -> Kind | None:
     """Whatever the prefix is. None for the unified routes."""
-    if route.wire_format != PREFIXED:
+    if route.wire_format != paths.PREFIXED:
         return None
     name = route.path.removesuffix("/{task_id}").rpartition("/")[2]
-    return _KINDS[name]
+    return paths.KINDS[name]
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:

@@ -1,15 +1,10 @@
-"""What the routes of videos have in common: their two wire formats, and what a caller asked of a task."""
+"""What the routes of videos have in common: what a video is made of, and what a caller asked of a task."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from tornado_gate.types import TaskRequest
-
-UNIFIED: Final = "openai-videos"
-"""``/v1/videos`` and ``/v1/video/generations``: the vendor's bodies and the contract's."""
-PREFIXED: Final = "prefixed-videos"
-"""``/vendor/v1/videos/text2video`` and ``image2video``, and what conf has in place of the word ``vendor``."""
 
 Kind = Literal["text", "image"]
 """What a video of the prefixed routes is made of."""

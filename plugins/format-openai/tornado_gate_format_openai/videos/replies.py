@@ -25,8 +25,9 @@ from tornado_gate.types import (
     VideoTask,
 )
 from tornado_gate_format_openai.dialect import Dialect
+from tornado_gate_format_openai.paths import PREFIXED
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
-from tornado_gate_format_openai.videos.asked import PREFIXED, AskedTask, Kind
+from tornado_gate_format_openai.videos.asked import AskedTask, Kind
 from tornado_gate_format_openai.videos.requests import dialect_of
 
 FAILED: Final = "video_generation_failed"

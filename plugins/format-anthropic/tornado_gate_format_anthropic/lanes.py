@@ -1,0 +1,84 @@
+"""What the hooks do, in both lanes. The wire format is `tornado_gate.wire.anthropic_messages`, the checks are in `schemas`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import orjson
+
+from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    ModelsRequest,
+    Reply,
+    Request,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.anthropic_messages import no_threads, parse_request, render_error
+from tornado_gate_format_anthropic.models import models_request
+from tornado_gate_format_anthropic.replies import chat_reply, count_reply, error_frame, models_reply
+from tornado_gate_format_anthropic.schemas import check_messages_body
+from tornado_gate_format_anthropic.verbatim import forward_answer
+from tornado_gate_format_anthropic.version import check_version
+
+
+def translate_request(call: Call, wire: WireRequest) -> Request:
+    if wire.route.operation == "models":
+        return models_request(wire)
+    body = _checked_body(call, wire)
+    if body.get("thread") is not None:
+        raise no_threads()
+    if "anthropic-beta" in call.headers:
+        call.lose("anthropic-beta")
+    chat = parse_request(body)
+    if wire.route.operation == "count_tokens":
+        return CountTokensRequest(model=chat.model, chat=chat)
+    return chat
+
+
+def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+    match request:
+        case ChatRequest():
+            return chat_reply(call, request, events)
+        case CountTokensRequest():
+            return count_reply(events)
+        case ModelsRequest():
+            return models_reply(request, events)
+    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+
+
+def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
+    request_id = call.id if call is not None else ""
+    return error_frame(error, request_id) if streaming else orjson.dumps(render_error(error, request_id))
+
+
+def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+    _checked_body(call, wire)
+    return Verbatim(
+        wire_format=wire.route.wire_format,
+        operation=wire.route.operation,
+        path=wire.path,
+        raw=wire.raw,
+        body=wire.json,
+        stream=wire.json.get("stream") is True,
+    )
+
+
+def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    return forward_answer(call, request, incoming)
+
+
+def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    """The body with its model, which may be the conf's default. Raises InvalidField."""
+    check_version(wire.headers)
+    body = wire.json
+    if body.get("model") is None and call.model:
+        body = {**body, "model": call.model}
+    check_messages_body(body)
+    return body

@@ -1,0 +1,114 @@
+"""What the hooks do, in both lanes. The wire format is in `tornado_gate.wire.gemini_generate` and `gemini_embeddings`, the checks
+are in `schemas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from functools import partial
+
+from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    EmbeddingRequest,
+    ImageRequest,
+    ModelsRequest,
+    Reply,
+    Request,
+    SpeechRequest,
+    StreamEvent,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.wire.gemini_generate import parse_request
+from tornado_gate_format_gemini import paths
+from tornado_gate_format_gemini.embeddings import (
+    embedding_reply,
+    forward_embedding,
+    forward_embeddings,
+    parse_embedding,
+)
+from tornado_gate_format_gemini.envelope import error_body, error_frame
+from tornado_gate_format_gemini.media import picture_reply, picture_request, spoken_reply, spoken_request
+from tornado_gate_format_gemini.models import parse_page
+from tornado_gate_format_gemini.replies import answer_reply, count_reply, models_reply
+from tornado_gate_format_gemini.schemas import check_count, check_generate
+from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
+
+
+class GenerateRequest(ChatRequest, frozen=True, kw_only=True):
+    """A chat request that remembers in which form its stream was asked for."""
+
+    sse_wanted: bool = False
+
+
+def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
+    if wire.route.operation == "models":
+        model = wire.path_arguments.get("model")
+        return parse_page(wire.query) if model is None else ModelsRequest(model=model.removeprefix("models/"))
+    if wire.route.operation == "count_tokens":
+        counted = check_count(wire.json)
+        model = wire.path_arguments["model"]
+        return CountTokensRequest(model=model, chat=parse_request(counted, model=model))
+    if wire.route.operation == "embeddings":
+        return parse_embedding(call, wire)
+    camel_body = check_generate(wire.json)
+    if call.operation in ("images", "image_edits"):
+        return picture_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+    if call.operation == "speech":
+        return spoken_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+    return parse_request(
+        wire.json,
+        model=wire.path_arguments["model"],
+        stream=_streams(wire),
+        camel_body=camel_body,
+        made=partial(GenerateRequest, sse_wanted=_wants_sse(wire)),
+    )
+
+
+def _streams(wire: WireRequest) -> bool:
+    return wire.route.path.endswith(f":{paths.STREAM}")
+
+
+def _wants_sse(wire: WireRequest) -> bool:
+    return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
+
+
+def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+    match request:
+        case ChatRequest():
+            return answer_reply(call, request, events, sse_wanted=getattr(request, "sse_wanted", False))
+        case CountTokensRequest():
+            return count_reply(events)
+        case EmbeddingRequest():
+            return embedding_reply(request, events)
+        case ImageRequest():
+            return picture_reply(call, request, events)
+        case SpeechRequest():
+            return spoken_reply(call, request, events)
+        case ModelsRequest():
+            return models_reply(request, events)
+    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+
+
+def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
+    return error_frame(call, error) if streaming else error_body(call, error)
+
+
+def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+    if wire.route.operation == "embeddings":
+        return forward_embedding(wire)
+    if wire.route.operation == "count_tokens":
+        check_count(wire.json)
+    else:
+        check_generate(wire.json)
+    return forward_body(wire, streams=_streams(wire), sse_wanted=_wants_sse(wire))
+
+
+def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    if request.operation == "embeddings":
+        return forward_embeddings(call, incoming)
+    return forward_answer(call, request, incoming)

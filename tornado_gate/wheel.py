@@ -1,0 +1,87 @@
+"""Time limits of thousands of requests on one timer of the loop.
+
+A timer of uvloop's own costs 5 µs to set and to cancel, and almost every limit is cancelled. Here it is a place in a set: of
+those whose time comes within the same sixteenth of a second. Pure but for the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+PER_SECOND = 16
+_NEVER = 1 << 62
+
+
+class Due(Protocol):
+    """Something that has to be told when its time has come."""
+
+    def ring(self) -> None:
+        """The time has come. Must not raise."""
+
+
+class Wheel:
+    """One for each loop, by `wheel`. Times are the loop's, in seconds; what is told is told at most a sixteenth too late."""
+
+    __slots__ = ("_next", "_slots", "_timer", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._slots: dict[int, set[Due]] = {}
+        self._next = _NEVER  # the slot that the timer waits for; it may be empty by then
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, when: float, what: Due) -> int:
+        """Have `what` told at `when`. The slot, which `remove` needs."""
+        slot = int(when * PER_SECOND) + 1
+        held = self._slots.get(slot)
+        if held is not None:
+            held.add(what)
+        else:
+            self._slots[slot] = {what}
+            if slot < self._next:
+                self._wait_for(slot)
+        return slot
+
+    def remove(self, slot: int, what: Due) -> None:
+        """It need not be told any more; nothing happens when it was."""
+        held = self._slots.get(slot)
+        if held is not None:
+            held.discard(what)
+            if not held:
+                del self._slots[slot]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._slots
+
+    def _wait_for(self, slot: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next = slot
+        self._timer = self.loop.call_at(slot / PER_SECOND, self._turn)
+
+    def _turn(self) -> None:
+        self._timer, self._next = None, _NEVER
+        now = int(self.loop.time() * PER_SECOND)
+        for slot in sorted(slot for slot in self._slots if slot <= now):
+            for what in self._slots.pop(slot, ()):
+                what.ring()
+        if self._slots:
+            first = min(self._slots)
+            if first < self._next:
+                self._wait_for(first)
+
+
+_last: Wheel | None = None
+
+
+def wheel() -> Wheel:
+    """That of the running loop."""
+    global _last  # noqa: PLW0603  a process has one loop, but for tests
+    loop = asyncio.get_running_loop()
+    found = _last
+    if found is None or found.loop is not loop:
+        found = _last = Wheel(loop)
+    return found

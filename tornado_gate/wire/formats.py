@@ -1,0 +1,23 @@
+"""What the wire formats are called: for tables of routes and endpoints, which are made before any format is spoken.
+
+Each format's own module has its name as `WIRE_FORMAT`; asking that module imports all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ANTHROPIC_MESSAGES: Final = "anthropic-messages"
+DASHSCOPE_IMAGES: Final = "dashscope-images"
+GEMINI_EMBEDDINGS: Final = "gemini-embeddings"
+GEMINI_GENERATE: Final = "gemini-generate"
+OPENAI_CHAT: Final = "openai-chat"
+OPENAI_COMPLETIONS: Final = "openai-completions"
+OPENAI_EMBEDDINGS: Final = "openai-embeddings"
+OPENAI_IMAGE_EDITS: Final = "openai-image-edits"
+OPENAI_IMAGES: Final = "openai-images"
+OPENAI_MODERATIONS: Final = "openai-moderations"
+OPENAI_REALTIME: Final = "openai-realtime"
+OPENAI_RESPONSES: Final = "openai-responses"
+OPENAI_SPEECH: Final = "openai-speech"
+OPENAI_TRANSCRIPTIONS: Final = "openai-transcriptions"
