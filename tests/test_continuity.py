@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tornado_gate import continuity, stream
+from tornado_gate import continuity, flow, stream
 from tornado_gate.memory import Memory, MemoryStore
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import (
@@ -131,3 +131,24 @@ async def test_redacted_thinking_comes_back_redacted(call: Call) -> None:
     (first, _) = await seen(call, CALL)
     assert isinstance(first, Thinking)
     assert (first.redacted, values([first])) == (True, ["hidden"])
+
+
+@pytest.mark.gen_test
+async def test_what_came_before_the_end_does_not_wait_for_the_memory(call: Call) -> None:
+    result = ChatResult(model="m", choices=(Choice(parts=(THOUGHT, SIGNED_CALL), reason="tool_calls"),))
+    events = list(stream.replay(result))
+    remembered: list[bool] = []
+
+    class Watched:
+        async def put_many(self, values: dict[str, object], seconds: float) -> None:
+            remembered.append(True)
+
+    async def together() -> list[StreamEvent]:
+        return events
+
+    watched = replace(call, memory=Watched())
+    batches = flow.in_batches(continuity.recorded(watched, flow.Later(together, stream.aiter_events(iter([])))))
+    assert await anext(batches) == events[:-1]
+    assert not remembered
+    assert await anext(batches) == events[-1:]
+    assert remembered

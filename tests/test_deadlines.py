@@ -9,6 +9,7 @@ import pytest
 
 from tornado_gate.deadlines import Deadlines
 from tornado_gate.errors import UpstreamTimeout
+from tornado_gate.flow import Later, in_batches
 from tornado_gate.types import Timeouts
 from tornado_gate.wheel import wheel
 
@@ -167,3 +168,17 @@ def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
                 pass
 
     asyncio.run(read())
+
+
+def test_items_that_came_together_have_one_limit() -> None:
+    async def together() -> list[int]:
+        return [1, 2]
+
+    async def nothing() -> AsyncIterator[int]:
+        for item in ():
+            yield item
+
+    async def read() -> list[list[int]]:
+        return [batch async for batch in in_batches(deadlines().between(Later(together, nothing())))]
+
+    assert asyncio.run(read()) == [[1, 2]]

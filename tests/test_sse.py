@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate import sse
+from tornado_gate import flow, sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.testing import chunks_of
 
@@ -145,3 +145,32 @@ def test_frames_in_one_piece_may_be_taken_apart_anywhere_between_them(frames: li
     assert [first, *sse.split(others)] == sse.split(piece) if others else [first] == sse.split(piece)
     assert [*sse.split(left), *sse.split(right)] == sse.split(piece)
     assert right or len(frames) == 1
+
+
+NAMED = b'event: a\ndata: {"a": 1}\n\n: ping\n\ndata: {"b": 2}\n\n\nevent: c\ndata: {"c":\ndata: 3}\n\ndata:[4]\n\nevent: d\n\n'
+
+
+@given(st.lists(st.integers(0, len(NAMED)), max_size=8), st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_cuts_anywhere_give_the_same_values(cuts: list[int], line_end: bytes) -> None:
+    stream = NAMED.replace(b"\n", line_end)
+    borders = [0, *sorted(cuts), len(stream)]
+    assert values(stream[a:b] for a, b in pairwise(borders)) == [{"a": 1}, {"b": 2}, {"c": 3}, [4]]
+
+
+def test_values_that_came_in_one_piece_come_in_one_batch() -> None:
+    async def read() -> list[list[Any]]:
+        pieces = chunks_of([b"data: 1\n\ndata: 2\n\ndat", b"a: 3\n\n"])
+        return [batch async for batch in flow.in_batches(sse.json_frames(pieces))]
+
+    assert asyncio.run(read()) == [[1, 2], [3]]
+
+
+def test_values_before_one_that_is_no_json_are_given() -> None:
+    async def read() -> list[Any]:
+        seen: list[Any] = []
+        with pytest.raises(UpstreamError):
+            async for value in sse.json_frames(chunks_of([b"data: 1\n\ndata: <html>\n\ndata: 2\n\n"])):
+                seen.append(value)
+        return seen
+
+    assert asyncio.run(read()) == [1]

@@ -103,6 +103,10 @@ class Flow(Batched[T]):
             else:
                 self._put(items, None)
                 del items  # they may be many, and the next may be long in coming
+        return self._taken()
+
+    def _taken(self) -> list[T]:
+        """What is ready. In a frame of its own, which no error's traceback leads to."""
         ready, self._ready = self._ready, []
         return ready
 

@@ -12,7 +12,7 @@ from anthropic.types.shared.error_response import ErrorResponse
 from format_anthropic_calls import QUESTION, ROUTES, VERSION, aiter_of, call_for, chunks_of, text_of, wire_with
 
 import tornado_gate_format_anthropic as plugin
-from tornado_gate import stream
+from tornado_gate import flow, stream
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
 from tornado_gate.types import (
     ChatRequest,
@@ -61,6 +61,15 @@ def asked(**fields: Any) -> ChatRequest:
 
 def replied(events: Any, **fields: Any) -> Reply:
     return plugin.translate_response(call_for("asked-name"), asked(**fields), aiter_of(events))
+
+
+def replied_together(events: list[StreamEvent]) -> Reply:
+    """The stream of events that are all there at once."""
+
+    async def together() -> list[StreamEvent]:
+        return events
+
+    return plugin.translate_response(call_for("asked-name"), asked(stream=True), flow.Later(together, aiter_of([])))
 
 
 def frames(raw: bytes) -> list[tuple[str, Any]]:
@@ -137,6 +146,18 @@ def test_what_one_event_of_ours_becomes_is_one_chunk() -> None:
         ["content_block_stop"],
         ["message_delta", "message_stop"],
     ]
+
+
+def test_what_comes_together_is_one_chunk() -> None:
+    chunks = chunks_of(replied_together(STREAM))
+    assert len(chunks) == 2  # and what ends the message
+    assert frames(b"".join(chunks)) == frames(text_of(replied(STREAM, stream=True)))
+
+
+def test_what_came_together_with_a_failure_is_given_before_it() -> None:
+    events = [*STREAM[:3], StreamError(error=UpstreamError("broke off")), *STREAM[3:]]
+    names = [name for name, _ in frames(text_of(replied_together(events)))]
+    assert names == ["message_start", "content_block_start", "content_block_delta", "error"]
 
 
 def test_a_stream_that_fails_ends_with_an_error_event_and_nothing_more() -> None:

@@ -39,20 +39,16 @@ def check_messages(messages: Any) -> None:
     if len(messages) > MAX_MESSAGES:
         wrong("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
-        if not _is_plain(message):
-            _check_message(message, f"messages.{index}")
-
-
-def _is_plain(message: Any) -> bool:
-    """Whether it is a role and a text and nothing else, as most are: seen at a glance."""
-    return (
-        type(message) is dict
-        and len(message) == 2
-        and "content" in message
-        and type(message["content"]) is str
-        and "role" in message
-        and message["role"] in _PLAIN_ROLES
-    )
+        if (  # a role and a text and nothing else, as most are, is seen at a glance
+            type(message) is dict
+            and len(message) == 2
+            and "content" in message
+            and type(message["content"]) is str
+            and "role" in message
+            and message["role"] in _PLAIN_ROLES
+        ):
+            continue
+        _check_message(message, f"messages.{index}")
 
 
 def _check_message(message: Any, path: str) -> None:

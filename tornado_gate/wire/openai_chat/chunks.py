@@ -89,7 +89,13 @@ class _Reader(flow.Step[Any, StreamEvent]):
             return None
         said = frame.get
         choices = said("choices")
-        if type(choices) is not list or len(choices) != 1 or said("usage") or said("error") or said("object") == "error":
+        if (
+            type(choices) is not list
+            or len(choices) != 1
+            or said("usage")
+            or said("error")
+            or said("object") == "error"
+        ):
             return None
         entry = choices[0]
         number = entry.get("index") if type(entry) is dict else None
