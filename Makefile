@@ -25,6 +25,7 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMPS)/runtime ## make .venv with the gateway and its plugins; leaves .venv/bin/tornado-gate
+	@$(BIN)/python -m compileall -q tornado_gate plugins/*/tornado_gate_* # or each start would, where bytecode is not written
 
 run: install ## install, then serve conf/gate.yaml (CONF=FILE: another one)
 	$(BIN)/tornado-gate serve --conf $(CONF)

@@ -165,7 +165,7 @@ def process(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 cwd=ROOT,
-                env={**os.environ, "PATH": path(), **(environment or {})},
+                env={**_usual_environment(), "PATH": path(), **(environment or {})},
             )
     finally:
         os.sched_setaffinity(0, own)
@@ -173,6 +173,11 @@ def process(
         yield child
     finally:
         end(child)
+
+
+def _usual_environment() -> dict[str, str]:
+    """Ours, but that Python keeps its bytecode, as it does where nobody forbids it: else each start compiles everything."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
