@@ -18,6 +18,7 @@ PACKAGE = ROOT / "tornado_gate"
 LAYERS = [
     {"_version", "errors"},
     {"types", "http1", "wheel", "flow"},
+    {"order"},
     {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},
     {"checks", "fetch", "inline", "pictures", "vectors", "batches", "forms", "bodies"},
     {"wire", "hookspecs"},

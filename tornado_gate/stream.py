@@ -1,4 +1,4 @@
-"""Events to a whole result, and back; and the order of events. Pure: no wire format, no I/O.
+"""Events to a whole result, and back; and their order, checked. Pure: no wire format, no I/O.
 
 A whole answer is a stream that was collected, so that both take one path.
 """
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tornado_gate import flow
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.order import OrderChecker, OrderError
 from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
 from tornado_gate.types.events import (
     Finish,
@@ -23,128 +24,25 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
-from tornado_gate.types.media_results import (
-    EmbeddingResult,
-    ImageResult,
-    ModerationResult,
-    PartialImage,
-    SpeechChunk,
-    SpeechEnd,
-    SpeechStart,
-    TranscriptionResult,
-)
-from tornado_gate.types.realtime import ClientSecret
-from tornado_gate.types.results import ChatResult, Choice, ModelList, TokenCount, Usage
+from tornado_gate.types.media_results import PartialImage, SpeechStart
+from tornado_gate.types.results import ChatResult, Choice, Usage
 from tornado_gate.types.value import State, field
-from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
-_WHOLE = (
-    ClientSecret,
-    EmbeddingResult,
-    ModelList,
-    ModerationResult,
-    TaskList,
-    TokenCount,
-    TranscriptionResult,
-    VideoOperation,
-)
-"""Events that are an answer by themselves."""
-_OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
+__all__ = [
+    "Collector",
+    "OrderChecker",
+    "OrderError",
+    "aiter_events",
+    "checked",
+    "close",
+    "collect",
+    "collected",
+    "replay",
+    "single",
+]
+
 _HELD = (ResponseStart, SpeechStart)
 """Events that promise something and say nothing yet."""
-
-
-class OrderError(Exception):
-    """A plugin's events came in an order that the vocabulary does not allow."""
-
-
-class OrderChecker:
-    """Says of each event whether it may come now. One for each stream."""
-
-    __slots__ = ("_choices", "_done", "_indexes", "_speaking", "finished", "open", "started")
-
-    def __init__(self) -> None:
-        self.started = False
-        self.finished = False
-        self.open: dict[int, int] = {}
-        """The open parts, each with its choice."""
-        self._indexes: set[int] = set()
-        self._choices: set[int] = set()
-        self._done: set[int] = set()
-        self._speaking = False
-
-    def check(self, event: StreamEvent) -> None:
-        """Raises OrderError, naming what was wrong."""
-        if self.finished:
-            raise OrderError(f"{type(event).__name__} after the end")
-        match event:
-            case PartDelta(index=index):
-                if index not in self.open:
-                    raise OrderError(f"PartDelta for part {index}, which is not open")
-            case PartStart():
-                self._part_starts(event)
-            case PartEnd(index=index):
-                if self.open.pop(index, None) is None:
-                    raise OrderError(f"PartEnd for part {index}, which is not open")
-            case Finish():
-                self._choice_finishes(event)
-            case ResponseStart():
-                if self.started:
-                    raise OrderError("a second ResponseStart")
-                self.started = True
-            case UsageReport():
-                self._need_start(event)
-            case StreamError():
-                self.finished = True
-            case _:
-                self._other_than_chat(event)
-
-    def _other_than_chat(self, event: StreamEvent) -> None:
-        if not isinstance(event, _OTHER_THAN_CHAT):
-            raise OrderError(f"{type(event).__name__}, which is no stream event")
-        if self._indexes or self._done:
-            raise OrderError(f"{type(event).__name__} in a chat")
-        match event:
-            case SpeechStart():
-                if self._speaking:
-                    raise OrderError("a second SpeechStart")
-                self._speaking = True
-            case SpeechChunk() | SpeechEnd():
-                if not self._speaking:
-                    raise OrderError(f"{type(event).__name__} before SpeechStart")
-                self.finished = isinstance(event, SpeechEnd)
-            case PartialImage():
-                pass
-            case TaskResult(last=last):
-                self.finished = last
-            case _:
-                self.finished = True
-
-    def _part_starts(self, event: PartStart) -> None:
-        self._need_start(event)
-        if event.index in self._indexes:
-            raise OrderError(f"PartStart for part {event.index}, which was there before")
-        if event.choice in self._done:
-            raise OrderError(f"PartStart in choice {event.choice}, which is finished")
-        self._indexes.add(event.index)
-        self.open[event.index] = event.choice
-        self._choices.add(event.choice)
-
-    def _choice_finishes(self, event: Finish) -> None:
-        self._need_start(event)
-        if event.choice in self.open.values():
-            raise OrderError(f"Finish of choice {event.choice}, which has an open part")
-        if event.choice in self._done:
-            raise OrderError(f"Finish of choice {event.choice}, which is finished")
-        self._done.add(event.choice)
-
-    def complete(self) -> bool:
-        """Whether a stream that ends here has ended well."""
-        return self.finished or (bool(self._done) and not self.open and self._choices <= self._done)
-
-    def _need_start(self, event: StreamEvent) -> None:
-        if not self.started:
-            raise OrderError(f"{type(event).__name__} before ResponseStart")
 
 
 class _OpenPart(State):

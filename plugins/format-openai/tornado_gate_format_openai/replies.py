@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import flow, sse, stream
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
-from tornado_gate.wire.openai_chat import render_chunks, render_response
+from tornado_gate.wire.openai_chat import ChunkWriter, render_response
 from tornado_gate_format_openai.models import render_models
 
 DONE: Final = sse.render(b"[DONE]")
@@ -35,17 +35,35 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
         "created": int(time.time()),
     }
     if request.stream:
-        chunks = render_chunks(events, include_usage=request.include_usage is True, **envelope)
-        return Reply(content_type=EVENTS, chunks=sent(chunks), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_whole(events, envelope))
+        writer = ChunkWriter(include_usage=request.include_usage is True, **envelope)
+        return Reply(content_type=EVENTS, chunks=flow.then(events, _Frames(writer)), keep_alive=KEEP_ALIVE)
+    whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
+    return Reply(content_type=JSON, chunks=whole)
 
 
-async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    try:
-        result = await stream.collect(events)
-    finally:
-        await stream.close(events)
-    yield orjson.dumps(render_response(result, **envelope))
+class _Frames(flow.Step[StreamEvent, bytes]):
+    """What comes together is one chunk. A failure before the first is raised and keeps its status, a later one is the last."""
+
+    __slots__ = ("_begun", "_writer")
+
+    def __init__(self, writer: ChunkWriter) -> None:
+        self._writer = writer
+        self._begun = False
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        frames: list[bytes] = []
+        try:
+            self._writer.frames(items, frames)
+        finally:
+            if frames:
+                self._begun = True
+                out.append(b"".join(frames))
+
+    def end(self, out: list[bytes]) -> None:
+        out.append(b"".join([*map(sse.render_json, self._writer.last()), DONE]))
+
+    def fail(self, error: GateError) -> list[bytes] | GateError:
+        return [error_frame(error)] if self._begun else error
 
 
 async def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -9,10 +9,11 @@ Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from functools import partial
 from typing import Any, Final
 
-from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse, stream
+from tornado_gate import Capabilities, ProviderEntry, flow, needed_later, patch_json, provider_impl, sse, stream
 from tornado_gate.errors import GateError, UnsupportedOperation
 from tornado_gate.forms import FormBody
 from tornado_gate.types import (
@@ -174,22 +175,29 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 
 @provider_impl
-async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    events: AsyncIterator[StreamEvent] | None = None
-    try:
-        events = await _events(call, request, incoming)
-        async for event in events:
-            if isinstance(event, StreamError):
-                yield StreamError(error=masked(event.error, call.target.api_key))
-            else:
-                yield event
-    except GateError as error:
-        raise masked(error, call.target.api_key) from error.__cause__
-    finally:
-        await stream.close(incoming.chunks if events is None else events)
+def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    return flow.then(_events(call, request, incoming), _Masked(call.target.api_key))
 
 
-async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+class _Masked(flow.Step[StreamEvent, StreamEvent]):
+    """No failure has our key in its words."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        out += items
+        last = items[-1]
+        if isinstance(last, StreamError):  # after which nothing comes
+            out[-1] = StreamError(error=masked(last.error, self._key))
+
+    def fail(self, error: GateError) -> list[StreamEvent] | GateError:
+        return masked(error, self._key)
+
+
+def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
         from tornado_gate_openai import videos
 
@@ -198,15 +206,15 @@ async def _events(call: Call, request: Request, incoming: UpstreamResponse) -> A
         from tornado_gate_openai import media
 
         return media.events(call, request, incoming)
-    return await _chat_events(call, request, incoming)
-
-
-async def _chat_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     responses = call.target.settings.api == "responses"
     sound = _sound(request)
     if is_stream(incoming, asked=isinstance(request, ChatRequest) and request.stream):
         return _streamed(sse.json_frames(incoming.chunks), responses, sound)
-    return stream.aiter_events(stream.replay(_result(await json_object(call, incoming), responses, sound)))
+    return flow.Later(partial(_whole, call, incoming, responses, sound), incoming.chunks)
+
+
+async def _whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
+    return stream.replay(_result(await json_object(call, incoming), responses, sound))
 
 
 def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
