@@ -16,7 +16,7 @@ from tornado_gate.hookspecs import FormatSpec, ProviderSpec
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tornado_gate"
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "errors", "ids"},
     {"types", "http1", "wheel", "flow"},
     {"order"},
     {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},

@@ -15,7 +15,6 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from tornado_gate.errors import InvalidField
 
 MAX_INTEGER = 2**63 - 1
-_NUMBERS = (int, float)
 
 
 class Body(Schema):
@@ -34,9 +33,9 @@ class Body(Schema):
             if type(field) is Checked and not field.validators
         }
         self._ranges = {
-            name: (field.least, field.most)
+            name: _range(field)
             for name, field in self.load_fields.items()
-            if type(field) is Number and not field.validators and field.least is not None and field.most is not None
+            if isinstance(field, _Number) and not field.validators
         }
         self._by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
             field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
@@ -55,8 +54,10 @@ class Body(Schema):
             for name, value in body.items():
                 if name not in enough or type(value) in enough[name]:
                     continue
-                if type(value) in _NUMBERS and name in ranges and ranges[name][0] <= value <= ranges[name][1]:
-                    continue
+                if name in ranges:
+                    types, least, most = ranges[name]
+                    if type(value) in types and least <= value <= most:
+                        continue
                 if value is not None and name in checks:
                     checks[name](value)
                 elif not _accepts(self.load_fields[name], value, name, body):
@@ -79,6 +80,14 @@ def _types_enough(field: fields.Field[Any]) -> frozenset[type]:
         elif type(field) is Object and field.schema is None:
             types.add(dict)
     return frozenset(types)
+
+
+def _range(field: _Number) -> tuple[tuple[type, ...], float, float]:
+    """Types of numbers, and what they must at least and at most be, so that nothing else has to be known of them."""
+    types: dict[type, tuple[type, ...]] = {Integer: (int,), Number: (int, float)}
+    least = -MAX_INTEGER if field.least is None else field.least
+    most = MAX_INTEGER if field.most is None else field.most
+    return types.get(type(field), ()), least, most
 
 
 def _accepts(field: fields.Field[Any], value: Any, name: str, body: Mapping[str, Any]) -> bool:

@@ -46,6 +46,11 @@ class Batched(Generic[T]):
         rest, self._left = self._left[::-1], []
         return rest
 
+    @property
+    def over(self) -> bool:
+        """Whether it is known already that nothing comes after what was given, nor any failure."""
+        return False
+
     async def more(self) -> list[T]:
         """What a subclass says: as `batch`, when nothing is left of the one before."""
         raise NotImplementedError
@@ -104,6 +109,10 @@ class Flow(Batched[T]):
                 self._put(items, None)
                 del items  # they may be many, and the next may be long in coming
         return self._taken()
+
+    @property
+    def over(self) -> bool:
+        return self._ending is END and not self._ready and not self._left
 
     def _taken(self) -> list[T]:
         """What is ready. In a frame of its own, which no error's traceback leads to."""

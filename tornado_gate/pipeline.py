@@ -257,35 +257,42 @@ async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
     """`reply` with its first chunk read: from here on the status line may go out."""
     chunks = _Begun(reply.chunks, wire_format)
     try:
-        await chunks.begin()
+        first = await chunks.begin()
     except StopAsyncIteration:
         raise wire_format.broken("the reply has no chunk") from None
+    if chunks.over and reply.content_type.startswith("application/json"):
+        await chunks.aclose()
+        return reply.but(chunks=Whole(b"".join(first)))
     return reply.but(chunks=chunks)
 
 
-class _Begun:
-    """The chunks of a reply, whose first is read ahead of the rest; what the format raises is blamed on it."""
+class _Begun(flow.Batched[bytes]):
+    """The chunks of a reply, whose first are read ahead of the rest; what the format raises is blamed on it."""
 
-    __slots__ = ("_chunks", "_first", "_wire_format")
+    __slots__ = ("_chunks", "_first", "_next", "_wire_format")
 
     def __init__(self, chunks: AsyncIterator[bytes], wire_format: FormatLane) -> None:
+        super().__init__()
         self._chunks = chunks
+        self._next = flow.reader(chunks)
         self._wire_format = wire_format
-        self._first: bytes | None = None
+        self._first: list[bytes] = []
 
-    async def begin(self) -> None:
+    async def begin(self) -> list[bytes]:
         """Read the first. Raises StopAsyncIteration when there is none."""
-        self._first = await anext(self)
+        self._first = await self.more()
+        return self._first
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
+    @property
+    def over(self) -> bool:
+        return isinstance(self._chunks, flow.Batched) and self._chunks.over
 
-    async def __anext__(self) -> bytes:
-        if self._first is not None:
-            chunk, self._first = self._first, None
-            return chunk
+    async def more(self) -> list[bytes]:
+        if self._first:
+            first, self._first = self._first, []
+            return first
         try:
-            return await anext(self._chunks)
+            return await self._next()
         except StopAsyncIteration:
             await self.aclose()
             raise
@@ -298,7 +305,8 @@ class _Begun:
             raise blamed from error
 
     async def aclose(self) -> None:
-        await stream.close(self._chunks)
+        self._left, self._first = [], []
+        await flow.close(self._chunks)
 
 
 class _Noted(flow.Step[StreamEvent, StreamEvent]):

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tornado.iostream import StreamClosedError
 
-from tornado_gate import pipeline, stream
+from tornado_gate import flow, pipeline, stream
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.handlers.exchange import let_go, set_nodelay
 from tornado_gate.handlers.files import send_file
@@ -99,8 +99,8 @@ class AnswerHandler(KeyedHandler):
     async def _write_pieces(self, reply: Reply) -> None:
         """Whoever reads a stream, or plays a sound, wants each piece as soon as it is there."""
         set_nodelay(self.connection)
-        async for chunk in reply.chunks:
-            waiting = self.write(chunk)
+        async for batch in flow.in_batches(reply.chunks):
+            waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
             if waiting is not None:
                 await waiting
         self.end()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from tornado.httputil import HTTPServerRequest
 
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gate import Gate
+from tornado_gate.ids import unique
 from tornado_gate.logs import AccessLine, access
 from tornado_gate.snapshot import Snapshot
 from tornado_gate.types import NOWHERE, Call, Meter
@@ -23,31 +23,12 @@ log = logging.getLogger(__name__)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
-_ID_BYTES = 12
-_IDS_AT_ONCE = 256
-
-
-class _Names:
-    """Random enough to be never the same twice; the system is asked for many at a time, because asking is what costs."""
-
-    def __init__(self) -> None:
-        self._left: list[str] = []
-        os.register_at_fork(after_in_child=self._left.clear)  # a child must not give the names of its parent
-
-    def next(self) -> str:
-        if not self._left:
-            block = os.urandom(_ID_BYTES * _IDS_AT_ONCE).hex()
-            self._left += [block[at : at + 2 * _ID_BYTES] for at in range(0, len(block), 2 * _ID_BYTES)]
-        return self._left.pop()
-
-
-_names = _Names()
 
 
 def request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is one, else one of ours. `headers` are lower-case, or do not mind the case."""
     given = headers.get("x-request-id")
-    return given if given and _SANE_ID.fullmatch(given) else "req_" + _names.next()
+    return given if given and _SANE_ID.fullmatch(given) else "req_" + unique()[:24]
 
 
 def default_headers(request_id: str) -> dict[str, str]:

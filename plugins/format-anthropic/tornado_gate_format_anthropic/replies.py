@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
 from tornado_gate import flow, sse, stream
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate.wire.anthropic_messages import StreamWriter, as_frame, render_error, render_response
 from tornado_gate_format_anthropic.models import render_models
@@ -27,7 +27,7 @@ def error_frame(error: GateError, request_id: str) -> bytes:
 
 def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a messages request, under the name of the model that the caller asked for."""
-    envelope: dict[str, Any] = {"id": f"msg_{uuid4().hex[:24]}", "model": call.model or request.model}
+    envelope: dict[str, Any] = {"id": f"msg_{unique()[:24]}", "model": call.model or request.model}
     if request.stream:
         chunks = flow.then(events, _Frames(StreamWriter(**envelope), call.id))
         return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
 
 from tornado_gate import pictures, stream
 from tornado_gate.errors import InvalidField
+from tornado_gate.ids import unique
 from tornado_gate.types import Call, ImageRequest, ImageResult, Reply, SpeechRequest, StreamEvent, WireRequest
 from tornado_gate.wire.gemini_generate import (
     parse_images,
@@ -57,7 +57,7 @@ def spoken_request(call: Call, wire: WireRequest, *, in_chunks: bool, sse_wanted
 
 
 def _envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[str, Any]:
-    return {"id": uuid4().hex, "model": call.model or request.model}
+    return {"id": unique(), "model": call.model or request.model}
 
 
 def picture_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
 from tornado_gate import sse, stream
 from tornado_gate.errors import GateError
+from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate.wire.gemini_generate import render_response, render_stream
 from tornado_gate_format_gemini.envelope import error_body, error_frame
@@ -27,7 +27,7 @@ def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamE
     """The reply to a generate request, under the name of the model that the caller asked for."""
     shown = request.reasoning is not None and request.reasoning.summary is not None
     envelope: dict[str, Any] = {
-        "id": uuid4().hex,
+        "id": unique(),
         "model": call.model or request.model,
         "include_thoughts": shown,
     }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 from marshmallow import validate
@@ -17,6 +16,7 @@ from tornado_gate import stream
 from tornado_gate.checks import need_array, wrong
 from tornado_gate.errors import InvalidField
 from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
+from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
@@ -106,7 +106,7 @@ def parse_completion_request(body: Mapping[str, Any]) -> AskedCompletion:
 def completion_reply(call: Call, request: AskedCompletion, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {
-        "id": f"cmpl-{uuid4().hex}",
+        "id": f"cmpl-{unique()}",
         "model": call.model or request.model,
         "created": int(time.time()),
         "echo": request.echo,

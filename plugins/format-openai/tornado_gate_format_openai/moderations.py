@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 from marshmallow import validate
@@ -16,6 +15,7 @@ from tornado_gate import pictures, stream
 from tornado_gate.checks import choice_member, need_object, object_member, string_member, wrong
 from tornado_gate.errors import UpstreamError
 from tornado_gate.fields import Body, Checked, String, check, named
+from tornado_gate.ids import unique
 from tornado_gate.types import (
     Call,
     Data,
@@ -118,7 +118,7 @@ async def _answer(call: Call, request: ModerationRequest, events: AsyncIterator[
         message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)
     kinds = [sorted({_kind(part) for part in parts}) for parts in request.inputs]
-    identity = f"{ID_PREFIX}{uuid4().hex}"
+    identity = f"{ID_PREFIX}{unique()}"
     yield orjson.dumps(render_response(result, id=identity, model=call.model or request.model, kinds=kinds))
 
 

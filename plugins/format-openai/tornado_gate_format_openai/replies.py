@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
 from tornado_gate import flow, sse, stream
 from tornado_gate.errors import GateError
+from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.openai_chat import ChunkWriter, render_response
 from tornado_gate_format_openai.models import render_models
@@ -30,7 +30,7 @@ def error_frame(error: GateError) -> bytes:
 def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a chat request, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {
-        "id": f"chatcmpl-{uuid4().hex}",
+        "id": f"chatcmpl-{unique()}",
         "model": call.model or request.model,
         "created": int(time.time()),
     }

@@ -9,7 +9,8 @@ import base64
 import binascii
 import re
 from typing import Final
-from uuid import uuid4
+
+from tornado_gate.ids import unique
 
 PREFIX: Final = "gate-"
 """Begins an id that stands for another: what follows is that one in url-safe base64."""
@@ -38,4 +39,4 @@ def parse_id(value: str) -> str:
 
 def new_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"toolu_{uuid4().hex[:24]}"
+    return f"toolu_{unique()[:24]}"

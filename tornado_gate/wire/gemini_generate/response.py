@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.ids import unique
 from tornado_gate.types import Audio, ChatResult, Choice, Data, Part, Text, Thinking, ToolCall, VendorPart
 from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate.errors import error_of
@@ -53,7 +53,7 @@ ANSWER: Final = ("candidates", "usageMetadata", "modelVersion", "responseId")
 
 def new_call_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"call_{uuid4().hex[:24]}"
+    return f"call_{unique()[:24]}"
 
 
 def parse_response(body: Any, *, wav: bool = False) -> ChatResult:

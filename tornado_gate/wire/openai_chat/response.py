@@ -12,11 +12,11 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.ids import unique
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -206,7 +206,7 @@ def name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, s
 
 def new_call_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"call_{uuid4().hex[:24]}"
+    return f"call_{unique()[:24]}"
 
 
 def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from uuid import uuid4
 
+from tornado_gate.ids import unique
 from tornado_gate.types import (
     Audio,
     Data,
@@ -33,7 +33,7 @@ _HEX: Final = 32
 
 
 def new_response_id() -> str:
-    return ID_PREFIX + uuid4().hex
+    return ID_PREFIX + unique()
 
 
 def response_of_item(item_id: str) -> str:
