@@ -19,7 +19,7 @@ LAYERS = [
     {"_version", "errors", "ids"},
     {"types", "http1", "wheel", "flow"},
     {"order"},
-    {"sse", "stream", "jsonbody", "patch", "fields", "mediatypes"},
+    {"sse", "stream", "forwarding", "jsonbody", "patch", "fields", "mediatypes"},
     {"checks", "fetch", "inline", "pictures", "vectors", "batches", "forms", "bodies"},
     {"wire", "hookspecs"},
     {"voice"},

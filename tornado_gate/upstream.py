@@ -38,14 +38,16 @@ log = logging.getLogger(__name__)
 KEY_REFUSED = (b"API_KEY_INVALID", b'"invalid_api_key"')
 """What upstreams say of a key that is wrong when they do not say it by the status, as Google does (400)."""
 
+_USUAL = (("Accept-Encoding", "identity"), ("Accept", "*/*"))
+_OF_JSON = (("Content-Type", "application/json"), *_USUAL)
+_OF_BYTES = (("Content-Type", "application/octet-stream"), *_USUAL)
+"""Headers that each request has unless the plugin says otherwise."""
+
 ERROR_BODY_BYTES = 64 * 1024
 """As much of an upstream's error as is read to find its message."""
 
 ERROR_BODY_SECONDS = 5.0
 """An upstream's error is known by its status; its words are not waited for any longer."""
-
-_AFTER_HOST = frozenset({"", "/", "?", "#"})
-"""What ends the part of a URL that says where it leads; RFC 3986 3.2."""
 
 
 class Pool:
@@ -100,9 +102,11 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
     """
     check_host(call, outgoing)
     client = call.pool.client() if hasattr(call.pool, "client") else _on_aiohttp(call.pool.session())
-    body = outgoing.body if outgoing.json is None else orjson.dumps(outgoing.json)
+    body, usual = outgoing.body, _USUAL if outgoing.body is None else _OF_BYTES
+    if outgoing.json is not None:
+        body, usual = orjson.dumps(outgoing.json), _OF_JSON
     try:
-        answer = await client.request(outgoing.method, outgoing.url, _headers(outgoing), body)
+        answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual)
     except (Fault, ValueError) as error:
         raise _failure(call, error) from error
     if answer.status < 300 and (body := answer.whole()):
@@ -112,22 +116,6 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
         raise refusal(call, answer.status, answer.headers, await _beginning(answer))
     answer.explain = partial(_broke_off, call)
     return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer)
-
-
-def _headers(outgoing: UpstreamRequest) -> dict[str, str]:
-    """Those of the plugin, and what each request has unless the plugin says otherwise, in whatever case it says so."""
-    headers = dict(outgoing.headers)
-    given = {name.lower() for name in headers}
-    if "content-type" not in given:
-        if outgoing.json is not None:
-            headers["Content-Type"] = "application/json"
-        elif outgoing.body is not None:
-            headers["Content-Type"] = "application/octet-stream"
-    if "accept-encoding" not in given:
-        headers["Accept-Encoding"] = "identity"
-    if "accept" not in given:
-        headers["Accept"] = "*/*"
-    return headers
 
 
 def _failure(call: Call, error: Fault | ValueError) -> UpstreamError:
@@ -152,21 +140,18 @@ def _broke_off(call: Call, fault: Fault) -> UpstreamError:
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     """A provider's key goes to its configured host and nowhere else, whatever a plugin puts together."""
     base_url, url = call.target.base_url, outgoing.url
-    if not base_url:
-        return
-    here = _scheme_and_host(base_url)
-    if url.startswith(here) and url[len(here) : len(here) + 1] in _AFTER_HOST:
-        return
-    base, parts = urlsplit(base_url), urlsplit(url)  # the long way: other case, ws for http
+    if base_url and not _leads_to(base_url, url):
+        raise PluginError(
+            call.target.plugin, f"the request was to go to {urlsplit(url).netloc}, not to {urlsplit(base_url).netloc}"
+        )
+
+
+@lru_cache(maxsize=1024)
+def _leads_to(base_url: str, url: str) -> bool:
+    """Whether both have the same scheme and host; a WebSocket counts as HTTP."""
+    base, parts = urlsplit(base_url), urlsplit(url)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
-    if (base.scheme, base.netloc) != (scheme, parts.netloc):
-        raise PluginError(call.target.plugin, f"the request was to go to {parts.netloc}, not to {base.netloc}")
-
-
-@lru_cache(maxsize=256)
-def _scheme_and_host(base_url: str) -> str:
-    parts = urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc}"
+    return (base.scheme, base.netloc) == (scheme, parts.netloc)
 
 
 async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:

@@ -9,26 +9,23 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from tornado_gate.http1.client_answer import Answer
 from tornado_gate.http1.client_connection import Body, Connection
 from tornado_gate.http1.client_faults import Broken, NotConnected, NotConnectedInTime
-from tornado_gate.http1.client_request import Origin, address, head, header_lines
+from tornado_gate.http1.client_request import Origin, Pairs, ended, header_lines, opening
 
 KNOWN_HEADERS = 64
-"""How many sets of headers a client remembers: requests to one provider differ little in them."""
+"""How many sets of headers a client remembers, and how many openings: requests to one provider differ little in them."""
 
 IDLE_SECONDS = 30.0
 """A connection that nobody has used for so long is closed."""
 
 ATTEMPT_SECONDS = 0.25
 """An address that has not answered after that gets a rival, RFC 8305 5."""
-
-_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods whose request says nothing of a length when it has no body, RFC 9110 8.6."""
 
 
 @cache
@@ -48,7 +45,9 @@ class Client:
     def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None) -> None:
         self._connect_seconds = connect_seconds
         self._tls = tls
-        self._lines = lru_cache(maxsize=KNOWN_HEADERS)(header_lines)  # not of all clients: keys are gone with theirs
+        # Not of all clients: keys are gone with theirs. Addresses of one provider may differ where headers do not.
+        lines = lru_cache(maxsize=KNOWN_HEADERS)(header_lines)
+        self._opening = lru_cache(maxsize=KNOWN_HEADERS)(partial(opening, lines=lines))
         self._loop = asyncio.get_running_loop()
         self._open: set[Connection] = set()
         self._idle: dict[Origin, dict[Connection, float]] = {}  # of each origin, the one that was used last at the end
@@ -56,29 +55,33 @@ class Client:
         self._closed: asyncio.Future[None] | None = None
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | Body | None = None,
+        usual: Pairs = (),
     ) -> Answer:
         """Send a request; its answer as soon as the head is there. Method and headers go out as they are.
 
-        A kept connection that the other side closes in the moment it is used, before a byte of an answer, is replaced by a
-        new one. Raises ValueError for what cannot be sent, NotConnected, Broken and Malformed.
+        `usual` are headers that are sent unless `headers` has them. A kept connection that the other side closes in the moment it
+        is used, before a byte of an answer, is replaced by a new one. Raises ValueError for what cannot be sent, NotConnected,
+        Broken and Malformed.
         """
-        place = address(url)
+        origin, start, bodiless, sized = self._opening(method, url, tuple(headers.items()), usual)
         if body is None:
-            length, body = None if method.upper() in _WITHOUT_BODY else 0, b""
+            head, body = ended(start, 0 if sized else None), b""
         else:
-            length = len(body) if isinstance(body, bytes) else body.length
-        start = head(method, place, headers, length, self._lines)
-        bodiless = method.upper() == "HEAD"
-        kept = self._kept(place.origin)
+            head = ended(start, len(body) if isinstance(body, bytes) else body.length)
+        kept = self._kept(origin)
         if kept is not None:
             try:
-                return await kept.ask(start, body, bodiless=bodiless)
+                return await kept.ask(head, body, bodiless=bodiless)
             except Broken as broken:
                 if not broken.unanswered:
                     raise
-        connection = await self._connected(place.origin)
-        return await connection.ask(start, body, bodiless=bodiless)
+        connection = await self._connected(origin)
+        return await connection.ask(head, body, bodiless=bodiless)
 
     async def close(self) -> None:
         """Close every connection, also those in use; they are gone when this returns."""
@@ -96,7 +99,10 @@ class Client:
         if self._closed is not None:
             connection.abort()
             return
-        self._idle.setdefault(connection.origin, {})[connection] = self._loop.time()
+        idle = self._idle.get(connection.origin)
+        if idle is None:
+            idle = self._idle[connection.origin] = {}
+        idle[connection] = self._loop.time()
         if self._sweep is None:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
 

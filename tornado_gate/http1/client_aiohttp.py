@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tornado_gate.http1.client_answer import same
 from tornado_gate.http1.client_connection import Body
 from tornado_gate.http1.client_faults import Broken, Fault, NotConnected, NotConnectedInTime
+from tornado_gate.http1.client_request import Pairs, completed
 
 if TYPE_CHECKING:
     import aiohttp
@@ -87,13 +88,18 @@ class AiohttpClient:
         self._session = session
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | Body | None = None,
+        usual: Pairs = (),
     ) -> AiohttpAnswer:
         """Raises as `client.Client` does."""
         import aiohttp
 
         try:
-            return AiohttpAnswer(await self._exchange(method, url, headers, body))
+            return AiohttpAnswer(await self._exchange(method, url, completed(headers, usual), body))
         except aiohttp.ClientConnectorError as error:
             raise NotConnected(f"{type(error).__name__}: {error}") from error
         except TimeoutError as error:

@@ -38,38 +38,44 @@ class Answer:
         "_loop",
         "_pieces",
         "_source",
-        "_waiter",
         "ended",
         "explain",
         "fault",
         "headers",
+        "paused",
         "size",
         "status",
+        "waiter",
     )
 
-    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop, pieces: list[bytes]) -> None:
+        """`pieces` are filled by the source until the answer has ended, and emptied by the reader."""
         self.status = 0  # until the head has come
         self.headers: dict[str, str] = {}
         self.explain: Callable[[Fault], Exception] = same
         self.ended = False
         self.fault: Fault | None = None
-        self.size = 0  # of what has come and was not read, in bytes
+        self.size = 0  # of what has come and was not read, in bytes, with what it was wrapped in
+        self.paused = False  # no more comes before the reader has taken what is there
         self._loop = loop
         self._source: Source | None = source
-        self._pieces: list[bytes] = []
+        self._pieces = pieces
         self._inflater: Inflater | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None
 
     def __aiter__(self) -> Answer:
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            while not (piece := self._take()):
-                if self.ended:
-                    raise StopAsyncIteration
+            while True:
+                if self._pieces or self.ended or self.fault is not None or self._inflater is not None:
+                    piece = self._take()
+                    if piece:
+                        return piece
+                    if self.ended:
+                        raise StopAsyncIteration
                 await self.more()
-            return piece
         except Fault as fault:
             self.close()
             raise self.explain(fault) from fault
@@ -93,29 +99,26 @@ class Answer:
         """All of a body that has come to its end already, which is read with this; b"" of others, and of what is packed."""
         return self._take() if self.ended and self._inflater is None else b""
 
+    # What the connection does.
+
     def more(self) -> asyncio.Future[None]:
         """Done as soon as something has changed."""
-        self._waiter = self._loop.create_future()
-        return self._waiter
+        self.waiter = self._loop.create_future()
+        return self.waiter
 
     def wake(self) -> None:
         """Something has changed."""
-        waiter, self._waiter = self._waiter, None
+        waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
-
-    def add(self, piece: bytes) -> None:
-        """A piece of the body has come."""
-        self._pieces.append(piece)
-        self.size += len(piece)
 
     def packed(self, inflater: Inflater | None) -> None:
         """The body must be unpacked."""
         self._inflater = inflater
 
     def end(self) -> None:
-        """All of it has come."""
-        self.ended, self._source = True, None
+        """All of it has come. The list that it came by is not the answer's any more."""
+        self.ended, self._source, self._pieces = True, None, self._pieces.copy()
 
     def fail(self, fault: Fault) -> None:
         """No more will come. What came before is still given."""
@@ -125,13 +128,12 @@ class Answer:
 
     def _take(self) -> bytes:
         """What has come since the last time, b"" when nothing has. Raises Fault after what came before it."""
-        data, pieces = b"", self._pieces
-        if pieces:
-            data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            pieces.clear()
-            self.size = 0
-            if self._source is not None:
-                self._source.resume()
+        pieces, self.size = self._pieces, 0
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        if self.paused and self._source is not None:
+            self.paused = False
+            self._source.resume()
         if self._inflater is not None:
             data = self._inflater.take(data)
             if self.ended and not data:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from functools import lru_cache
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol, cast
 
 import httptools
@@ -28,6 +27,12 @@ HEAD_BYTES = 64 * 1024
 JOIN_BYTES = 256 * 1024
 """Up to here head and body are copied into one; above it the kernel is given both."""
 
+PAST_PARSER_BYTES = 128 * 1024
+"""Of a body of known length with so much still to come, the parser sees no more: it would copy every byte of it."""
+
+LENGTH_DIGITS = 18
+"""Longer lengths are all noughts or of no body that ever ends, and left to the parser."""
+
 
 class Body(Protocol):
     """A body that is sent in pieces; `length` in bytes."""
@@ -45,9 +50,17 @@ class Home(Protocol):
     def lost(self, connection: Connection) -> None: ...
 
 
-@lru_cache(maxsize=512)
-def _name(name: bytes) -> str:
-    return name.decode("latin-1").lower()
+_NAMES: dict[bytes, str] = {}
+"""Names of headers as they came -> in lower case."""
+
+_KNOWN_NAMES = 512
+
+
+def _learn(raw_name: bytes) -> str:
+    name = raw_name.decode("latin-1").lower()
+    if len(_NAMES) < _KNOWN_NAMES and len(raw_name) < 64:
+        _NAMES[raw_name] = name
+    return name
 
 
 class Connection(asyncio.Protocol):
@@ -56,16 +69,20 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_answer",
         "_bodiless",
+        "_came",
         "_head",
+        "_headers",
         "_home",
         "_keep",
+        "_left",
+        "_length",
         "_loop",
         "_parser",
-        "_paused",
         "_sender",
         "_silent",
         "_transport",
         "_writable",
+        "on_body",
         "origin",
     )
 
@@ -78,9 +95,14 @@ class Connection(asyncio.Protocol):
         self._answer: Answer | None = None
         self._bodiless = False
         self._keep = False
-        self._paused = False
-        self._head = 0  # bytes of the answer's headers and trailers
+        self._headers: dict[str, str] | None = None  # those of the answer, until all of them are there
+        self._head = 0  # as `_silent`, before what has come just now, and with the headers that were found in it
         self._silent = 0  # bytes that came since the last one of a body
+        self._came: list[bytes] = []  # of the answer's body, until it is read or complete; else what nobody gets
+        # The parser's callback, without a call of ours: one read may hold hundreds of chunks.
+        self.on_body: Callable[[bytes], None] = self._came.append
+        self._length = ""  # of the body, as its head says, until some of it has come
+        self._left = 0  # bytes of the body that are still to come, past the parser
         self._sender: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
 
@@ -99,12 +121,23 @@ class Connection(asyncio.Protocol):
 
         Raises Broken and Malformed.
         """
-        self._answer = answer = Answer(self, self._loop)
+        self._answer = answer = Answer(self, self._loop, self._came)
+        self._headers = answer.headers
         self._bodiless = bodiless
         self._keep = False
-        self._head = self._silent = 0
+        self._silent = 0
+        self._length = ""
         try:
-            self._send(head, body)
+            transport = self._transport
+            if transport is None:
+                raise Broken("closed before it was used", unanswered=True)
+            if not isinstance(body, bytes):
+                transport.write(head)
+                self._sender = self._loop.create_task(self._send_pieces(body))
+            elif len(body) <= JOIN_BYTES:
+                transport.write(head + body)
+            else:
+                transport.writelines((head, body))
             while not answer.status:
                 if answer.fault is not None:
                     raise answer.fault
@@ -117,8 +150,7 @@ class Connection(asyncio.Protocol):
     # What the answer's reader does.
 
     def resume(self) -> None:
-        if self._paused and self._transport is not None and not self._transport.is_closing():
-            self._paused = False
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def abort(self) -> None:
@@ -128,18 +160,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     # Sending.
-
-    def _send(self, head: bytes, body: bytes | Body) -> None:
-        transport = self._transport
-        if transport is None:
-            raise Broken("closed before it was used", unanswered=True)
-        if not isinstance(body, bytes):
-            transport.write(head)
-            self._sender = self._loop.create_task(self._send_pieces(body))
-        elif len(body) <= JOIN_BYTES:
-            transport.write(head + body)
-        else:
-            transport.writelines((head, body))
 
     async def _send_pieces(self, body: Body) -> None:
         """All of `body`, at the pace of the connection; meanwhile an answer may come."""
@@ -180,18 +200,28 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> httptools.HttpResponseParser:
+        parser = httptools.HttpResponseParser(self)
         # RFC 9112 2.2 and 7.1: what a recipient may take although nobody should send it.
-        self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
+        parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
+        return parser
 
     def data_received(self, data: bytes) -> None:
         answer, parser = self._answer, self._parser
         if answer is None or parser is None:
             self.abort()  # nobody has asked anything
             return
+        came = self._came
+        before = len(came)
+        self._head = self._silent
         self._silent += len(data)
         try:
-            parser.feed_data(data)
+            if self._left:
+                self._pass_by(answer, data)
+            else:
+                parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._keep = False
             if not answer.ended:
@@ -199,13 +229,39 @@ class Connection(asyncio.Protocol):
                 return
         if answer.ended:
             self._finish()
+        elif len(came) > before:
+            self._silent = 0
+            if self._length:
+                self._look_ahead()
+            answer.size += len(data)
+            if answer.size > UNREAD_BYTES and not answer.paused and self._transport is not None:
+                answer.paused = True
+                self._transport.pause_reading()
         elif self._silent > HEAD_BYTES:
             self._fail(Malformed("more than 64 KiB without a byte of the body"))
-        elif answer.size > UNREAD_BYTES and not self._paused and self._transport is not None:
-            self._paused = True
-            self._transport.pause_reading()
-        if answer.status:
+        if answer.waiter is not None and answer.status:
             answer.wake()
+
+    def _look_ahead(self) -> None:
+        """The first of a body has come, but not all: whether the parser shall see the rest."""
+        left = int(self._length) - sum(map(len, self._came))
+        self._length = ""
+        if left >= PAST_PARSER_BYTES:
+            self._left = left
+
+    def _pass_by(self, answer: Answer, data: bytes) -> None:
+        """More of a body whose length is known, and what may follow it. Raises what the parser does."""
+        left = self._left
+        if len(data) < left:
+            self._came.append(data)
+            self._left -= len(data)
+            return
+        self._came.append(data[:left])
+        self._left = 0
+        answer.end()
+        self._parser = self._new_parser()  # the old one waits for this body
+        if len(data) > left:
+            self._parser.feed_data(data[left:])
 
     def eof_received(self) -> None:
         answer = self._answer
@@ -242,12 +298,13 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         """The answer is complete."""
-        self._answer = None
+        answer, self._answer = self._answer, None
+        self._came.clear()  # what came behind the answer
         transport = self._transport
         if not self._keep or self._sender or self._writable or transport is None or transport.get_write_buffer_size():
             self.abort()
             return
-        if self._paused:
+        if answer is not None and answer.paused:
             self.resume()  # or the end of the connection would not be noticed
         self._home.free(self)
 
@@ -264,13 +321,14 @@ class Connection(asyncio.Protocol):
             self._keep = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        answer = self._answer
-        self._head += len(name) + len(value) + 4
-        if self._head > HEAD_BYTES:
-            raise Malformed("more than 64 KiB of headers")
-        if answer is None or answer.status:
+        if self._silent > HEAD_BYTES:  # else no more has come than there may be
+            self._head += len(name) + len(value) + 4
+            if self._head > HEAD_BYTES:
+                raise Malformed("more than 64 KiB of headers")
+        headers = self._headers
+        if headers is None:
             return  # a trailer
-        headers, key = answer.headers, _name(name)
+        key = _NAMES.get(name) or _learn(name)
         text = value.decode("utf-8", "surrogateescape").strip()
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -286,24 +344,22 @@ class Connection(asyncio.Protocol):
             return
         if status < 100:
             raise Malformed(f"the status {status}")
-        if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+        if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
             raise Malformed("a Transfer-Encoding other than chunked")
         if "content-encoding" in headers:
             answer.packed(inflater_for(headers["content-encoding"]))
         self._keep = parser.should_keep_alive() and not self._bodiless and not (status == 204 and _has_body(headers))
         answer.status = status
+        self._headers = None
         if self._bodiless:
             answer.end()
-
-    def on_body(self, data: bytes) -> None:
-        answer = self._answer
-        if answer is not None and not answer.ended:
-            self._silent = 0
-            answer.add(data)
+        elif len(headers.get("content-length", "")) <= LENGTH_DIGITS:
+            self._length = headers.get("content-length", "")
 
     def on_message_complete(self) -> None:
-        if self._answer is not None and self._answer.status:
-            self._answer.end()
+        answer = self._answer
+        if answer is not None and answer.status and not answer.ended:
+            answer.end()
 
 
 def _has_body(headers: dict[str, str]) -> bool:

@@ -17,6 +17,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f]")
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods whose request says nothing of a length when it has no body, RFC 9110 8.6."""
+
 _OURS = frozenset({"host", "content-length", "transfer-encoding"})
 """Headers that say where a request ends and whom it is for: what is given for them is not simply passed on."""
 
@@ -54,6 +57,10 @@ def address(url: str) -> Address:
     return Address(origin, parts.raw_path_qs, parts.host_port_subcomponent or parts.raw_host)
 
 
+Pairs = tuple[tuple[str, str], ...]
+"""Headers: names and values, each name once."""
+
+
 @lru_cache(maxsize=512)
 def _checked(name: str) -> str:
     """A header's name in lower case. Raises ValueError for what is no token."""
@@ -69,7 +76,7 @@ class Lines(NamedTuple):
     rest: str
 
 
-def header_lines(headers: tuple[tuple[str, str], ...]) -> Lines:
+def header_lines(headers: Pairs) -> Lines:
     """Raises ValueError for a header that cannot be sent as it is; no value stands in the message, which may be a key."""
     if _CONTROL.search("".join([value for _, value in headers])):
         raise ValueError("a control character in a header's value")
@@ -90,7 +97,7 @@ def head(
     place: Address,
     headers: Mapping[str, str],
     length: int | None,
-    lines: Callable[[tuple[tuple[str, str], ...]], Lines] = header_lines,
+    lines: Callable[[Pairs], Lines] = header_lines,
 ) -> bytes:
     """Request line and headers. `length` in bytes becomes Content-Length, whatever `headers` say; None sends none.
 
@@ -98,10 +105,43 @@ def head(
     """
     _checked(method)
     host, rest = lines(tuple(headers.items()))
-    end = "\r\n" if length is None else f"Content-Length: {length}\r\n\r\n"
     if host is None:
         host = place.host
     try:
-        return f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{rest}{end}".encode("latin-1")
+        start = f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{rest}".encode("latin-1")
     except UnicodeEncodeError:
         raise ValueError("a character in a header's value that HTTP has no byte for") from None
+    return ended(start, length)
+
+
+def ended(start: bytes, length: int | None) -> bytes:
+    """A head that lacks its length and its end."""
+    return start + b"\r\n" if length is None else b"%bContent-Length: %d\r\n\r\n" % (start, length)
+
+
+def completed(headers: Mapping[str, str], usual: Pairs) -> dict[str, str]:
+    """`headers`, and those of `usual` that they do not name, in whatever case."""
+    given = {name.lower() for name in headers}
+    return {**headers, **{name: value for name, value in usual if name.lower() not in given}}
+
+
+class Opening(NamedTuple):
+    """What requests of one method, to one URL and with one set of headers, have in common.
+
+    `start` is their head, but for its length and its end. `bodiless`: the answer has no body. `sized`: without a body, too, a
+    request says how long it is.
+    """
+
+    origin: Origin
+    start: bytes
+    bodiless: bool
+    sized: bool
+
+
+def opening(
+    method: str, url: str, headers: Pairs, usual: Pairs, lines: Callable[[Pairs], Lines] = header_lines
+) -> Opening:
+    """Of nothing but what is given, so it can be remembered. Raises ValueError as `address` and `head` do."""
+    place, upper = address(url), method.upper()
+    whole = head(method, place, completed(dict(headers), usual), None, lines)
+    return Opening(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY)

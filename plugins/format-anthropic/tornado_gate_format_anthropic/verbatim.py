@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
-from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate import forwarding, sse
+from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole
 from tornado_gate.wire.anthropic_messages import FrameMeter, error_of, frame_json, note_body
 from tornado_gate_format_anthropic.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
@@ -30,7 +30,11 @@ def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) ->
     if kind == "text/event-stream" or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == "text/event-stream" else EVENTS,
-            chunks=_forward_stream(call, _Frames(call.meter), incoming.chunks),
+            chunks=forwarding.forwarded(
+                incoming.chunks,
+                _Frames(call.meter),
+                lambda error: STOP if error is None else error_frame(error, call.id),
+            ),
             keep_alive=KEEP_ALIVE,
         )
     if isinstance(incoming.chunks, Whole):
@@ -103,28 +107,3 @@ class _Frames:
         self._begun = True
         held, self._held = self._held[:-1], []
         return [*held, *self._choose(raw)]
-
-
-async def _forward_stream(call: Call, frames: _Frames, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole frames; after the first of them every failure is an error event, and nothing follows it."""
-    begun = False
-    watch = frames.watch
-    try:
-        async for chunk in chunks:
-            if ready := frames.feed(chunk):
-                begun = True
-                yield ready
-        if ready := frames.finish():
-            begun = True
-            yield ready
-        if not watch.done:
-            if not watch.finished:
-                raise UpstreamError("The upstream's stream stopped before its end.")
-            yield STOP
-    except GateError as error:
-        if not begun:
-            raise
-        if not watch.done:
-            yield error_frame(error, call.id)
-    finally:
-        await stream.close(chunks)

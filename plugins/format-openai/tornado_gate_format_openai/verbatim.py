@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate import flow, patch_json, sse
+from tornado_gate import forwarding, patch_json, sse
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.types.value import Value
@@ -28,11 +28,8 @@ _LAST_FRAMES = 4
 """How many at the end of a piece are looked at one by one when it is not quiet: reason, usage, end."""
 
 
-class Watch(Protocol):
-    """Notes what frames say in passing. `finished`: the answer ended well; `done`: nothing may follow."""
-
-    finished: bool
-    done: bool
+class Watch(forwarding.Watch, Protocol):
+    """Notes what frames say in passing."""
 
     def note(self, raw: bytes) -> bool:
         """Take one frame; True when it only came because we asked for usage."""
@@ -127,7 +124,7 @@ def forward_answer(call: Call, manner: Manner, request: Verbatim, incoming: Upst
     if kind == _EVENT_STREAM or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == _EVENT_STREAM else EVENTS,
-            chunks=flow.then(incoming.chunks, _Forwarded(call, manner, state_of(request))),
+            chunks=_forwarded_frames(call, manner, state_of(request), incoming.chunks),
             keep_alive=KEEP_ALIVE,
         )
     if request.stream:
@@ -262,36 +259,12 @@ def _parted(frames: bytes) -> tuple[bytes, bytes]:
     return frames[: end + 2], frames[end + 2 :]
 
 
-class _Forwarded(flow.Step[bytes, bytes]):
-    """Whole frames; after the first of them every failure is an error frame, and nothing follows it."""
+def _forwarded_frames(
+    call: Call, manner: Manner, state: ForwardState, chunks: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    frames = _Frames(call, manner, state.hide_usage)
 
-    __slots__ = ("_begun", "_frames", "_key", "_manner", "_watch")
+    def ending(error: GateError | None) -> bytes:
+        return manner.ending(frames.watch, masked(error, call.target.api_key) if error is not None else None)
 
-    def __init__(self, call: Call, manner: Manner, state: ForwardState) -> None:
-        self._frames = _Frames(call, manner, state.hide_usage)
-        self._watch = self._frames.watch
-        self._manner = manner
-        self._key = call.target.api_key
-        self._begun = False
-
-    def take(self, items: list[bytes], out: list[bytes]) -> None:
-        for chunk in items:
-            self._give(self._frames.feed(chunk), out)
-
-    def end(self, out: list[bytes]) -> None:
-        self._give(self._frames.finish(), out)
-        if self._watch.done:
-            return
-        if not self._watch.finished:
-            raise UpstreamError("The upstream's stream stopped before its end.")
-        self._give(self._manner.ending(self._watch, None), out)
-
-    def fail(self, error: GateError) -> list[bytes] | GateError:
-        if not self._begun:
-            return error
-        return [] if self._watch.done else [self._manner.ending(self._watch, masked(error, self._key))]
-
-    def _give(self, ready: bytes, out: list[bytes]) -> None:
-        if ready:
-            self._begun = True
-            out.append(ready)
+    return forwarding.forwarded(chunks, frames, ending)
