@@ -16,7 +16,7 @@ from tornado_gate.hookspecs import FormatSpec, ProviderSpec
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tornado_gate"
 LAYERS = [
-    {"_version", "errors", "ids"},
+    {"_version", "errors", "ids", "heap"},
     {"types", "http1", "wheel", "flow"},
     {"order"},
     {"sse", "stream", "forwarding", "jsonbody", "patch", "fields", "mediatypes"},

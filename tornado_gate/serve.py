@@ -19,7 +19,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from tornado_gate import config as conf
-from tornado_gate import failures, logs
+from tornado_gate import failures, heap, logs
 from tornado_gate.app import make_app, make_metrics_app
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
@@ -40,8 +40,6 @@ BODY_SECONDS = 600.0
 RESTART_SECONDS = 1.0
 REST_SECONDS = 0.5
 """How long a server has served before it imports what was put off: who waits for its start, waits for nothing else."""
-GARBAGE_THRESHOLDS = (10_000, 20, 50)
-"""Of `gc.set_threshold`: new objects before the youngest are looked at, and so on."""
 
 
 FileState = tuple[int, int, int] | None
@@ -204,7 +202,7 @@ class Process(Value, frozen=True, kw_only=True):
             loop.add_signal_handler(number, self._stop, gate, stop)
         loop.add_signal_handler(signal.SIGHUP, reloader.ask)
         watching = asyncio.ensure_future(reloader.watch())
-        _leave_garbage_alone()
+        heap.leave_garbage_alone()
         ready()
         resting = asyncio.ensure_future(self._load_rest())
         await stop.wait()
@@ -218,6 +216,7 @@ class Process(Value, frozen=True, kw_only=True):
         """Import what was put off, in a thread: the loop has its turn every few milliseconds."""
         await asyncio.sleep(REST_SECONDS)
         await asyncio.to_thread(self.host.load_rest)
+        heap.keep_freed()
         gc.freeze()
 
     def _load(self) -> Config:
@@ -258,17 +257,6 @@ class Process(Value, frozen=True, kw_only=True):
             log.warning("%d requests were still open after %.0f s", gate.open_requests, seconds)
         for server in servers:
             await server.close_all_connections()
-
-
-def _leave_garbage_alone() -> None:
-    """What is there at the start stays for good, so the collector need not look at it; and a request makes no cycles of
-    references, which are all that the collector is for, so it may look seldom: for plugins that do.
-
-    Nothing is collected before: that takes 25 ms and finds 1,600 of 80,000 objects, however large conf is.
-    """
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
-    gc.enable()  # the command switched it off, for the time of all those imports
 
 
 class Reloader:

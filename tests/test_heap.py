@@ -1,0 +1,40 @@
+"""What a process does with memory."""
+
+import platform
+import subprocess
+import sys
+
+KEEPING = """
+import resource, sys
+from tornado_gate import heap
+kept = heap.keep_freed()
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        bytearray(5_000_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(kept, faults())
+"""
+LEAVING = """
+import gc
+from tornado_gate import heap
+gc.disable()
+heap.leave_garbage_alone()
+print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.GARBAGE_THRESHOLDS)
+"""
+
+
+def said_by(program: str) -> list[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_what_a_long_body_had_is_there_for_the_next_where_the_allocator_can_be_told():
+    kept, faults = said_by(KEEPING)
+
+    assert kept == str(platform.libc_ver()[0] == "glibc")
+    assert kept == "False" or int(faults) < 1220  # the pages of one of the twenty
+
+
+def test_the_collector_looks_at_what_comes_after_the_start_and_seldom():
+    assert said_by(LEAVING) == ["True", "True", "True"]
