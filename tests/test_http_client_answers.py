@@ -113,6 +113,26 @@ async def test_an_answer_that_is_cut_off_never_looks_whole(said: bytes, reset: b
 
 
 @on_both_loops
+@pytest.mark.parametrize("name", ["content-length", "transfer-encoding"])
+async def test_who_takes_a_header_away_does_not_make_a_cut_off_answer_whole(name: str) -> None:
+    edited = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.say(answer(b"half", Content_Length="8") if name == "content-length" else chunked(b"half", end=b""))
+        await edited.wait()
+
+    async with serving(script) as raw:
+        client = Client(5)
+        response = await client.request("POST", raw.url, {}, b"")
+        del response.headers[name]
+        edited.set()
+        with pytest.raises(Broken):
+            [piece async for piece in response]
+        await client.close()
+
+
+@on_both_loops
 async def test_what_came_before_the_break_is_given_first() -> None:
     async with serving(once(chunked(b"one", end=b""))) as raw:
         client = Client(5)

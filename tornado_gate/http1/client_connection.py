@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_answer",
         "_bodiless",
+        "_bounded",
         "_came",
         "_head",
         "_headers",
@@ -94,6 +95,7 @@ class Connection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = None
         self._answer: Answer | None = None
         self._bodiless = False
+        self._bounded = False  # the answer's head says where its body ends
         self._keep = False
         self._headers: dict[str, str] | None = None  # those of the answer, until all of them are there
         self._head = 0  # as `_silent`, before what has come just now, and with the headers that were found in it
@@ -267,7 +269,7 @@ class Connection(asyncio.Protocol):
         answer = self._answer
         if answer is None:
             self.abort()
-        elif answer.status and not answer.headers.keys() & {"content-length", "transfer-encoding"} and self._signed():
+        elif answer.status and not self._bounded and self._signed():
             self._keep = False
             answer.end()
             self._finish()
@@ -349,6 +351,7 @@ class Connection(asyncio.Protocol):
         if "content-encoding" in headers:
             answer.packed(inflater_for(headers["content-encoding"]))
         self._keep = parser.should_keep_alive() and not self._bodiless and not (status == 204 and _has_body(headers))
+        self._bounded = "content-length" in headers or "transfer-encoding" in headers
         answer.status = status
         self._headers = None
         if self._bodiless:
