@@ -162,6 +162,50 @@ async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
     return collector.result()
 
 
+def rendered(
+    events: AsyncIterator[StreamEvent],
+    frames: Callable[[list[StreamEvent], list[bytes]], None],
+    last: Callable[[], bytes],
+    failure: Callable[[GateError], bytes],
+) -> AsyncIterator[bytes]:
+    """The chunks of a reply that is streamed; what comes together is one chunk.
+
+    `frames` is given events and appends what they are on the wire; `last` ends an answer that has ended well. A failure before
+    the first chunk is raised and keeps its status, a later one is the last chunk, by `failure`.
+    """
+    return flow.then(events, _Rendered(frames, last, failure))
+
+
+class _Rendered(flow.Step[StreamEvent, bytes]):
+    __slots__ = ("_begun", "_failure", "_frames", "_last")
+
+    def __init__(
+        self,
+        frames: Callable[[list[StreamEvent], list[bytes]], None],
+        last: Callable[[], bytes],
+        failure: Callable[[GateError], bytes],
+    ) -> None:
+        self._frames = frames
+        self._last = last
+        self._failure = failure
+        self._begun = False
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        frames: list[bytes] = []
+        try:
+            self._frames(items, frames)
+        finally:
+            if frames:
+                self._begun = True
+                out.append(b"".join(frames))
+
+    def end(self, out: list[bytes]) -> None:
+        out.append(self._last())
+
+    def fail(self, error: GateError) -> list[bytes] | GateError:
+        return [self._failure(error)] if self._begun else error
+
+
 def collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
     """What `render` makes of the whole answer, as one chunk. Raises as `collect`."""
     return flow.then(events, _Collected(render))

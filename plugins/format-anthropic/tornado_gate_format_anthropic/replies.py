@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import flow, sse, stream
+from tornado_gate import sse, stream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
@@ -29,36 +29,16 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     """The reply to a messages request, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {"id": f"msg_{unique()[:24]}", "model": call.model or request.model}
     if request.stream:
-        chunks = flow.then(events, _Frames(StreamWriter(**envelope), call.id))
+        writer = StreamWriter(**envelope)
+        chunks = stream.rendered(
+            events,
+            writer.frames,
+            lambda: b"".join(map(as_frame, writer.end())),
+            lambda error: error_frame(error, call.id),
+        )
         return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
     whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
     return Reply(content_type=JSON, chunks=whole)
-
-
-class _Frames(flow.Step[StreamEvent, bytes]):
-    """What comes together is one chunk. A failure before the first is raised and keeps its status, a later one is the last."""
-
-    __slots__ = ("_begun", "_request_id", "_writer")
-
-    def __init__(self, writer: StreamWriter, request_id: str) -> None:
-        self._writer = writer
-        self._request_id = request_id
-        self._begun = False
-
-    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
-        frames: list[bytes] = []
-        try:
-            self._writer.frames(items, frames)
-        finally:
-            if frames:
-                self._begun = True
-                out.append(b"".join(frames))
-
-    def end(self, out: list[bytes]) -> None:
-        out.append(b"".join(map(as_frame, self._writer.end())))
-
-    def fail(self, error: GateError) -> list[bytes] | GateError:
-        return [error_frame(error, self._request_id)] if self._begun else error
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import flow, sse, stream
+from tornado_gate import sse, stream
 from tornado_gate.errors import GateError
 from tornado_gate.ids import unique
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
@@ -36,34 +36,12 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     }
     if request.stream:
         writer = ChunkWriter(include_usage=request.include_usage is True, **envelope)
-        return Reply(content_type=EVENTS, chunks=flow.then(events, _Frames(writer)), keep_alive=KEEP_ALIVE)
+        chunks = stream.rendered(
+            events, writer.frames, lambda: b"".join([*map(sse.render_json, writer.last()), DONE]), error_frame
+        )
+        return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
     whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
     return Reply(content_type=JSON, chunks=whole)
-
-
-class _Frames(flow.Step[StreamEvent, bytes]):
-    """What comes together is one chunk. A failure before the first is raised and keeps its status, a later one is the last."""
-
-    __slots__ = ("_begun", "_writer")
-
-    def __init__(self, writer: ChunkWriter) -> None:
-        self._writer = writer
-        self._begun = False
-
-    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
-        frames: list[bytes] = []
-        try:
-            self._writer.frames(items, frames)
-        finally:
-            if frames:
-                self._begun = True
-                out.append(b"".join(frames))
-
-    def end(self, out: list[bytes]) -> None:
-        out.append(b"".join([*map(sse.render_json, self._writer.last()), DONE]))
-
-    def fail(self, error: GateError) -> list[bytes] | GateError:
-        return [error_frame(error)] if self._begun else error
 
 
 async def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
