@@ -115,11 +115,11 @@ def upstream() -> Iterator[str]:
 class Served:
     """A gateway in a process of its own, which says what it has imported; the rest is imported after `rest` seconds."""
 
-    def __init__(self, folder: Path, upstream: str, rest: str = NEVER) -> None:
+    def __init__(self, folder: Path, upstream: str, rest: str = NEVER, before: str = "") -> None:
         file = folder / "gate.yaml"
         conf = CONF.replace("FOLDER", str(folder)).replace("UPSTREAM", upstream).replace("THE_KEY", KEY)
         file.write_text(conf, encoding="utf-8")
-        self.child = Child([sys.executable, "-c", SERVE, str(file), rest])
+        self.child = Child([sys.executable, "-c", before + SERVE, str(file), rest])
         self.imported = set(self.child.wait_for_line(r"^at the start: (.*)")[1].split())
         self.url = self.child.wait_for_line(r"^tornado-gate: serving (http://\S+)")[1]
 
@@ -219,6 +219,19 @@ def test_a_server_imports_the_rest_by_itself(tmp_path: Path, upstream: str) -> N
         "tornado_gate_openai.media",
         "tornado_gate_format_gemini.lanes",
     } <= imported
+
+
+def test_a_server_ends_when_it_is_told_although_a_module_never_comes(tmp_path: Path, upstream: str) -> None:
+    package = tmp_path / "acme_late"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    hanging = "import threading\nprint('the import hangs', flush=True)\nthreading.Event().wait()\n"
+    (package / "hanging.py").write_text(hanging, encoding="utf-8")
+    name = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom tornado_gate import needed_later\n"
+    served = Served(tmp_path, upstream, rest="0", before=name + "needed_later('acme_late', 'hanging')\n")
+    served.child.wait_for_line("^the import hangs")
+
+    served.child.stop()  # raises when it stays
 
 
 def test_after_the_rest_no_module_of_these_plugins_is_left_for_a_request_to_import() -> None:

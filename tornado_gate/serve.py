@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -213,9 +214,15 @@ class Process(Value, frozen=True, kw_only=True):
         await asyncio.to_thread(journal.write)
 
     async def _load_rest(self) -> None:
-        """Import what was put off, in a thread: the loop has its turn every few milliseconds."""
+        """Import what was put off, in a thread: the loop has its turn every few milliseconds.
+
+        The thread is a daemon: a module that never comes must not keep the server from ending.
+        """
         await asyncio.sleep(REST_SECONDS)
-        await asyncio.to_thread(self.host.load_rest)
+        threading.Thread(target=self._import_rest, name="imports", daemon=True).start()
+
+    def _import_rest(self) -> None:
+        self.host.load_rest()
         heap.keep_freed()
         gc.freeze()
 
