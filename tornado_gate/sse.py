@@ -90,18 +90,6 @@ def first_frame(frames: bytes) -> tuple[bytes, bytes]:
     return first, b"".join(others)
 
 
-def halves(frames: bytes) -> tuple[bytes, bytes]:
-    """Raw frames that came in one piece as two pieces of about the same length; the second is b"" where there is but one."""
-    if frames.find(b"\r") < 0:
-        border = frames.rfind(b"\n\n", 0, len(frames) // 2)
-        while border > 0 and frames.startswith(b"\n", border - 1):
-            border -= 1
-        return first_frame(frames) if border <= 0 else _cut(frames, border + 2)
-    pieces = split(frames)
-    middle = (len(pieces) + 1) // 2
-    return b"".join(pieces[:middle]), b"".join(pieces[middle:])
-
-
 def _cut(frames: bytes, end: int) -> tuple[bytes, bytes]:
     """Empty lines at the very end belong to the last frame."""
     rest = frames[end:]
