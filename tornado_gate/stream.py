@@ -37,6 +37,7 @@ __all__ = [
     "close",
     "collect",
     "collected",
+    "rendered",
     "replay",
     "single",
 ]
