@@ -120,6 +120,42 @@ def test_what_is_removed_while_its_neighbours_are_told_stays_silent():
     assert not late.rang
 
 
+def test_of_two_with_one_time_the_one_that_the_other_removes_stays_silent():
+    clock = Clock()
+    turning = Wheel(clock)
+
+    class Remover(Alarm):
+        def ring(self):
+            super().ring()
+            for other in alarms:
+                turning.remove(slot, other)
+
+    alarms = [Remover(clock), Remover(clock)]
+    (slot,) = {turning.add(1, alarm) for alarm in alarms}
+    clock.go_to(10)
+
+    assert sum(len(alarm.rang) for alarm in alarms) == 1
+
+
+def test_one_that_fails_does_not_silence_the_others(caplog):
+    clock = Clock()
+    turning = Wheel(clock)
+
+    class Failing(Alarm):
+        def ring(self):
+            raise RuntimeError("no")
+
+    others = [Alarm(clock) for _ in range(8)]
+    for alarm in [*others[:4], Failing(clock), *others[4:]]:
+        turning.add(1, alarm)
+    late = Alarm(clock)
+    turning.add(5, late)
+    clock.go_to(10)
+
+    assert all(len(alarm.rang) == 1 for alarm in [*others, late])
+    assert "could not be told" in caplog.text
+
+
 @pytest.mark.parametrize("loops", [2])
 def test_each_loop_has_its_own(loops):
     async def found():

@@ -298,7 +298,7 @@ class Lane:
     async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function, and check what it gives in the end."""
         given = self.begun(hook, kind, **arguments)
-        return (await given) if inspect.isawaitable(given) else given
+        return (await given) if inspect.iscoroutine(given) else given
 
     def begun(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function: what it gives at once, which most do, or an awaitable of it; checked."""
@@ -379,7 +379,10 @@ class FormatLane(Lane):
 
     def forwarded(self, call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
         """`forward_request`, but what is there at once is given at once."""
-        return self.begun("forward_request", _VERBATIM_OR_NOT, call=call, wire=wire)  # type: ignore[no-any-return]
+        result: Verbatim | Awaitable[Verbatim | None] | None = self.begun(
+            "forward_request", _VERBATIM_OR_NOT, call=call, wire=wire
+        )
+        return result
 
     def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
         result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
@@ -415,17 +418,13 @@ class ProviderLane(Lane):
 
     def translated(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
         """`translate_request`, but what is there at once is given at once."""
-        return self.begun("translate_request", UpstreamRequest, call=call, request=request)  # type: ignore[no-any-return]
+        result: UpstreamRequest | Awaitable[UpstreamRequest] = self.begun(
+            "translate_request", UpstreamRequest, call=call, request=request
+        )
+        return result
 
-    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        try:
-            result = self.hooks["call_upstream"](call=call, outgoing=outgoing)
-            result = (await result) if inspect.isawaitable(result) else result
-        except (GateError, ConfigError, asyncio.CancelledError):
-            raise
-        except (Exception, Blocked) as error:
-            raise self.fault(error, "call_upstream") from error
-        return self._checked("call_upstream", result, UpstreamResponse)  # type: ignore[no-any-return]
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
+        return self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
 
     def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, Socket]:
         return self.awaited("open_socket", object, call=call, outgoing=outgoing)

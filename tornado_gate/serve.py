@@ -83,6 +83,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     if count > 1:
         host.load_rest()  # once, in memory that the processes share
+        heap.leave_garbage_alone()  # also what they share, or a collection would copy all of it
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
     process = Process(

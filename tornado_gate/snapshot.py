@@ -125,7 +125,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         entry = self.find_model(call.model, call.caller)
         able = self._able(call.model, operations)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
-            if entry.targets[1:] == ():
+            if len(entry.targets) == 1:
                 self._usual[call.model, operations] = able
                 if len(self._usual) > MOST_OFFERS:
                     self._usual.pop(next(iter(self._usual)))

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_AFTER_HOST = frozenset({"", "/", "?", "#"})
+"""What ends the part of a URL that says where it leads; RFC 3986 3.2."""
+
 KEY_REFUSED = (b"API_KEY_INVALID", b'"invalid_api_key"')
 """What upstreams say of a key that is wrong when they do not say it by the status, as Google does (400)."""
 
@@ -140,18 +143,22 @@ def _broke_off(call: Call, fault: Fault) -> UpstreamError:
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     """A provider's key goes to its configured host and nowhere else, whatever a plugin puts together."""
     base_url, url = call.target.base_url, outgoing.url
-    if base_url and not _leads_to(base_url, url):
-        raise PluginError(
-            call.target.plugin, f"the request was to go to {urlsplit(url).netloc}, not to {urlsplit(base_url).netloc}"
-        )
-
-
-@lru_cache(maxsize=1024)
-def _leads_to(base_url: str, url: str) -> bool:
-    """Whether both have the same scheme and host; a WebSocket counts as HTTP."""
-    base, parts = urlsplit(base_url), urlsplit(url)
+    if not base_url:
+        return
+    here = _scheme_and_host(base_url)
+    if url.startswith(here) and url[len(here) : len(here) + 1] in _AFTER_HOST:
+        return
+    base, parts = urlsplit(base_url), urlsplit(url)  # the long way: other case, ws for http
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
-    return (base.scheme, base.netloc) == (scheme, parts.netloc)
+    if (base.scheme, base.netloc) != (scheme, parts.netloc):
+        raise PluginError(call.target.plugin, f"the request was to go to {parts.netloc}, not to {base.netloc}")
+
+
+@lru_cache(maxsize=256)
+def _scheme_and_host(base_url: str) -> str:
+    """Of conf's addresses only: those that requests go to may hold keys and signatures, which no cache is to keep."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:

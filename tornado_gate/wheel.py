@@ -7,7 +7,10 @@ those whose time comes within the same sixteenth of a second. Pure but for the l
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 PER_SECOND = 16
 _NEVER = 1 << 62
@@ -17,7 +20,7 @@ class Due(Protocol):
     """Something that has to be told when its time has come."""
 
     def ring(self) -> None:
-        """The time has come. Must not raise."""
+        """The time has come."""
 
 
 class Wheel:
@@ -66,12 +69,21 @@ class Wheel:
         self._timer, self._next = None, _NEVER
         now = int(self.loop.time() * PER_SECOND)
         for slot in sorted(slot for slot in self._slots if slot <= now):
-            for what in self._slots.pop(slot, ()):
-                what.ring()
+            self._tell(slot)
         if self._slots:
             first = min(self._slots)
             if first < self._next:
                 self._wait_for(first)
+
+    def _tell(self, slot: int) -> None:
+        """One that fails must not silence the others, and one that is removed meanwhile is not told."""
+        for what in list(self._slots.get(slot, ())):
+            if what in self._slots.get(slot, ()):
+                self.remove(slot, what)
+                try:
+                    what.ring()
+                except Exception:
+                    log.exception("a time limit could not be told")
 
 
 _last: Wheel | None = None
