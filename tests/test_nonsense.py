@@ -12,7 +12,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.upstream import EVENT_STREAM, JSON, Close, Upstream, answer
 from tests.test_crossings import CONF, GOOD_ENDS, KEY, QUESTION
-from tornado_gate.sse import MAX_FRAME_BYTES
+from tornado_gate.streams.sse import MAX_FRAME_BYTES
 
 HTML = {"content-type": "text/html"}
 PAGE = "<!doctype html><title>502 Bad Gateway</title><h1>nginx</h1>"

@@ -19,11 +19,13 @@ from tornado.tcpclient import TCPClient
 from tornado.web import Application
 
 from tests.support.gates import KEY, make_config, make_gate, model
-from tornado_gate import errors, format_impl, forms, provider_impl, stream, types
-from tornado_gate.app import make_app
+from tornado_gate import errors, format_impl, provider_impl, types
+from tornado_gate.codec import multipart
 from tornado_gate.config.model import KeyEntry, Limits, Secret
-from tornado_gate.gate import Gate
+from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.server.app import make_app
+from tornado_gate.streams.events import aiter_events
 
 UPLOAD_LIMIT = 3_000_000
 BODY_LIMIT = 200_000
@@ -124,10 +126,10 @@ class ManyProvider:
         self.running -= 1
         request = outgoing.context
         if isinstance(request, types.Verbatim):
-            return types.UpstreamResponse(chunks=stream.aiter_events(iter([b'{"verbatim": true}'])))  # type: ignore[list-item, arg-type]
+            return types.UpstreamResponse(chunks=aiter_events(iter([b'{"verbatim": true}'])))  # type: ignore[list-item, arg-type]
         if self.held is not None:
             await self.held.wait()
-        return types.UpstreamResponse(chunks=stream.aiter_events(iter([])), context=request)  # type: ignore[arg-type]
+        return types.UpstreamResponse(chunks=aiter_events(iter([])), context=request)  # type: ignore[arg-type]
 
     @provider_impl
     async def translate_response(
@@ -303,7 +305,7 @@ async def test_a_format_may_decline_the_verbatim_lane(send: Any, gate: Gate, pro
 
 
 def rebuilt(gate: Gate) -> Any:
-    from tornado_gate.snapshot import build
+    from tornado_gate.gateway.snapshot import build
 
     return build(gate.snapshot.config, gate.host, gate.snapshot.number + 1)
 
@@ -374,19 +376,19 @@ async def test_a_caller_who_leaves_in_the_middle_of_a_form_leaves_no_file(
     base_url: str, http_server: HTTPServer, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written, closed = asyncio.Event(), asyncio.Event()
-    feed, close = forms.FormReader.feed, forms.FormReader.close
+    feed, close = multipart.FormReader.feed, multipart.FormReader.close
 
-    async def watched_feed(reader: forms.FormReader, data: bytes) -> None:
+    async def watched_feed(reader: multipart.FormReader, data: bytes) -> None:
         await feed(reader, data)
         if uploads(tmp_path):
             written.set()
 
-    def watched_close(reader: forms.FormReader) -> None:
+    def watched_close(reader: multipart.FormReader) -> None:
         close(reader)
         closed.set()
 
-    monkeypatch.setattr(forms.FormReader, "feed", watched_feed)
-    monkeypatch.setattr(forms.FormReader, "close", watched_close)
+    monkeypatch.setattr(multipart.FormReader, "feed", watched_feed)
+    monkeypatch.setattr(multipart.FormReader, "close", watched_close)
     connection = await half_a_form(base_url, form(("image", b"x" * 2_500_000, "a.png")))
     await written.wait()
     connection.close()

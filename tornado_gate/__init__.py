@@ -3,11 +3,14 @@
 These are the names that a plugin author needs; `tornado_gate.hookspecs` is the contract in prose.
 """
 
-from tornado_gate import errors, flow, sse, stream, types
+from tornado_gate import errors, types
 from tornado_gate._version import __version__
+from tornado_gate.codec.json_edit import REMOVE, patch_json
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
-from tornado_gate.patch import REMOVE, patch_json
-from tornado_gate.wire.later import needed_later
+from tornado_gate.plugins.lazy_import import needed_later
+from tornado_gate.streams import events, sse, stages
+
+stream, flow = events, stages  # their names until 0.2
 
 __all__ = [
     "REMOVE",
@@ -15,12 +18,14 @@ __all__ = [
     "ProviderEntry",
     "__version__",
     "errors",
+    "events",
     "flow",
     "format_impl",
     "needed_later",
     "patch_json",
     "provider_impl",
     "sse",
+    "stages",
     "stream",
     "types",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from marshmallow import Schema, fields, validate
 
-from tornado_gate import fields as strict
+from tornado_gate.codec import fields as strict
 from tornado_gate.config import load_settings
 from tornado_gate.config.environment import FromEnvironment
 from tornado_gate.errors import ConfigError

@@ -16,8 +16,8 @@ from typing import Any, Final
 from unittest import mock
 
 from tests.matrix.fields import FETCHED, LINK, PDF, PICTURES, Attached
+from tornado_gate.codec.multipart import FormBody, FormReader, as_json
 from tornado_gate.errors import GateError
-from tornado_gate.forms import FormBody, FormReader, as_json
 from tornado_gate.types import Call, Request, Upload, UpstreamRequest, Usage
 from tornado_gate_local.media.workers import WorkerPool
 from tornado_gate_local.operations.work import Work

@@ -1,7 +1,7 @@
 """Push one field at a time through a format and a provider, and see what becomes of it. Nothing is sent anywhere.
 
-The same stops as in `tornado_gate.pipeline`, up to the request that would go upstream: the verbatim lane when the provider
-speaks the route's wire format, else the common lane, with what the core does to signatures between the two.
+The same stops as in `tornado_gate.gateway.pipeline`, up to the request that would go upstream: the verbatim lane when the
+provider speaks the route's wire format, else the common lane, with what the core does to signatures between the two.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.matrix.fields import ABSENT, MODEL, Field, found
 from tests.matrix.responses import PREVIOUS
 from tests.matrix.trips import Shelf, Trip, arrived, marks, no_chance, trip_of, uploads
 from tests.matrix.ways import Upstream, Way
-from tornado_gate import continuity
 from tornado_gate.errors import GateError
+from tornado_gate.gateway import signatures
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
-from tornado_gate.plugins import FormatLane, PluginHost, ProviderLane
+from tornado_gate.plugins.host import FormatLane, PluginHost, ProviderLane
 from tornado_gate.types import (
     NOWHERE,
     Call,
@@ -194,7 +194,7 @@ class Walk:
             alone = replace(call, target=NOWHERE, losses=[])
             request = await self.format.translate_request(alone, wire)
             call.losses.extend(alone.losses)
-            request = await continuity.restored(call, request, signatures=self.capabilities.signatures)
+            request = await signatures.restored(call, request, signatures=self.capabilities.signatures)
         return request, await self.provider.translate_request(call, request), forwarded is not None
 
     async def remember(self) -> None:

@@ -22,7 +22,7 @@ from tornado.httputil import (
 )
 from tornado.netutil import bind_sockets
 
-from tornado_gate.http1.server import Server
+from tornado_gate.http.server.front import Server
 
 FRONTS = ("httptools", "httptools-uvloop", "tornado")
 OURS = FRONTS[:2]

@@ -10,13 +10,14 @@ from typing import Any
 
 import orjson
 
-from tornado_gate import errors, format_impl, provider_impl, sse, stream, types
+from tornado_gate import errors, format_impl, provider_impl, sse, types
 from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget, Provider, Secret, Server
-from tornado_gate.gate import Gate
+from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
-from tornado_gate.keystore import KeyStore
-from tornado_gate.metrics import Metrics
-from tornado_gate.plugins import PluginHost
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.storage.keys import KeyStore
+from tornado_gate.streams.events import Collector
+from tornado_gate.telemetry.metrics import Metrics
 
 KEY = "test-key-0123456789"
 START = types.ResponseStart(model="fake-1")
@@ -93,7 +94,7 @@ async def whole(events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes
 
 
 async def rest_of(first: types.StreamEvent, events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[bytes]:
-    collector = stream.Collector()
+    collector = Collector()
     collector.add(first)
     async for event in events:
         collector.add(event)

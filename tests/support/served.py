@@ -16,11 +16,11 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application
 
 from tests.support.gates import KEY, FakeProvider, make_config, make_gate
-from tornado_gate.app import make_app
 from tornado_gate.config import model
 from tornado_gate.config.model import KeyEntry, Limits, Secret
-from tornado_gate.gate import Gate
-from tornado_gate.http1.server import Server
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.http.server.front import Server
+from tornado_gate.server.app import make_app
 
 BODY_LIMIT = 10_000
 NARROW = KeyEntry(name="narrow", key=Secret("narrow-key-0123"), account="n", operations=("embeddings",))

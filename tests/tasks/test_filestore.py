@@ -21,7 +21,7 @@ import pytest
 
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased, pieces
 from tornado_gate.errors import GateError
-from tornado_gate.media import MediaFull, MediaUnavailable
+from tornado_gate.storage.files import MediaFull, MediaUnavailable
 from tornado_gate.tasks import filedisk, fileindex, record
 from tornado_gate.tasks.filedisk import Disk
 from tornado_gate.tasks.filestore import FOLDERS, FileTaskStore

@@ -23,7 +23,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from tornado_gate.media import MediaFull, MediaStore
+from tornado_gate.storage.files import MediaFull, MediaStore
 from tornado_gate.tasks import run as running
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.filestore import FileTaskStore

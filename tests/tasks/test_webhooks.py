@@ -22,7 +22,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.testing import bind_unused_port
 
-from tornado_gate.fetch import Fetcher, FetchRules, PostFailed
+from tornado_gate.http.fetch import Fetcher, FetchRules, PostFailed
 from tornado_gate.tasks import webhooks
 from tornado_gate.tasks.webhooks import deliver, event_id, next_attempt, payload, signature, webhook_secret
 from tornado_gate.types import VideoFile, VideoTask

@@ -22,8 +22,8 @@ def check(conf_file: Path | None) -> None:
 
     Plugins are imported, so that what a provider cannot do is found here and not at run time.
     """
-    from tornado_gate.plugins import PluginHost
-    from tornado_gate.serve import Overrides, check_plugins, load_config
+    from tornado_gate.plugins.host import PluginHost
+    from tornado_gate.server.process import Overrides, check_plugins, load_config
 
     path = find(conf_file)
     host = PluginHost()

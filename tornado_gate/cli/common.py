@@ -50,7 +50,7 @@ def find(conf_file: Path | None) -> Path | None:
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
     """The checked configuration. Ends the command with every fault when it is wrong."""
-    from tornado_gate.serve import Overrides, load_config
+    from tornado_gate.server.process import Overrides, load_config
 
     path = find(conf_file)
     try:

@@ -13,7 +13,7 @@ import click
 from tornado_gate.cli.common import conf_option, data_dir_option, load, stop, table
 
 if TYPE_CHECKING:
-    from tornado_gate.keystore import KeyStore
+    from tornado_gate.storage.keys import KeyStore
 
 
 @click.group(short_help="Make, list and revoke API keys.")
@@ -25,7 +25,7 @@ def keys() -> None:
 
 
 def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore, Any]:
-    from tornado_gate.keystore import KeyStore, KeyStoreError
+    from tornado_gate.storage.keys import KeyStore, KeyStoreError
 
     _, config = load(conf_file, data_dir)
     try:
@@ -58,7 +58,7 @@ def create(
     \b
       KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*')
     """
-    from tornado_gate.keystore import KeyStoreError, parse_duration
+    from tornado_gate.storage.keys import KeyStoreError, parse_duration
 
     try:
         until = parse_duration(expires) if expires else None
@@ -142,7 +142,7 @@ def _time(seconds: float | None) -> str:
 @click.argument("id_", metavar="ID")
 def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
     """Make a key useless, by the ID that `keys list` prints. In force in every running server within a second."""
-    from tornado_gate.keystore import KeyStoreError
+    from tornado_gate.storage.keys import KeyStoreError
 
     store, _ = _open(conf_file, data_dir)
     if id_.startswith("conf:"):

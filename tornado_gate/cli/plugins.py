@@ -14,7 +14,7 @@ from tornado_gate.errors import GateError
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
-    from tornado_gate.plugins import Plugin, PluginHost
+    from tornado_gate.plugins.host import Plugin, PluginHost
 
 
 @click.group(short_help="Look at installed plugins.")
@@ -32,12 +32,12 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     One that failed stands here with its error: from this command's own import of it, or from a running server that shares
     the same data directory.
     """
-    from tornado_gate import failures
-    from tornado_gate.plugins import PluginHost
+    from tornado_gate.plugins import failure_log
+    from tornado_gate.plugins.host import PluginHost
 
     _, config = load(conf_file, data_dir)
     host = PluginHost()
-    noted = failures.read(config.server.data_dir)
+    noted = failure_log.read(config.server.data_dir)
     loaded = [host.load(name) for name in sorted(host.plugins)]
     faults = host.load_rest()
     for plugin in loaded:
@@ -77,8 +77,8 @@ def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]
 
 def _operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
     """What it serves: a format's routes say, a provider says for each of its entries."""
-    from tornado_gate.plugins import FormatLane, ProviderLane
-    from tornado_gate.snapshot import configured
+    from tornado_gate.gateway.snapshot import configured
+    from tornado_gate.plugins.host import FormatLane, ProviderLane
 
     if plugin.error or plugin.wrapper:
         return []

@@ -33,8 +33,8 @@ def serve(
     in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
     """
     gc.disable()  # what is imported now stays; the server switches it on again when it stands
-    from tornado_gate.keystore import KeyStoreError
-    from tornado_gate.serve import CannotServe, Overrides, run
+    from tornado_gate.server.process import CannotServe, Overrides, run
+    from tornado_gate.storage.keys import KeyStoreError
 
     path = find(conf_file)
     try:

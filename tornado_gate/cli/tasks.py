@@ -87,7 +87,7 @@ async def _found(store: FileTaskStore, task_id: str) -> TaskRecord:
 async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
     """Every record that can be read, in no order. Looks at all of them: for commands, not for servers."""
     from tornado_gate.errors import NotFound
-    from tornado_gate.media import MediaUnavailable
+    from tornado_gate.storage.files import MediaUnavailable
     from tornado_gate.tasks.fileindex import ID
     from tornado_gate.tasks.record import RecordNewer
 
@@ -313,7 +313,7 @@ def _span(text: str) -> float:
 
 async def _pruned(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> Removed:
     from tornado_gate.errors import NotFound
-    from tornado_gate.media import MediaStore
+    from tornado_gate.storage.files import MediaStore
 
     videos = MediaStore(config.server.data_dir / "videos", secret=b"")  # only deletes: it signs no address
     now = time.time()

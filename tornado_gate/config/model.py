@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from tornado_gate.fetch import FetchRules
+from tornado_gate.http.fetch import FetchRules
 from tornado_gate.types import Timeouts
 from tornado_gate.types.value import Value, field
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import marshmallow
 
-from tornado_gate import fields as strict
+from tornado_gate.codec import fields as strict
 from tornado_gate.config.environment import FromEnvironment
 from tornado_gate.config.faults import below, leaves
 from tornado_gate.config.values import boolean_of, integer_of, number_of

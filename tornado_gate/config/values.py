@@ -13,10 +13,10 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from tornado_gate.codec.fields import MAX_INTEGER, listed
+from tornado_gate.codec.fields import named as json_named
 from tornado_gate.config.environment import FromEnvironment
 from tornado_gate.config.model import Secret
-from tornado_gate.fields import MAX_INTEGER, listed
-from tornado_gate.fields import named as json_named
 
 DAY_SECONDS = 86_400
 

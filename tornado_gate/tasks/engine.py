@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from tornado_gate.config.model import Videos
 from tornado_gate.errors import GateError, NotFound
-from tornado_gate.media import MediaStore
+from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.run import ENDED, LONGEST_PAUSE, Asker, Means, Run, Webhook
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tornado_gate.media import MediaFull, MediaUnavailable
+from tornado_gate.storage.files import MediaFull, MediaUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import logging
 import os
 from pathlib import Path
 
-from tornado_gate.media import MediaUnavailable
+from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.filedisk import Disk
 from tornado_gate.tasks.fileindex import ID, record_path
 from tornado_gate.tasks.filesweep import marker_name, markers

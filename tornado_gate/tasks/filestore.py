@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tornado_gate.errors import InvalidField, NotFound
-from tornado_gate.media import MediaUnavailable
+from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.filedisk import Disk, Held
 from tornado_gate.tasks.fileimage import KeptImage
 from tornado_gate.tasks.fileindex import ID, AccountIndex, record_path

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tornado_gate.errors import NotFound
-from tornado_gate.media import MediaUnavailable
+from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.filedisk import Disk
 from tornado_gate.tasks.fileindex import ID, record_path
 from tornado_gate.tasks.record import TaskRecord

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from tornado_gate.codec.media_types import sniff
 from tornado_gate.config.model import Videos
 from tornado_gate.errors import (
     GateError,
@@ -31,8 +32,7 @@ from tornado_gate.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
 )
-from tornado_gate.media import MediaFull, MediaStore, MediaUnavailable
-from tornado_gate.mediatypes import sniff
+from tornado_gate.storage.files import MediaFull, MediaStore, MediaUnavailable
 from tornado_gate.tasks.record import TaskRecord, advanced
 from tornado_gate.tasks.store import Lease, TaskStore
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest

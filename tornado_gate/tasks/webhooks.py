@@ -21,7 +21,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.fetch import Fetcher, PostFailed
+from tornado_gate.http.fetch import Fetcher, PostFailed
 from tornado_gate.types import VideoTask
 
 log = logging.getLogger(__name__)

@@ -102,7 +102,7 @@ class Memory(Protocol):
 
 
 class Fetches(Protocol):
-    """The one way to an address that a client gave: `tornado_gate.fetch.Fetcher`."""
+    """The one way to an address that a client gave: `tornado_gate.http.fetch.Fetcher`."""
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
         """What is there, as `media_type` and `data`. Raises InvalidField for the caller's field `param`."""
@@ -117,7 +117,7 @@ class Fetches(Protocol):
 
 
 class Files(Protocol):
-    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.media`.
+    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.storage.files`.
 
     `public_url` is what stands before the gateway's paths, as the caller sees them.
     """
@@ -183,7 +183,7 @@ class Call(Value, frozen=True, kw_only=True):
     `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
     "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
     the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
-    `fetcher` is the one way to an address that a client gave; see `tornado_gate.inline` and `tornado_gate.pictures`.
+    `fetcher` is the one way to an address that a client gave; see `http.fetch.links` and `http.fetch.pictures`.
     `inner` is the way to other models of the gateway; `key_digest` stands for the caller's key. `closing`
     is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when the caller
     leaves.

@@ -10,7 +10,7 @@ from tornado_gate.types.results import Usage
 from tornado_gate.types.value import Value, field
 
 Vector = Sequence[float] | bytes
-"""Floats as they were read, or little-endian 32-bit floats; see `tornado_gate.vectors`."""
+"""Floats as they were read, or little-endian 32-bit floats; see `tornado_gate.codec.vectors`."""
 
 
 class EmbeddingResult(Value, frozen=True, kw_only=True):

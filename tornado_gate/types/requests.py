@@ -140,7 +140,7 @@ class Verbatim(Value, frozen=True, kw_only=True):
     """A checked body in `wire_format` that goes to a provider which speaks that format, as it came.
 
     `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte. Of a form
-    `body` has the text fields and `files` the files: `tornado_gate.forms.FormBody` is a form to send. `operation` and `path` (the
+    `body` has the text fields and `files` the files: `codec.multipart.FormBody` is a form to send. `operation` and `path` (the
     caller's) tell a provider where to send it. `state` is the format's own, for its `forward_response`.
     """
 

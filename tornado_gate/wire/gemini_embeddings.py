@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.vectors import floats_of
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, Meter, Usage, Vector
-from tornado_gate.vectors import floats_of
 from tornado_gate.wire import formats
 from tornado_gate.wire.gemini_generate import camelised, error_of, parse_usage, spelled
-from tornado_gate.wire.gemini_generate.values import given, items, mapping, rest
-from tornado_gate.wire.shapes import no_answer
+from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, rest
+from tornado_gate.wire.schemas import no_answer
 
 WIRE_FORMAT: Final = formats.GEMINI_EMBEDDINGS
 MOST_AT_ONCE: Final = 100

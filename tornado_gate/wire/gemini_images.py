@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
-from tornado_gate.mediatypes import sniff
 from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage
 from tornado_gate.wire.gemini_generate import decoded_in_slices, error_of, lose_unsayable, shape_of
-from tornado_gate.wire.gemini_generate.values import given, items, mapping, string
+from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
 
 RATIOS: Final = ("1:1", "3:4", "4:3", "9:16", "16:9")
 MOST_IMAGES: Final = 4

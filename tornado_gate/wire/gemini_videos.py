@@ -16,7 +16,7 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, Data, VideoOperation, VideoRequest
 from tornado_gate.wire.gemini_generate import error_of
-from tornado_gate.wire.gemini_generate.values import count, given, items, mapping, string
+from tornado_gate.wire.gemini_generate.json_values import count, given, items, mapping, string
 
 POLL_SECONDS: Final = 10.0
 """What the vendor's own examples wait between two looks."""

@@ -18,14 +18,14 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.vectors import base64_of, floats_of, from_base64
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, UpstreamResponse, Usage, Vector
-from tornado_gate.vectors import base64_of, floats_of, from_base64
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
 from tornado_gate.wire.openai_chat.usage import parse_usage as parse_chat_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 WIRE_FORMAT: Final = formats.OPENAI_EMBEDDINGS
 NAMES: Final[Mapping[str, str]] = {"inputs": "input"}

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UpstreamError
-from tornado_gate.pictures import source_of
+from tornado_gate.http.fetch.pictures import source_of
 from tornado_gate.types import Call, Data, Image, Link, ModerationRequest, ModerationResult, Part, Text, Verdict
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import rest, unknown_members, with_extra
 from tornado_gate.wire.openai_chat.usage import parse_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 WIRE_FORMAT: Final = formats.OPENAI_MODERATIONS
 ID_PREFIX: Final = "modr-"

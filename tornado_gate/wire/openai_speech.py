@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams.events import close
 from tornado_gate.types import (
     Call,
     SpeechChunk,
@@ -30,7 +31,7 @@ from tornado_gate.types import (
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
-from tornado_gate.wire.shapes import no_answer
+from tornado_gate.wire.schemas import no_answer
 
 WIRE_FORMAT: Final = formats.OPENAI_SPEECH
 NAMES: Final[Mapping[str, str]] = {"text": "input", "format": "response_format", "stream": "stream_format"}
@@ -170,7 +171,7 @@ async def _events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
                 yield SpeechEnd(usage=parse_usage(frame.get("usage")))
                 return
     finally:
-        await stream.close(frames)
+        await close(frames)
     raise UpstreamError("The upstream's stream stopped before its end.")
 
 

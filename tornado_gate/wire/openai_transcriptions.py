@@ -1,7 +1,7 @@
 """OpenAI's transcriptions and translations: what is on the wire, both ways. Checks nothing that a caller must be told.
 
 Requests are forms, so that every value in a body is a string or an array of strings. `render_request` gives the text fields of
-a form for `tornado_gate.forms.FormBody`; the file goes beside them.
+a form for `tornado_gate.codec.multipart.FormBody`; the file goes beside them.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py, transcription.py, transcription_verbose.py,
 transcription_diarized.py, transcription_text_*_event.py and translation_create_params.py; of the two kinds of subtitles, the
@@ -18,7 +18,7 @@ from tornado_gate.types import Call, FileSource, TranscriptionRequest, Transcrip
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 WIRE_FORMAT: Final = formats.OPENAI_TRANSCRIPTIONS
 FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")

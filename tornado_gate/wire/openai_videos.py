@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
+from tornado_gate.codec.media_types import extension
 from tornado_gate.errors import UpstreamError
-from tornado_gate.mediatypes import extension
-from tornado_gate.pictures import check, picture_of
+from tornado_gate.http.fetch.pictures import check, picture_of
 from tornado_gate.types import Call, Data, FileSource, Link, Upload, VideoOperation, VideoRequest
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given

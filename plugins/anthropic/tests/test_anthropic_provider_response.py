@@ -11,7 +11,7 @@ import pytest
 import tornado_gate_anthropic as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
-from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.streams.events import OrderChecker, collect
 from tornado_gate.testing import KEY, ProviderContract, chat
 from tornado_gate.types import (
     Call,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
+from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import UnsupportedOperation, UpstreamError
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -127,7 +128,7 @@ async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> As
     if isinstance(request, CountTokensRequest):
         yield _count(call, body)
         return
-    for event in stream.replay(parse_response(body)):
+    for event in replay(parse_response(body)):
         yield event
 
 

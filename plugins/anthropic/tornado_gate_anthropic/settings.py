@@ -8,9 +8,9 @@ from typing import Any, Literal
 from marshmallow import Schema, ValidationError, fields
 
 from tornado_gate import ProviderEntry
+from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import Boolean, Integer, String
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, Abilities, abilities_of
 from tornado_gate_anthropic.address import DEFAULT, normalised

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tornado_gate.realtime.voice import VoiceSession
 from tornado_gate.types import (
     ChatRequest,
     Finish,
@@ -22,7 +23,6 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
-from tornado_gate.voice import VoiceSession
 from tornado_gate_cascade.mind import CascadeMind, Models
 
 ALL = Models(chat="the-chat", transcription="the-ears", speech="the-voice", voice="onyx")

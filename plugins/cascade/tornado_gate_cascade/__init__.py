@@ -1,6 +1,6 @@
 """cascade: a realtime voice made of three other models of the gateway, one that transcribes, any that chats, one that speaks.
 
-The conversation itself, with its items, turns and events, is `tornado_gate.voice`; here is the mind behind it.
+The conversation itself, with its items, turns and events, is `tornado_gate.realtime.voice`; here is the mind behind it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 from marshmallow import Schema, post_load
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
+from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import PluginError, UnsupportedOperation
-from tornado_gate.fields import String
+from tornado_gate.realtime.voice import VoiceSession
 from tornado_gate.types import (
     Call,
     RealtimeRequest,
@@ -23,7 +24,6 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from tornado_gate.voice import VoiceSession
 from tornado_gate_cascade.mind import CascadeMind, Models
 
 __version__ = "0.1.0"

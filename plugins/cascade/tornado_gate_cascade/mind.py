@@ -18,7 +18,20 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
-from tornado_gate import stream
+from tornado_gate.realtime.voice import (
+    Called,
+    CutShort,
+    Piece,
+    Said,
+    Sentences,
+    Sound,
+    Spent,
+    Transcript,
+    Turn,
+    chat_request,
+    to_wav,
+)
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     ChatRequest,
     Data,
@@ -36,19 +49,6 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, Value, field
-from tornado_gate.voice import (
-    Called,
-    CutShort,
-    Piece,
-    Said,
-    Sentences,
-    Sound,
-    Spent,
-    Transcript,
-    Turn,
-    chat_request,
-    to_wav,
-)
 from tornado_gate_cascade.speaking import Failed, Speaker, Speaking
 
 MOST_WAITING: Final = 256
@@ -96,9 +96,9 @@ class CascadeMind:
         )
         events = self._inner.ask(self._models.transcription, "transcription", request)
         try:
-            result = await stream.single(events, TranscriptionResult)
+            result = await single(events, TranscriptionResult)
         finally:
-            await stream.close(events)
+            await close(events)
         return Transcript(text=result.text, usage=result.usage)
 
     def answer(self, turn: Turn) -> AsyncIterator[Piece]:
@@ -117,7 +117,7 @@ class CascadeMind:
                 if piece is not None:
                     yield piece
         finally:
-            await stream.close(events)
+            await close(events)
 
     async def _spoken(self, turn: Turn, speaker: Speaker) -> AsyncIterator[Piece]:
         """The same with its sound: that of a sentence comes behind its last word."""

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from tornado_gate import stream
 from tornado_gate.errors import UpstreamError
+from tornado_gate.realtime.voice import Spoke, Turn
+from tornado_gate.streams.events import close as close_events
 from tornado_gate.types import Inner, SpeechChunk, SpeechRequest, SpeechStart, StreamError
 from tornado_gate.types.value import Value
-from tornado_gate.voice import Spoke, Turn
 
 AT_ONCE: Final = 2
 """Sentences that are spoken at a time: the one that is heard, and the next."""
@@ -61,7 +61,7 @@ class Speaking:
                     case StreamError(error=error):
                         raise error
         finally:
-            await stream.close(events)
+            await close_events(events)
 
     def _check(self, media_type: str) -> None:
         if not media_type.lower().startswith(_PCM):

@@ -12,12 +12,12 @@ from typing import Any
 
 import tornado_gate_dashscope as plugin
 from tests.support.upstream import Answer, answer
-from tornado_gate import ProviderEntry, stream
-from tornado_gate.fetch import Fetcher, FetchRules
-from tornado_gate.stream import OrderChecker
+from tornado_gate import ProviderEntry
+from tornado_gate.http.fetch import Fetcher, FetchRules
+from tornado_gate.http.upstream import Pool
+from tornado_gate.streams.events import OrderChecker, single
 from tornado_gate.testing import KEY
 from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest
-from tornado_gate.upstream import Pool
 from tornado_gate_dashscope import tasks
 
 BASE = "https://upstream.test"
@@ -98,4 +98,4 @@ async def made(call: Call, request: ImageRequest) -> ImageResult:
             yield event
         assert checker.complete()
 
-    return await stream.single(checked(), ImageResult)
+    return await single(checked(), ImageResult)

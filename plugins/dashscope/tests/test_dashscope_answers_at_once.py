@@ -10,7 +10,7 @@ from dashscope_calls import PNG, asked, made, picture, reaching, says
 
 from tests.support.upstream import Upstream, answer
 from tornado_gate import errors
-from tornado_gate.fetch import Fetcher
+from tornado_gate.http.fetch import Fetcher
 from tornado_gate.types import MadeImage
 
 MODEL = "qwen-image-plus"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
-from tornado_gate.pictures import picture_of
+from tornado_gate.http.fetch.pictures import picture_of
 from tornado_gate.types import (
     Call,
     Data,

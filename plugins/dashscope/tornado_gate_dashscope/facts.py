@@ -13,9 +13,9 @@ from typing import Final
 from marshmallow import Schema
 
 from tornado_gate import ProviderEntry
+from tornado_gate.codec.fields import Array, Number, String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import Array, Number, String
 from tornado_gate_dashscope.address import normalised
 from tornado_gate_dashscope.models import BY_TASK, matches
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import upstream
 from tornado_gate.errors import UpstreamError, UpstreamRefused, UpstreamTimeout
+from tornado_gate.http import upstream
 from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.dashscope_images import Fault, Task, failure, mended, parse_task

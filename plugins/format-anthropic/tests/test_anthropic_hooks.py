@@ -12,8 +12,9 @@ from anthropic.types.shared.error_response import ErrorResponse
 from format_anthropic_calls import QUESTION, ROUTES, VERSION, aiter_of, call_for, chunks_of, text_of, wire_with
 
 import tornado_gate_format_anthropic as plugin
-from tornado_gate import flow, stream
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
+from tornado_gate.streams import stages
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -69,7 +70,7 @@ def replied_together(events: list[StreamEvent]) -> Reply:
     async def together() -> list[StreamEvent]:
         return events
 
-    return plugin.translate_response(call_for("asked-name"), asked(stream=True), flow.Later(together, aiter_of([])))
+    return plugin.translate_response(call_for("asked-name"), asked(stream=True), stages.Later(together, aiter_of([])))
 
 
 def frames(raw: bytes) -> list[tuple[str, Any]]:
@@ -105,7 +106,7 @@ def test_a_body_becomes_a_request() -> None:
 
 
 def test_a_whole_answer_is_the_vendors() -> None:
-    reply = replied(stream.replay(RESULT))
+    reply = replied(replay(RESULT))
     assert (reply.content_type, reply.status, reply.keep_alive) == ("application/json", 200, b"")
     (raw,) = chunks_of(reply)
     answer = VendorMessage.model_validate_json(raw)

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.ids import unique
+from tornado_gate.streams.events import close, collected, rendered
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate.wire.anthropic_messages import StreamWriter, as_frame, render_error, render_response
 from tornado_gate_format_anthropic.models import render_models
@@ -30,14 +31,14 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     envelope: dict[str, Any] = {"id": f"msg_{unique()[:24]}", "model": call.model or request.model}
     if request.stream:
         writer = StreamWriter(**envelope)
-        chunks = stream.rendered(
+        chunks = rendered(
             events,
             writer.frames,
             lambda: b"".join(map(as_frame, writer.end())),
             lambda error: error_frame(error, call.id),
         )
         return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
+    whole = collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
     return Reply(content_type=JSON, chunks=whole)
 
 
@@ -53,7 +54,7 @@ async def _count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
                 yield orjson.dumps({"input_tokens": event.input_tokens})
                 return
     finally:
-        await stream.close(events)
+        await close(events)
     raise UpstreamError("The upstream did not say how many tokens there are.")
 
 
@@ -68,4 +69,4 @@ async def _models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) ->
             if isinstance(event, ModelList):
                 yield orjson.dumps(render_models(event, request))
     finally:
-        await stream.close(events)
+        await close(events)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.checks import missing
-from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
-from tornado_gate_format_anthropic.blocks import check_messages, check_system
-from tornado_gate_format_anthropic.tools import check_tool_choice, check_tools
+from tornado_gate.codec.checks import missing
+from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate_format_anthropic.message_checks import check_messages, check_system
+from tornado_gate_format_anthropic.tool_checks import check_tool_choice, check_tools
 
 
 class _Metadata(Body):

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import forwarding, sse
+from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
+from tornado_gate.streams import passthrough
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole
 from tornado_gate.wire.anthropic_messages import FrameMeter, error_of, frame_json, note_body
 from tornado_gate_format_anthropic.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
@@ -30,7 +31,7 @@ def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) ->
     if kind == "text/event-stream" or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == "text/event-stream" else EVENTS,
-            chunks=forwarding.forwarded(
+            chunks=passthrough.forwarded(
                 incoming.chunks,
                 _Frames(call.meter),
                 lambda error: STOP if error is None else error_frame(error, call.id),

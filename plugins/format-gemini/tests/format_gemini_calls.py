@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 import tornado_gate_format_gemini as plugin
-from tornado_gate import jsonbody
+from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError
-from tornado_gate.routing import RouteTable, Served
+from tornado_gate.gateway.routing import RouteTable, Served
 from tornado_gate.types import Call, Caller, Reply, WireRequest
 
 QUESTION: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
@@ -39,7 +39,7 @@ def wire_to(path: str, body: Any = None, *, headers: Mapping[str, str] | None = 
         query=query,
         headers=headers or {},
         raw=raw,
-        json=jsonbody.load_object(raw) if raw else {},
+        json=json_body.load_object(raw) if raw else {},
     )
 
 

@@ -23,7 +23,6 @@ from format_gemini_calls import (
 from google.genai import types as vendor
 
 import tornado_gate_format_gemini as plugin
-from tornado_gate import stream
 from tornado_gate.errors import (
     AuthenticationFailed,
     GateError,
@@ -33,6 +32,7 @@ from tornado_gate.errors import (
     UnsupportedOperation,
     UpstreamError,
 )
+from tornado_gate.streams.events import close, replay
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -132,7 +132,7 @@ def test_the_list_under_v1_is_for_callers_of_this_format(path: str, headers: Any
 
 
 def test_a_whole_answer_is_the_vendors() -> None:
-    reply = replied(stream.replay(RESULT))
+    reply = replied(replay(RESULT))
     assert (reply.content_type, reply.status, reply.keep_alive) == ("application/json", 200, b"")
     (raw,) = chunks_of(reply)
     answer = vendor.GenerateContentResponse.model_validate_json(raw)
@@ -143,7 +143,7 @@ def test_a_whole_answer_is_the_vendors() -> None:
 
 def test_thoughts_come_to_those_who_asked() -> None:
     request = asked(body={"generationConfig": {"thinkingConfig": {"includeThoughts": True}}})
-    assert b'{"text":"hm","thought":true}' in text_of(replied(stream.replay(RESULT), request))
+    assert b'{"text":"hm","thought":true}' in text_of(replied(replay(RESULT), request))
 
 
 def test_a_stream_of_events() -> None:
@@ -345,7 +345,7 @@ def test_a_reply_that_nobody_reads_to_its_end_closes_its_events() -> None:
     async def leave() -> None:
         reply = plugin.translate_response(call_for(), asked(STREAM, alt="sse"), events())
         await anext(reply.chunks)
-        await stream.close(reply.chunks)
+        await close(reply.chunks)
 
     asyncio.run(leave())
     assert closed == [True]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from tornado_gate import stream
-from tornado_gate.checks import missing, need_array, need_object, wrong
+from tornado_gate.codec.checks import missing, need_array, need_object, wrong
+from tornado_gate.codec.fields import Body, Boolean, Integer, Object, String, check
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Body, Boolean, Integer, Object, String, check
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
     EmbeddingRequest,
@@ -25,7 +25,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire.gemini_embeddings import note_embeddings, parse_embedding_request, render_embeddings
-from tornado_gate_format_gemini.conversation import check_parts
+from tornado_gate_format_gemini.message_checks import check_parts
 from tornado_gate_format_gemini.paths import BATCH
 from tornado_gate_format_gemini.replies import JSON
 from tornado_gate_format_gemini.schemas import in_callers_words
@@ -108,9 +108,9 @@ def embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent
 
 async def _vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.single(events, EmbeddingResult)
+        result = await single(events, EmbeddingResult)
     finally:
-        await stream.close(events)
+        await close(events)
     async for piece in render_embeddings(result, batch=batch):
         yield piece
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate import pictures, stream
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import InvalidField
-from tornado_gate.ids import unique
+from tornado_gate.http.fetch import pictures
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import Call, ImageRequest, ImageResult, Reply, SpeechRequest, StreamEvent, WireRequest
 from tornado_gate.wire.gemini_generate import (
     parse_images,
@@ -70,9 +71,9 @@ def picture_reply(call: Call, request: ImageRequest, events: AsyncIterator[Strea
 
 async def _made(events: AsyncIterator[StreamEvent]) -> ImageResult:
     try:
-        return await stream.single(events, ImageResult)
+        return await single(events, ImageResult)
     finally:
-        await stream.close(events)
+        await close(events)
 
 
 async def _pictures(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:

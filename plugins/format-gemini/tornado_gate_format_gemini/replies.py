@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import GateError
-from tornado_gate.ids import unique
+from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate.wire.gemini_generate import render_response, render_stream
 from tornado_gate_format_gemini.envelope import error_body, error_frame
@@ -38,9 +39,9 @@ def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamE
 
 async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.collect(events)
+        result = await collect(events)
     finally:
-        await stream.close(events)
+        await close(events)
     yield orjson.dumps(render_response(result, **envelope))
 
 
@@ -56,7 +57,7 @@ async def _frames(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIte
             raise
         yield error_frame(call, error)
     finally:
-        await stream.close(chunks)
+        await close(chunks)
 
 
 async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
@@ -72,7 +73,7 @@ async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIter
             raise
         yield b"," + error_body(call, error)
     finally:
-        await stream.close(chunks)
+        await close(chunks)
     yield b"]"
 
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.checks import need_object, wrong
+from tornado_gate.codec.checks import need_object, wrong
+from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, String, check
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, String, check
 from tornado_gate.wire.gemini_generate import camelised, spelled
-from tornado_gate_format_gemini.conversation import check_contents, check_system
-from tornado_gate_format_gemini.tools import ToolConfig, check_tools
+from tornado_gate_format_gemini.message_checks import check_contents, check_system
+from tornado_gate_format_gemini.tool_checks import ToolConfig, check_tools
 
 _RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
 _MOST_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams.events import close
 from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, note_body
@@ -185,7 +186,7 @@ async def _forward_stream(
         for ready in form.failure(error):
             yield ready
     finally:
-        await stream.close(pieces)
+        await close(pieces)
 
 
 async def _chunks(source: _Source, pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 import tornado_gate_format_openai as plugin
-from tornado_gate import jsonbody
+from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Caller, Reply, Target, WireRequest
 
@@ -74,7 +74,7 @@ def wire_with(
         query=query or {},
         headers={},
         raw=raw,
-        json=jsonbody.load_object(raw) if raw else {},
+        json=json_body.load_object(raw) if raw else {},
     )
 
 

@@ -17,7 +17,7 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ImageResult, MadeImage, Reply, Upload, WireRequest
 from tornado_gate.wire.openai_images import MemoryFile
 from tornado_gate_format_openai import images
-from tornado_gate_format_openai.images.asked import AskedImages
+from tornado_gate_format_openai.images.reply_options import AskedImages
 
 GENERATIONS, EDITS, VARIATIONS = (route.path for route in images.ROUTES)
 FAMILIES = {"one": "dall-e-2", "two": "dall-e-3", "three": "gpt-image-1", "wide": "gpt-image-2", "none": "sdxl"}

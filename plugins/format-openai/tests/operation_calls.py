@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 from format_openai_calls import aiter_of
 
-from tornado_gate import jsonbody, sse
+from tornado_gate import sse
+from tornado_gate.codec import json_body
 from tornado_gate.types import Route, StreamEvent, UpstreamResponse, WireRequest
 
 SECRET = "sk-target-secret"
@@ -47,7 +48,7 @@ def wire_of(route: Route, body: Any, **path_arguments: str) -> WireRequest:
         query={},
         headers={},
         raw=raw,
-        json=jsonbody.load_object(raw),
+        json=json_body.load_object(raw),
     )
 
 

@@ -14,7 +14,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate_format_openai.conversation import check_messages
+from tornado_gate_format_openai.message_checks import check_messages
 from tornado_gate_format_openai.schemas import ChatBody, check_chat
 
 WRONG: dict[str, list[Any]] = {

@@ -16,8 +16,8 @@ from msgspec.structs import force_setattr
 from openai.types import CreateEmbeddingResponse, EmbeddingCreateParams
 from operation_calls import SECRET, answered, done, events_of, wire_of
 
-from tornado_gate import stream
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
+from tornado_gate.streams.events import close
 from tornado_gate.types import EmbeddingResult, Reply, StreamError, Usage, Verbatim, WireRequest
 from tornado_gate.wire import openai_embeddings
 from tornado_gate_format_openai import embeddings
@@ -295,7 +295,7 @@ def test_the_upstream_is_left_when_the_caller_leaves() -> None:
         force_setattr(incoming, "chunks", chunks())
         reply = embeddings.forwarded(call_for(), request, incoming)
         await anext(aiter(reply.chunks))
-        await stream.close(reply.chunks)
+        await close(reply.chunks)
 
     asyncio.run(leave())
     assert closed == [True]

@@ -11,8 +11,8 @@ from openai.types import Model as VendorModel
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 import tornado_gate_format_openai as plugin
-from tornado_gate import stream
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -103,7 +103,7 @@ def test_a_wrong_body_is_refused() -> None:
 
 
 def test_a_whole_answer_is_the_vendors() -> None:
-    reply = replied(stream.replay(RESULT))
+    reply = replied(replay(RESULT))
     assert (reply.content_type, reply.status, reply.keep_alive) == ("application/json", 200, b"")
     (raw,) = chunks_of(reply)
     answer = ChatCompletion.model_validate_json(raw)

@@ -14,7 +14,7 @@ import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Usage, Verbatim
-from tornado_gate_format_openai.manners import ChatManner
+from tornado_gate_format_openai.stream_adapters import ChatManner
 
 EVENTS = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json; charset=utf-8"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tornado_gate.testing import call_to
 from tornado_gate.wire import openai_chat
-from tornado_gate_format_openai.manners import MANNERS
+from tornado_gate_format_openai.stream_adapters import MANNERS
 from tornado_gate_format_openai.verbatim import _Frames, _parted
 
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":null}\n\n'

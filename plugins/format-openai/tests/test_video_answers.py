@@ -13,7 +13,7 @@ from openai.types import Video, VideoDeleteResponse
 from operation_calls import events_of
 
 from tornado_gate.errors import NotFound, UpstreamError
-from tornado_gate.stream import OrderError
+from tornado_gate.streams.events import OrderError
 from tornado_gate.types import (
     Call,
     Reply,
@@ -27,7 +27,7 @@ from tornado_gate.types import (
     VideoTask,
 )
 from tornado_gate_format_openai import videos
-from tornado_gate_format_openai.videos.asked import AskedTask, Kind
+from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
 
 QUEUED = VideoTask(
     id="video_1",

@@ -13,8 +13,8 @@ from format_openai_calls import call_for
 from image_calls import B64, PNG
 from operation_calls import FakeUpload, done, form_of
 
+from tornado_gate.codec.multipart import FormReader, as_json
 from tornado_gate.errors import InvalidField
-from tornado_gate.forms import FormReader, as_json
 from tornado_gate.types import Call, Data, Link, Route, VideoRequest, WireRequest
 from tornado_gate_format_openai import videos
 

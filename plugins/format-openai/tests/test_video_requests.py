@@ -15,7 +15,7 @@ from openai.types.video_create_params import VideoCreateParams
 from operation_calls import done, wire_of
 
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.pictures import MOST_PIXELS
+from tornado_gate.http.fetch.pictures import MOST_PIXELS
 from tornado_gate.types import Call, Data, Link, Route, TaskRequest, VideoRequest
 from tornado_gate_format_openai import videos
 from tornado_gate_format_openai.videos.bodies import LONGEST_ADDRESS, LONGEST_PROMPT, VideoBody

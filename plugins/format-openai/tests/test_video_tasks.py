@@ -10,7 +10,7 @@ from format_openai_calls import call_for
 from operation_calls import answered, done, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, MethodNotAllowed, NotFound
-from tornado_gate.routing import RouteTable, Served
+from tornado_gate.gateway.routing import RouteTable, Served
 from tornado_gate.types import TaskRequest, Verbatim, VideoRequest, WireRequest
 from tornado_gate_format_openai import videos
 

@@ -12,11 +12,23 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
-from tornado_gate import stream
-from tornado_gate.checks import need_array, wrong
+from tornado_gate.codec.checks import need_array, wrong
+from tornado_gate.codec.fields import (
+    Array,
+    Body,
+    Boolean,
+    Checked,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+    named,
+)
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
-from tornado_gate.ids import unique
+from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
@@ -119,7 +131,7 @@ def completion_reply(call: Call, request: AskedCompletion, events: AsyncIterator
 
 async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.collect(events)
+        result = await collect(events)
     finally:
-        await stream.close(events)
+        await close(events)
     yield orjson.dumps(render_response(result, **envelope))

@@ -24,11 +24,11 @@ from tornado_gate_format_openai.completions import (
     completion_reply,
     parse_completion_request,
 )
-from tornado_gate_format_openai.manners import MANNERS, forward_response_request
 from tornado_gate_format_openai.replies import chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
 from tornado_gate_format_openai.responses import AskedResponse, parse_response_request, response_reply
 from tornado_gate_format_openai.schemas import check_chat
+from tornado_gate_format_openai.stream_adapters import MANNERS, forward_response_request
 from tornado_gate_format_openai.verbatim import forward_answer, forward_metered
 
 ROUTES: Final = (

@@ -12,10 +12,11 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
-from tornado_gate import patch_json, stream
-from tornado_gate.checks import missing, need_array, wrong
+from tornado_gate import patch_json
+from tornado_gate.codec.checks import missing, need_array, wrong
+from tornado_gate.codec.fields import MAX_INTEGER, Body, Integer, String, check, named
 from tornado_gate.errors import UpstreamError
-from tornado_gate.fields import MAX_INTEGER, Body, Integer, String, check, named
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
     EmbeddingRequest,
@@ -28,7 +29,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire.openai_chat.errors import error_of, masked
 from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.masking import KeyMask
 from tornado_gate_format_openai.passing import verbatim
@@ -151,9 +152,9 @@ def reply(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent
 
 async def _answer(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.single(events, EmbeddingResult)
+        result = await single(events, EmbeddingResult)
     finally:
-        await stream.close(events)
+        await close(events)
     if len(result.vectors) != len(request.inputs):
         message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)
@@ -192,7 +193,7 @@ async def _forward(call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[by
         async for piece in _large(call, b"".join(held), chunks):
             yield piece
     finally:
-        await stream.close(chunks)
+        await close(chunks)
 
 
 def _small(call: Call, raw: bytes) -> bytes:

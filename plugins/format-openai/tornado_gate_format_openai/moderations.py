@@ -11,11 +11,12 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
-from tornado_gate import pictures, stream
-from tornado_gate.checks import choice_member, need_object, object_member, string_member, wrong
+from tornado_gate.codec.checks import choice_member, need_object, object_member, string_member, wrong
+from tornado_gate.codec.fields import Body, Checked, String, check, named
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import UpstreamError
-from tornado_gate.fields import Body, Checked, String, check, named
-from tornado_gate.ids import unique
+from tornado_gate.http.fetch import pictures
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
     Data,
@@ -111,9 +112,9 @@ def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEv
 
 async def _answer(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.single(events, ModerationResult)
+        result = await single(events, ModerationResult)
     finally:
-        await stream.close(events)
+        await close(events)
     if len(result.verdicts) != len(request.inputs):
         message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)

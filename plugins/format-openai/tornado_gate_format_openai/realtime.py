@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.batches import summed
-from tornado_gate.checks import wrong
+from tornado_gate.codec.checks import wrong
+from tornado_gate.codec.fields import Body, Integer, Object, String, check
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
-from tornado_gate.fields import Body, Integer, Object, String, check
+from tornado_gate.gateway.embedding_batches import summed
 from tornado_gate.types import (
     Call,
     ClientSecret,

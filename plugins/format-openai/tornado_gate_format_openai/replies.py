@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import GateError
-from tornado_gate.ids import unique
+from tornado_gate.streams.events import close, collected, rendered
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.openai_chat import ChunkWriter, render_response
 from tornado_gate_format_openai.models import render_models
@@ -36,11 +37,11 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     }
     if request.stream:
         writer = ChunkWriter(include_usage=request.include_usage is True, **envelope)
-        chunks = stream.rendered(
+        chunks = rendered(
             events, writer.frames, lambda: b"".join([*map(sse.render_json, writer.last()), DONE]), error_frame
         )
         return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = stream.collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
+    whole = collected(events, lambda result: orjson.dumps(render_response(result, **envelope)))
     return Reply(content_type=JSON, chunks=whole)
 
 
@@ -60,7 +61,7 @@ async def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
         yield error_frame(error)
         return
     finally:
-        await stream.close(chunks)
+        await close(chunks)
     yield DONE
 
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.checks import missing
+from tornado_gate.codec.checks import missing
+from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
-from tornado_gate_format_openai.input_items import check_input
+from tornado_gate_format_openai.input_checks import check_input
 from tornado_gate_format_openai.schemas import check_metadata
-from tornado_gate_format_openai.tools import check_response_tool_choice, check_response_tools
+from tornado_gate_format_openai.tool_checks import check_response_tool_choice, check_response_tools
 
 _REQUIRED: Final = ("model", "input")
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import InvalidField
+from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.types.value import field
 from tornado_gate.wire.openai_responses import (
@@ -95,9 +96,9 @@ async def _whole(
     call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
 ) -> AsyncIterator[bytes]:
     try:
-        result = await stream.collect(events)
+        result = await collect(events)
     finally:
-        await stream.close(events)
+        await close(events)
     body = render_response(result, **envelope)
     await _keep(call, request, body)
     shown = _shown(body, request.asked)
@@ -115,7 +116,7 @@ async def _stream(
                 await _keep(call, request, event["response"])
             yield event_frame(_shown(event, request.asked))
     finally:
-        await stream.close(written)
+        await close(written)
 
 
 def event_frame(event: Mapping[str, Any]) -> bytes:

@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.checks import missing, need_object, string_member, wrong
+from tornado_gate.codec.checks import missing, need_object, string_member, wrong
+from tornado_gate.codec.fields import (
+    Array,
+    Body,
+    Boolean,
+    Checked,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+    named,
+)
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check, named
-from tornado_gate_format_openai.conversation import check_messages, check_parts
-from tornado_gate_format_openai.tools import check_function_call, check_functions, check_tool_choice, check_tools
+from tornado_gate_format_openai.message_checks import check_messages, check_parts
+from tornado_gate_format_openai.tool_checks import check_function_call, check_functions, check_tool_choice, check_tools
 
 _MAX_STOPS: Final = 4
 

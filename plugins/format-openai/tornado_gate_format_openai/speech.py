@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
+from tornado_gate.codec.fields import Body, Number, Object, OneOf, String, check
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.fields import Body, Number, Object, OneOf, String, check
+from tornado_gate.streams.events import close
 from tornado_gate.types import (
     Call,
     Reply,
@@ -121,7 +122,7 @@ async def _sound(events: AsyncIterator[StreamEvent], headers: dict[str, str]) ->
                 case StreamError(error=error):
                     raise error
     finally:
-        await stream.close(events)
+        await close(events)
     if not heard:
         raise silent()
 
@@ -147,7 +148,7 @@ async def _events(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterat
             raise
         yield error_frame(masked(error, call.target.api_key))
     finally:
-        await stream.close(events)
+        await close(events)
 
 
 def forward(call: Call, wire: WireRequest) -> Verbatim:
@@ -189,7 +190,7 @@ async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterato
     except GateError as error:
         raise masked(error, call.target.api_key) from None
     finally:
-        await stream.close(events)
+        await close(events)
 
 
 async def _passed(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -200,7 +201,7 @@ async def _passed(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 heard = True
                 yield chunk
     finally:
-        await stream.close(chunks)
+        await close(chunks)
     if not heard:
         raise silent()
 

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import mediatypes, sse, stream
-from tornado_gate.checks import missing, wrong
+from tornado_gate import sse
+from tornado_gate.codec import media_types
+from tornado_gate.codec.checks import missing, wrong
+from tornado_gate.codec.fields import listed
 from tornado_gate.errors import InvalidField, UpstreamError
-from tornado_gate.fields import listed
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
     Reply,
@@ -121,7 +123,7 @@ async def check_file(wire: WireRequest) -> Upload:
         wrong("file", "must be one file")
     if not files[0].size:
         wrong("file", "must not be empty")
-    seen = mediatypes.sniff(await files[0].read(mediatypes.LOOKED_AT))
+    seen = media_types.sniff(await files[0].read(media_types.LOOKED_AT))
     if seen and not seen.startswith(("audio/", "video/")):
         message = f"'file' is '{seen}', which holds no sound. Send a file of sound, such as mp3, wav, m4a or webm."
         raise InvalidField("file", message, code="wrong_media_type")
@@ -159,9 +161,9 @@ def reply(call: Call, request: AskedTranscription, events: AsyncIterator[StreamE
 
 async def _answer(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.single(events, TranscriptionResult)
+        result = await single(events, TranscriptionResult)
     finally:
-        await stream.close(events)
+        await close(events)
     _need_times(call, request, result)
     if request.stream:
         for event in render_events(result):

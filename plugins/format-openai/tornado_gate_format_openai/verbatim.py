@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate import forwarding, patch_json, sse
+from tornado_gate import patch_json, sse
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams import passthrough
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_chat import frame_json
@@ -28,7 +29,7 @@ _LAST_FRAMES = 4
 """How many at the end of a piece are looked at one by one when it is not quiet: reason, usage, end."""
 
 
-class Watch(forwarding.Watch, Protocol):
+class Watch(passthrough.Watch, Protocol):
     """Notes what frames say in passing."""
 
     def note(self, raw: bytes) -> bool:
@@ -267,4 +268,4 @@ def _forwarded_frames(
     def ending(error: GateError | None) -> bytes:
         return manner.ending(frames.watch, masked(error, call.target.api_key) if error is not None else None)
 
-    return forwarding.forwarded(chunks, frames, ending)
+    return passthrough.forwarded(chunks, frames, ending)

@@ -9,7 +9,7 @@ from typing import Any
 
 import tornado_gate_gemini as plugin
 from tornado_gate import ProviderEntry
-from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.streams.events import OrderChecker, collect
 from tornado_gate.testing import KEY, chat, chunks_of
 from tornado_gate.types import (
     Call,

@@ -12,7 +12,7 @@ import orjson
 from gemini_calls import JSON, answer, call_for, sent
 
 import tornado_gate_gemini as plugin
-from tornado_gate.stream import OrderChecker
+from tornado_gate.streams.events import OrderChecker
 from tornado_gate.types import Request
 
 EMBEDDING, IMAGEN, TTS, NEW_TTS = (

@@ -16,7 +16,6 @@ from gemini_media import PNG
 
 import tornado_gate_gemini as plugin
 from tests.support.upstream import Answer, Close, Upstream, answer
-from tornado_gate import stream
 from tornado_gate.errors import (
     GateError,
     InvalidField,
@@ -25,8 +24,9 @@ from tornado_gate.errors import (
     UpstreamOverloaded,
     UpstreamRefused,
 )
-from tornado_gate.fetch import Fetcher, FetchRules
-from tornado_gate.stream import OrderChecker
+from tornado_gate.http.fetch import Fetcher, FetchRules
+from tornado_gate.http.upstream import Pool
+from tornado_gate.streams.events import OrderChecker, single
 from tornado_gate.types import (
     Call,
     Data,
@@ -37,7 +37,6 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.upstream import Pool
 from tornado_gate_gemini.videos import file_url
 
 VEO = "veo-3.1-generate-preview"
@@ -101,7 +100,7 @@ async def stands(call: Call, request: Any) -> VideoOperation:
             yield event
         assert checker.complete()
 
-    return await stream.single(checked(), VideoOperation)
+    return await single(checked(), VideoOperation)
 
 
 async def fetched(call: Call, request: VideoDownload) -> tuple[str, bytes]:

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse, stream
+from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
-from tornado_gate.inline import inlined
+from tornado_gate.http.fetch.links import inlined
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -220,7 +221,7 @@ def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIt
 async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     audio = request.audio if isinstance(request, ChatRequest) else None
     result = parse_response(await _body(call, incoming), wav=(audio or {}).get("format") == "wav")
-    for event in stream.replay(result):
+    for event in replay(result):
         yield event
 
 

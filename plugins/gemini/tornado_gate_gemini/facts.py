@@ -16,9 +16,9 @@ from typing import Final
 from marshmallow import Schema
 
 from tornado_gate import ProviderEntry
+from tornado_gate.codec.fields import Boolean
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import Boolean
 from tornado_gate.wire.gemini_generate import Dialect
 from tornado_gate_gemini.address import normalised
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from tornado_gate.pictures import picture_of
+from tornado_gate.http.fetch.pictures import picture_of
 from tornado_gate.types import Call, Data, EmbeddingRequest, ImageRequest, SpeechRequest
 from tornado_gate.wire.gemini_embeddings import render_embedding_request
 from tornado_gate.wire.gemini_generate import encoded, render_image_request, render_speech_request

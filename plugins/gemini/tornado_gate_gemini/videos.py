@@ -17,9 +17,9 @@ from types import SimpleNamespace
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urljoin, urlsplit
 
-from tornado_gate import upstream
 from tornado_gate.errors import UnsupportedOperation, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.pictures import picture_of
+from tornado_gate.http import upstream
+from tornado_gate.http.fetch.pictures import picture_of
 from tornado_gate.types import (
     Call,
     Data,

@@ -14,8 +14,9 @@ from typing import Any
 
 import tornado_gate_kling as plugin
 from tests.support.upstream import Answer, answer
-from tornado_gate import ProviderEntry, stream
-from tornado_gate.stream import OrderChecker
+from tornado_gate import ProviderEntry
+from tornado_gate.http.upstream import Pool
+from tornado_gate.streams.events import OrderChecker, single
 from tornado_gate.types import (
     Call,
     Caller,
@@ -28,7 +29,6 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.upstream import Pool
 
 BASE = "https://upstream.test"
 ACCESS = "access-key-of-the-test-0123456789"
@@ -137,7 +137,7 @@ async def answered(call: Call, request: Request) -> VideoOperation:
             yield event
         assert checker.complete()
 
-    return await stream.single(checked(), VideoOperation)
+    return await single(checked(), VideoOperation)
 
 
 def operation(url: str, request: Request, **rest: Any) -> VideoOperation:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate import Capabilities, ProviderEntry, provider_impl, upstream
+from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.errors import ConfigError, UnsupportedOperation, UpstreamError
+from tornado_gate.http import upstream
 from tornado_gate.types import (
     Call,
     Request,
@@ -30,7 +31,7 @@ from tornado_gate_kling.address import KINDS, TEXT, Kind, begin_url, normalised,
 from tornado_gate_kling.answers import POLICY, answer_in, error_of, kind_in, operation_in, stopped
 from tornado_gate_kling.body import body_of
 from tornado_gate_kling.exchange import ANY_KIND, Ask, Begin
-from tornado_gate_kling.wishes import kind_of
+from tornado_gate_kling.metadata import kind_of
 
 _OPERATIONS = frozenset({"videos"})
 

@@ -15,9 +15,9 @@ import jwt
 from marshmallow import Schema
 
 from tornado_gate import ProviderEntry
+from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import String
 
 LIFE_SECONDS: Final = 1800
 EARLY_SECONDS: Final = 5

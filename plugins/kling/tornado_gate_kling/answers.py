@@ -17,9 +17,9 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.http.upstream import refusal
 from tornado_gate.types import Call, VideoOperation
 from tornado_gate.types.value import Value, field
-from tornado_gate.upstream import refusal
 from tornado_gate_kling.account import Account
 from tornado_gate_kling.address import KINDS, Kind
 

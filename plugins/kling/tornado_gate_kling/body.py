@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UnsupportedOperation
-from tornado_gate.pictures import Picture
+from tornado_gate.http.fetch.pictures import Picture
 from tornado_gate.types import Call, VideoRequest
 from tornado_gate_kling.address import TEXT
 from tornado_gate_kling.images import sendable
+from tornado_gate_kling.metadata import kind_of, wishes_of
 from tornado_gate_kling.models import in_words, model_of
-from tornado_gate_kling.wishes import kind_of, wishes_of
 
 RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fraction(1): "1:1"}
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
-from tornado_gate import upstream
 from tornado_gate.errors import InvalidField, UpstreamError
+from tornado_gate.http import upstream
 from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
 from tornado_gate_kling.address import same_origin
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import upstream
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.http import upstream
 from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import Value, replace
 from tornado_gate_kling.address import KINDS, Kind, task_url

@@ -11,7 +11,7 @@ import base64
 from typing import Final
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.pictures import Picture, picture_of
+from tornado_gate.http.fetch.pictures import Picture, picture_of
 from tornado_gate.types import Call, FileSource, Link
 
 MOST_BYTES: Final = 10 * 1024 * 1024

@@ -13,7 +13,7 @@ from tornado.ioloop import IOLoop
 
 import tornado_gate_local as local
 from tornado_gate.errors import InvalidField
-from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.streams.events import OrderChecker, collect
 from tornado_gate.types import (
     Call,
     Caller,

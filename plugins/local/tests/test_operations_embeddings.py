@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import tornado_gate_local as local
+from tornado_gate.codec.vectors import floats_of
 from tornado_gate.errors import InvalidField, UnsupportedOperation
 from tornado_gate.types import Data, EmbeddingRequest, EmbeddingResult, TranscriptionRequest
-from tornado_gate.vectors import floats_of
 from tornado_gate_local.media.embeddings import embed
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations.embeddings import SLICE_TOKENS, as_text

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tornado_gate.errors import InvalidField
+from tornado_gate.realtime.voice import RATE, level
 from tornado_gate.types import RealtimeRequest
-from tornado_gate.voice import RATE, level
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.realtime import open_session
 

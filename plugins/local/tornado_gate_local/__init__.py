@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator
 from marshmallow import Schema
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
+from tornado_gate.codec.fields import Number
 from tornado_gate.config import load_settings
 from tornado_gate.errors import PluginError, UnsupportedOperation
-from tornado_gate.fields import Number
 from tornado_gate.types import (
     Call,
     ChatRequest,

@@ -1,4 +1,4 @@
-"""Conversations by voice with the embedded provider: the mind behind `tornado_gate.voice`.
+"""Conversations by voice with the embedded provider: the mind behind `tornado_gate.realtime.voice`.
 
 It answers as local-chat does and speaks as local-tts does, sentence by sentence, in worker processes. It hears no words: of a
 sound it says how long and how loud it was.
@@ -14,9 +14,7 @@ from contextlib import aclosing
 from typing import Final
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
-from tornado_gate.types.value import replace
-from tornado_gate.voice import (
+from tornado_gate.realtime.voice import (
     Called,
     CutShort,
     Item,
@@ -32,6 +30,8 @@ from tornado_gate.voice import (
     decibels,
     level,
 )
+from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
+from tornado_gate.types.value import replace
 from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.speech import RATE, SpeechOrder, check_order, make_speech, portions

@@ -11,7 +11,7 @@ import pytest
 import tornado_gate_openai as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, UnsupportedOperation, UpstreamError
-from tornado_gate.stream import collect
+from tornado_gate.streams.events import collect
 from tornado_gate.types import (
     Call,
     ChatRequest,

@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 import tornado_gate_openai as plugin
+from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField
-from tornado_gate.forms import FormBody
 from tornado_gate.types import (
     Call,
     Data,

@@ -12,8 +12,9 @@ import orjson
 import pytest
 
 import tornado_gate_openai as plugin
+from tornado_gate.codec.vectors import floats_of
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamRateLimited
-from tornado_gate.stream import OrderChecker
+from tornado_gate.streams.events import OrderChecker
 from tornado_gate.types import (
     Call,
     Data,
@@ -37,7 +38,6 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
 )
-from tornado_gate.vectors import floats_of
 from tornado_gate_openai import answers
 
 MakeCall = Callable[..., Call]

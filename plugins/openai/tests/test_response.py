@@ -11,7 +11,7 @@ import pytest
 import tornado_gate_openai as plugin
 from tornado_gate.errors import UpstreamError, UpstreamRateLimited
 from tornado_gate.hookspecs import PROVIDER_PROJECT, ProviderSpec
-from tornado_gate.stream import OrderChecker, collect
+from tornado_gate.streams.events import OrderChecker, collect
 from tornado_gate.types import (
     Audio,
     Call,

@@ -16,7 +16,6 @@ import pytest
 
 import tornado_gate_openai as plugin
 from tests.support.upstream import Answer, Close, Upstream, answer
-from tornado_gate import stream
 from tornado_gate.errors import (
     GateError,
     InvalidField,
@@ -25,7 +24,8 @@ from tornado_gate.errors import (
     UpstreamOverloaded,
     UpstreamRefused,
 )
-from tornado_gate.stream import OrderChecker
+from tornado_gate.http.upstream import Pool
+from tornado_gate.streams.events import OrderChecker, single
 from tornado_gate.types import (
     Call,
     Data,
@@ -37,7 +37,6 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.upstream import Pool
 
 MakeCall = Callable[..., Call]
 
@@ -103,7 +102,7 @@ async def stands(call: Call, request: Any) -> VideoOperation:
             yield event
         assert checker.complete()
 
-    return await stream.single(checked(), VideoOperation)
+    return await single(checked(), VideoOperation)
 
 
 def form(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:

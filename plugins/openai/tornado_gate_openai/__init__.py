@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from typing import Any, Final
 
-from tornado_gate import Capabilities, ProviderEntry, flow, needed_later, patch_json, provider_impl, sse, stream
+from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse
+from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import GateError, UnsupportedOperation
-from tornado_gate.forms import FormBody
+from tornado_gate.streams import stages
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -35,7 +37,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats, openai_chat
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate_openai import siblings
+from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import is_stream, json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
@@ -152,13 +154,13 @@ def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any
     if facts.api == "responses":
         from tornado_gate.wire.openai_responses import ENCRYPTED
 
-        body = siblings.response_body(call, request) | {"store": False}  # the gateway keeps the turns
+        body = cross_format.response_body(call, request) | {"store": False}  # the gateway keeps the turns
         if (
             request.reasoning is not None
         ):  # which a turn goes on with; models that do not reason refuse to be asked for it
             body["include"] = sorted({*body.get("include", ()), ENCRYPTED})
         return body
-    return siblings.chat_body(call, request)
+    return cross_format.chat_body(call, request)
 
 
 def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
@@ -176,10 +178,10 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    return flow.then(_events(call, request, incoming), _Masked(call.target.api_key))
+    return stages.then(_events(call, request, incoming), _Masked(call.target.api_key))
 
 
-class _Masked(flow.Step[StreamEvent, StreamEvent]):
+class _Masked(stages.Step[StreamEvent, StreamEvent]):
     """No failure has our key in its words."""
 
     __slots__ = ("_key",)
@@ -210,11 +212,11 @@ def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIt
     sound = _sound(request)
     if is_stream(incoming, asked=isinstance(request, ChatRequest) and request.stream):
         return _streamed(sse.json_frames(incoming.chunks), responses, sound)
-    return flow.Later(partial(_whole, call, incoming, responses, sound), incoming.chunks)
+    return stages.Later(partial(_whole, call, incoming, responses, sound), incoming.chunks)
 
 
 async def _whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
-    return stream.replay(_result(await json_object(call, incoming), responses, sound))
+    return replay(_result(await json_object(call, incoming), responses, sound))
 
 
 def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:

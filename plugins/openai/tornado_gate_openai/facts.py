@@ -14,9 +14,9 @@ import yaml
 from marshmallow import Schema, ValidationError, fields, validate
 
 from tornado_gate import ProviderEntry
+from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
-from tornado_gate.fields import Boolean, Integer, String
 from tornado_gate.types import Target
 from tornado_gate_openai.address import normalised
 from tornado_gate_openai.endpoints import OPERATIONS

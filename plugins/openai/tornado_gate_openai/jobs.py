@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
-from tornado_gate import upstream
 from tornado_gate.errors import UpstreamRefused
+from tornado_gate.http import upstream
 from tornado_gate.types import (
     Call,
     UpstreamRequest,

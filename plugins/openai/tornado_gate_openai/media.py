@@ -11,10 +11,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from tornado_gate import sse
+from tornado_gate.codec.media_types import extension, sniff
+from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
-from tornado_gate.forms import FormBody
-from tornado_gate.mediatypes import extension, sniff
-from tornado_gate.pictures import decode
+from tornado_gate.http.fetch.pictures import decode
 from tornado_gate.types import (
     Call,
     Data,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import UnsupportedOperation
-from tornado_gate.forms import FormBody
 from tornado_gate.types import (
     Call,
     StreamEvent,

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from tornado_gate import stream
 from tornado_gate.errors import GateError
+from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.types import (
     Call,
     Caller,
@@ -53,7 +54,7 @@ async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def blamed(error: stream.OrderError, what: str) -> GateError:
+def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
 
@@ -61,7 +62,7 @@ def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     """Our events for the upstream's, their order checked."""
 
     async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_stream(aiter_of(frames)), blamed)]
+        return [event async for event in checked(parse_stream(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
@@ -77,7 +78,7 @@ def rendered(events: Iterable[StreamEvent]) -> list[dict[str, Any]]:
 
 def result_of(events: Iterable[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(aiter_of(events), blamed))
+        return await collect_events(checked(aiter_of(events), blamed))
 
     return asyncio.run(collect())
 

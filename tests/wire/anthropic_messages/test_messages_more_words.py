@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.anthropic_messages.support import aiter_of
 from tornado_gate.types import PartDelta
-from tornado_gate.wire.anthropic_messages import parse_stream, reading
+from tornado_gate.wire.anthropic_messages import parse_stream, stream_parser
 
 TEXTS = st.sampled_from(["", "{", "}", "words", None, 5])
 INDEXES = st.sampled_from([0, 0, 1, None])
@@ -58,12 +58,12 @@ def parsed(frames: list[dict[str, Any]]) -> list[str]:
 def test_the_short_way_gives_the_events_of_the_long_one(frames: list[dict[str, Any]]) -> None:
     short = parsed([*frames, *END])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading._Reader, "more_words", lambda self, frame: None)
+        patch.setattr(stream_parser._Reader, "more_words", lambda self, frame: None)
         assert parsed([*frames, *END]) == short
 
 
 def test_the_arguments_of_a_call_are_taken_the_short_way() -> None:
-    reader = reading._Reader()
+    reader = stream_parser._Reader()
     list(reader.read(START))
     delta = {"type": "input_json_delta", "partial_json": '{"at":'}
     frame = {"type": "content_block_delta", "index": 0, "delta": delta}

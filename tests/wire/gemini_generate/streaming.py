@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from tornado_gate import stream
 from tornado_gate.errors import GateError
+from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.testing import chat
 from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, Part, StreamEvent, Target, ToolResult
 from tornado_gate.wire.gemini_generate import (
@@ -74,7 +75,7 @@ async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def blamed(error: stream.OrderError, what: str) -> GateError:
+def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
 
@@ -88,14 +89,14 @@ def chunks_of(events: Iterable[StreamEvent], include_thoughts: bool = True) -> l
 
 def events_of(chunks: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_stream(aiter_of(chunks)), blamed)]
+        return [event async for event in checked(parse_stream(aiter_of(chunks)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(events, blamed))
+        return await collect_events(checked(events, blamed))
 
     return asyncio.run(collect())
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.wire.gemini_generate import strategies
 from tests.wire.gemini_generate.streaming import aiter_of, chunk, chunks_of, events_of, parts_of, result_of
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -53,7 +54,7 @@ def merged(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 @given(result=strategies.results)
 def test_parsing_what_was_rendered_gives_the_same_answer(result: ChatResult) -> None:
-    chunks = chunks_of(stream.replay(result))
+    chunks = chunks_of(replay(result))
     for value in chunks:
         vendor.GenerateContentResponse.model_validate(value)
     parsed = result_of(parse_stream(aiter_of(chunks)))
@@ -63,7 +64,7 @@ def test_parsing_what_was_rendered_gives_the_same_answer(result: ChatResult) -> 
 
 @given(result=strategies.results, cut=st.integers(1, 50))
 def test_the_cut_of_the_bytes_changes_nothing(result: ChatResult, cut: int) -> None:
-    raw = b"".join(map(sse.render_json, chunks_of(stream.replay(result))))
+    raw = b"".join(map(sse.render_json, chunks_of(replay(result))))
     pieces = [raw[start : start + cut] for start in range(0, len(raw), cut)]
     whole = result_of(parse_stream(sse.json_frames(aiter_of([raw]))))
     assert result_of(parse_stream(sse.json_frames(aiter_of(pieces)))) == whole
@@ -199,7 +200,7 @@ def test_odd_chunks_do_no_harm(chunks: list[dict[str, Any]]) -> None:
 
 def streamed(*parts: Part, reason: Any = "stop", **options: Any) -> list[dict[str, Any]]:
     result = ChatResult(model="up", choices=(Choice(parts=parts, reason=reason),), usage=Usage(input_tokens=1))
-    return chunks_of(stream.replay(result), **options)
+    return chunks_of(replay(result), **options)
 
 
 def said(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Usage
 from tornado_gate.wire.gemini_generate import parse_usage, render_usage
-from tornado_gate.wire.gemini_generate.blobs import SLICE, decoded_in_slices, encoded
-from tornado_gate.wire.gemini_generate.sound import samples_of, wav_header
+from tornado_gate.wire.gemini_generate.audio import samples_of, wav_header
+from tornado_gate.wire.gemini_generate.base64_slices import SLICE, decoded_in_slices, encoded
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE + 5])

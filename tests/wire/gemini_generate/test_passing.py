@@ -14,7 +14,7 @@ from tests.wire.gemini_generate import strategies
 from tests.wire.gemini_generate.streaming import aiter_of
 from tornado_gate import errors
 from tornado_gate.errors import UpstreamError
-from tornado_gate.sse import MAX_FRAME_BYTES
+from tornado_gate.streams.sse import MAX_FRAME_BYTES
 from tornado_gate.types import Meter, Usage
 from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, error_of, json_elements, note_body, status_name
 

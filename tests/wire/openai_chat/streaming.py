@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from tornado_gate import stream
 from tornado_gate.errors import GateError
+from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.types import ChatResult, StreamEvent
 from tornado_gate.wire.openai_chat import parse_chunks, render_chunks
 
@@ -17,7 +18,7 @@ async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def blamed(error: stream.OrderError, what: str) -> GateError:
+def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
 
@@ -31,14 +32,14 @@ def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list
 
 def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_chunks(aiter_of(frames)), blamed)]
+        return [event async for event in checked(parse_chunks(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(events, blamed))
+        return await collect_events(checked(events, blamed))
 
     return asyncio.run(collect())
 

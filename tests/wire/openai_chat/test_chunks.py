@@ -9,8 +9,9 @@ from openai.types.chat import ChatCompletionChunk
 
 from tests.wire.openai_chat import strategies
 from tests.wire.openai_chat.streaming import aiter_of, chunk, chunks_of, events_of, parts_of, result_of
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import UpstreamError, UpstreamRefused
+from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -44,7 +45,7 @@ def test_parsing_what_was_rendered_gives_the_same_answer(events: list[StreamEven
 
 @given(result=strategies.results())
 def test_a_replayed_answer_survives_the_stream(result: ChatResult) -> None:
-    chunks = chunks_of(stream.replay(result))
+    chunks = chunks_of(replay(result))
     parsed = result_of(parse_chunks(aiter_of(chunks), audio_media_type=strategies.MEDIA_TYPE))
     assert [choice.parts for choice in parsed.choices] == [choice.parts for choice in result.choices]
     assert parsed.usage == result.usage

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tornado_gate.codec.vectors import floats_of
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
 from tornado_gate.types import (
     Call,
@@ -24,7 +25,6 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
 )
-from tornado_gate.vectors import floats_of
 from tornado_gate.wire import openai_embeddings as wire
 
 

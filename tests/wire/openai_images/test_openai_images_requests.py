@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tornado_gate.codec.multipart import FormBody, FormReader, as_json
 from tornado_gate.errors import InvalidField
-from tornado_gate.fetch import Fetched
-from tornado_gate.forms import FormBody, FormReader, as_json
+from tornado_gate.http.fetch import Fetched
 from tornado_gate.types import Call, Caller, Data, ImageRequest, Link, Target, Upload
 from tornado_gate.wire.openai_images import (
     EDITS,

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from tornado_gate import stream
 from tornado_gate.errors import GateError
+from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.types import ChatResult, StreamEvent
 from tornado_gate.wire.openai_responses import parse_events, render_events
 
@@ -19,7 +20,7 @@ async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def blamed(error: stream.OrderError, what: str) -> GateError:
+def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
 
@@ -37,17 +38,17 @@ def read(frames: Iterable[Any]) -> list[StreamEvent]:
     """The vocabulary's events of an upstream's, their order checked."""
 
     async def collect() -> list[StreamEvent]:
-        return [event async for event in stream.checked(parse_events(aiter_of(frames)), blamed)]
+        return [event async for event in checked(parse_events(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(frames: Iterable[Any]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await stream.collect(stream.checked(parse_events(aiter_of(frames)), blamed))
+        return await collect_events(checked(parse_events(aiter_of(frames)), blamed))
 
     return asyncio.run(collect())
 
 
 def collected(events: Iterable[StreamEvent]) -> ChatResult:
-    return asyncio.run(stream.collect(aiter_of(events)))
+    return asyncio.run(collect_events(aiter_of(events)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.stream import OrderChecker
+from tornado_gate.streams.events import OrderChecker
 from tornado_gate.types import (
     Call,
     Caller,

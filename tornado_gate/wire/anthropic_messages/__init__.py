@@ -5,12 +5,11 @@ client half (`render_request`, `parse_response`, `parse_stream`) for providers t
 `note_body` read what passes verbatim.
 """
 
-from tornado_gate.wire.anthropic_messages.abilities import Abilities, abilities_of
 from tornado_gate.wire.anthropic_messages.errors import NO_THREADS, error_of, no_threads, parse_error, render_error
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
-from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT
 from tornado_gate.wire.anthropic_messages.meter import FrameMeter, frame_json, note_body
-from tornado_gate.wire.anthropic_messages.reading import parse_stream
+from tornado_gate.wire.anthropic_messages.model_features import Abilities, abilities_of
 from tornado_gate.wire.anthropic_messages.request import (
     DEFAULT_MAX_TOKENS,
     max_tokens_for,
@@ -18,13 +17,14 @@ from tornado_gate.wire.anthropic_messages.request import (
     render_request,
 )
 from tornado_gate.wire.anthropic_messages.response import parse_response, render_response
+from tornado_gate.wire.anthropic_messages.stream_parser import parse_stream
+from tornado_gate.wire.anthropic_messages.stream_renderer import StreamWriter, as_frame, render_stream
 from tornado_gate.wire.anthropic_messages.usage import (
     parse_stop_reason,
     parse_usage,
     render_stop_reason,
     render_usage,
 )
-from tornado_gate.wire.anthropic_messages.writing import StreamWriter, as_frame, render_stream
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",

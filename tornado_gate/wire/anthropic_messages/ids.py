@@ -10,7 +10,7 @@ import binascii
 import re
 from typing import Final
 
-from tornado_gate.ids import unique
+from tornado_gate.codec.ids import unique
 
 PREFIX: Final = "gate-"
 """Begins an id that stands for another: what follows is that one in url-safe base64."""

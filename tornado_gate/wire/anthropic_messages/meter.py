@@ -15,9 +15,9 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.types import Meter
 from tornado_gate.wire.anthropic_messages.errors import error_of
-from tornado_gate.wire.anthropic_messages.members import said, string
+from tornado_gate.wire.anthropic_messages.json_values import said, string
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_delta|message_stop|error)"')
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
-from tornado_gate.wire.anthropic_messages.abilities import Abilities
-from tornado_gate.wire.anthropic_messages.conversation import parse_conversation
-from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.message_parser import parse_conversation
+from tornado_gate.wire.anthropic_messages.message_renderer import render_conversation
+from tornado_gate.wire.anthropic_messages.model_features import Abilities
 from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
 from tornado_gate.wire.anthropic_messages.tools import PARALLEL, parse_tool, parse_tool_choice, render_tools
-from tornado_gate.wire.anthropic_messages.turns import render_conversation
 
 DEFAULT_MAX_TOKENS: Final = 4096
 """Sent when neither the caller nor conf says how long an answer may be: every model can write as much."""

@@ -23,10 +23,10 @@ from tornado_gate.types import (
     ToolCall,
     VendorPart,
 )
-from tornado_gate.wire.anthropic_messages.blocks import parse_block, render_block
 from tornado_gate.wire.anthropic_messages.errors import error_of
 from tornado_gate.wire.anthropic_messages.ids import new_id
-from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, rest, said, string
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, rest, said, string
+from tornado_gate.wire.anthropic_messages.parts import parse_block, render_block
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage, render_stop_reason, render_usage
 
 ID_PREFIX: Final = "msg_"

@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning
-from tornado_gate.wire.anthropic_messages.abilities import Abilities
-from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, given, rest
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest
+from tornado_gate.wire.anthropic_messages.model_features import Abilities
 from tornado_gate.wire.anthropic_messages.tools import forces_a_tool
 from tornado_gate.wire.reasoning import BUDGETS, effort_of
 

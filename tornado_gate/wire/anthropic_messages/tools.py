@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.anthropic_messages.members import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest, with_extra
 
 PARALLEL: Final = "disable_parallel_tool_use"
 _MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")

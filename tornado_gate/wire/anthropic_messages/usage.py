@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate.wire.anthropic_messages.members import given, rest, said
+from tornado_gate.wire.anthropic_messages.json_values import given, rest, said
 
 _REASONS: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",

@@ -6,8 +6,8 @@ what they answer, `failure` for what went wrong.
 """
 
 from tornado_gate.wire.dashscope_images.errors import failure, mended
-from tornado_gate.wire.dashscope_images.render import render_request, render_task
 from tornado_gate.wire.dashscope_images.request import WIRE_FORMAT, parse_request
+from tornado_gate.wire.dashscope_images.request_renderer import render_request, render_task
 from tornado_gate.wire.dashscope_images.response import Answer, Fault, Found, Task, parse_response, parse_task
 
 __all__ = [

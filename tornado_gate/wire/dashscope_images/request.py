@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.pictures import source_of
+from tornado_gate.http.fetch.pictures import source_of
 from tornado_gate.types import Data, ImageRequest, Link
 from tornado_gate.wire import formats
 

@@ -8,12 +8,8 @@ Models that make pictures or speech answer the same method: `parse_images`, `par
 (with their streams) are the server half, the modules `image_client` and `speech_client` the client half.
 """
 
-from tornado_gate.wire.gemini_generate.arrays import ArraySplitter, json_elements
-from tornado_gate.wire.gemini_generate.blobs import decoded_in_slices, encoded
-from tornado_gate.wire.gemini_generate.chunk_rendering import render_stream
-from tornado_gate.wire.gemini_generate.chunks import parse_stream
-from tornado_gate.wire.gemini_generate.contents import SIGNATURE_DUMMY
-from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
+from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter, json_elements
+from tornado_gate.wire.gemini_generate.base64_slices import decoded_in_slices, encoded
 from tornado_gate.wire.gemini_generate.errors import error_of, parse_error, status_name
 from tornado_gate.wire.gemini_generate.image_client import (
     lose_unsayable,
@@ -21,19 +17,18 @@ from tornado_gate.wire.gemini_generate.image_client import (
     render_image_request,
     shape_of,
 )
-from tornado_gate.wire.gemini_generate.media_answers import (
-    render_images,
-    render_speech,
-    stream_images,
-    stream_speech,
-)
 from tornado_gate.wire.gemini_generate.media_requests import parse_images, parse_speech
+from tornado_gate.wire.gemini_generate.media_responses import render_images, render_speech, stream_images, stream_speech
+from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY
 from tornado_gate.wire.gemini_generate.meter import ChunkMeter, note_body
+from tornado_gate.wire.gemini_generate.model_features import MODERN, Dialect
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
 from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guessed_media_type
 from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
 from tornado_gate.wire.gemini_generate.response import parse_response, render_response
 from tornado_gate.wire.gemini_generate.speech_client import render_speech_request, speech_events
+from tornado_gate.wire.gemini_generate.stream_parser import parse_stream
+from tornado_gate.wire.gemini_generate.stream_renderer import render_stream
 from tornado_gate.wire.gemini_generate.usage import (
     parse_finish_reason,
     parse_usage,

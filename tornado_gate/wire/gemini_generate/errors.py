@@ -17,7 +17,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from tornado_gate.wire.gemini_generate.values import string
+from tornado_gate.wire.gemini_generate.json_values import string
 
 _LONGEST: Final = 2000
 

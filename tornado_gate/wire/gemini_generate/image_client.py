@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
-from tornado_gate.mediatypes import sniff
 from tornado_gate.types import Call, Data, ImageRequest, ImageResult, MadeImage
-from tornado_gate.wire.gemini_generate.blobs import decoded_in_slices
+from tornado_gate.wire.gemini_generate.base64_slices import decoded_in_slices
 from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
 from tornado_gate.wire.gemini_generate.names import camelised
 from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
-from tornado_gate.wire.gemini_generate.values import given, items, mapping, string
 
 RATIOS: Final = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
 _RESOLUTIONS: Final = ((8_400_000, "4K"), (2_100_000, "2K"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tornado_gate.wire.gemini_generate.values import items, mapping, string
+from tornado_gate.wire.gemini_generate.json_values import items, mapping, string
 
 
 def parse_logprobs(result: Any) -> tuple[dict[str, Any], ...]:

@@ -13,9 +13,9 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, File, Image, ImageRequest, Link, SpeechRequest, Text
 from tornado_gate.types.value import State, Value, field
+from tornado_gate.wire.gemini_generate.json_values import items, mapping
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
 from tornado_gate.wire.gemini_generate.parts import parse_part
-from tornado_gate.wire.gemini_generate.values import items, mapping
 
 _CONFIG: Final = "generationConfig"
 _IMAGE: Final = f"{_CONFIG}.imageConfig"

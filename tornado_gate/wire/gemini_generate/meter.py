@@ -15,10 +15,10 @@ import orjson
 from tornado_gate.errors import GateError
 from tornado_gate.types import Meter
 from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.json_values import items, mapping, string
 from tornado_gate.wire.gemini_generate.names import camelised
 from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
-from tornado_gate.wire.gemini_generate.values import items, mapping, string
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"(?:usage_?[mM]etadata|error|finish_?[rR]eason|prompt_?[fF]eedback)"\s*+:', re.ASCII)
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tornado_gate.types import Audio, Data, File, Image, Link, Part, Refusal, Source, Text, Thinking, VendorPart
+from tornado_gate.wire.gemini_generate.json_values import given, parse_signature, plain_base64, rest, string
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
-from tornado_gate.wire.gemini_generate.values import given, parse_signature, plain_base64, rest, string
 
 DATA_KEYS: Final = (
     "text",

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest
-from tornado_gate.wire.gemini_generate.config import FIELDS, parse_config, render_config
-from tornado_gate.wire.gemini_generate.contents import parse_contents, parse_system, paths_of, render_contents
-from tornado_gate.wire.gemini_generate.dialect import MODERN, Dialect
+from tornado_gate.wire.gemini_generate.generation_config import FIELDS, parse_config, render_config
+from tornado_gate.wire.gemini_generate.json_values import mapping, rest
+from tornado_gate.wire.gemini_generate.messages import parse_contents, parse_system, paths_of, render_contents
+from tornado_gate.wire.gemini_generate.model_features import MODERN, Dialect
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camel, camelised, spelled
 from tornado_gate.wire.gemini_generate.tools import (
     parse_tool_choice,
@@ -22,7 +23,6 @@ from tornado_gate.wire.gemini_generate.tools import (
     render_tool_choice,
     render_tools,
 )
-from tornado_gate.wire.gemini_generate.values import mapping, rest
 
 _KNOWN: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
 _NESTED: Final = ("generationConfig", "toolConfig")

@@ -12,16 +12,24 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import UpstreamError
-from tornado_gate.ids import unique
 from tornado_gate.types import Audio, ChatResult, Choice, Data, Part, Text, Thinking, ToolCall, VendorPart
 from tornado_gate.types.value import replace
+from tornado_gate.wire.gemini_generate.audio import as_wav, decoded
 from tornado_gate.wire.gemini_generate.errors import error_of
-from tornado_gate.wire.gemini_generate.functions import render_call
+from tornado_gate.wire.gemini_generate.function_calls import render_call
+from tornado_gate.wire.gemini_generate.json_values import (
+    items,
+    mapping,
+    parse_signature,
+    render_signature,
+    rest,
+    string,
+)
 from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs, render_logprobs
 from tornado_gate.wire.gemini_generate.names import camelised
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
-from tornado_gate.wire.gemini_generate.sound import as_wav, decoded
 from tornado_gate.wire.gemini_generate.usage import (
     MALFORMED_CALL,
     blocked,
@@ -30,7 +38,6 @@ from tornado_gate.wire.gemini_generate.usage import (
     render_finish_reason,
     render_usage,
 )
-from tornado_gate.wire.gemini_generate.values import items, mapping, parse_signature, render_signature, rest, string
 
 TOP_EXTRA: Final = ("promptFeedback", "createTime", "modelStatus")
 """The members of `ChatResult.extra` that this format has words for."""

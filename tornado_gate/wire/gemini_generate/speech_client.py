@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamEvent, Usage
-from tornado_gate.wire.gemini_generate.blobs import SLICE, decoded_in_slices
+from tornado_gate.wire.gemini_generate.audio import DEFAULT_RATE, samples_of, wav_header
+from tornado_gate.wire.gemini_generate.base64_slices import SLICE, decoded_in_slices
 from tornado_gate.wire.gemini_generate.errors import error_of
 from tornado_gate.wire.gemini_generate.image_client import nothing_made
+from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
 from tornado_gate.wire.gemini_generate.names import camelised
-from tornado_gate.wire.gemini_generate.sound import DEFAULT_RATE, samples_of, wav_header
 from tornado_gate.wire.gemini_generate.usage import parse_finish_reason, parse_usage
-from tornado_gate.wire.gemini_generate.values import given, items, mapping, string
 
 VOICES: Final[Mapping[str, str]] = {
     "alloy": "Kore",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning
-from tornado_gate.wire.gemini_generate.dialect import Dialect
+from tornado_gate.wire.gemini_generate.model_features import Dialect
 
 _BUDGETS: Final[Mapping[str, int]] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 _LEVELS: Final = ("minimal", "low", "medium", "high")

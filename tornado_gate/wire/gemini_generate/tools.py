@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.gemini_generate.dialect import Dialect
+from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, rest
+from tornado_gate.wire.gemini_generate.model_features import Dialect
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import as_json_schema
-from tornado_gate.wire.gemini_generate.values import given, items, mapping, rest
 from tornado_gate.wire.json_schema import down_level
 
 _DECLARATION: Final = ("name", "description", "parameters", "parametersJsonSchema")

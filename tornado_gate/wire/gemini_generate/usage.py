@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate.wire.gemini_generate.values import count, items, mapping, rest
+from tornado_gate.wire.gemini_generate.json_values import count, items, mapping, rest
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "STOP": "stop",

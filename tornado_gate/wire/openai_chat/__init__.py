@@ -5,13 +5,13 @@ The server half (`parse_request`, `render_response`, `render_chunks`) is for the
 read what passes verbatim.
 """
 
-from tornado_gate.wire.openai_chat.chunk_rendering import ChunkWriter, render_chunks
-from tornado_gate.wire.openai_chat.chunks import parse_chunks
 from tornado_gate.wire.openai_chat.errors import error_of, parse_error
 from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_json, note_body
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
 from tornado_gate.wire.openai_chat.response import parse_response, render_response
+from tornado_gate.wire.openai_chat.stream_parser import parse_chunks
+from tornado_gate.wire.openai_chat.stream_renderer import ChunkWriter, render_chunks
 from tornado_gate.wire.openai_chat.usage import (
     parse_finish_reason,
     parse_usage,

@@ -16,7 +16,7 @@ from tornado_gate import sse
 from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"')
 _DONE: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")

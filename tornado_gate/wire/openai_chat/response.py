@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.ids import unique
 from tornado_gate.errors import UpstreamError
-from tornado_gate.ids import unique
 from tornado_gate.types import (
     Audio,
     ChatResult,

@@ -4,8 +4,8 @@ Nothing that a caller must be told is checked here but what a picture is. Pictur
 on the wire, which is made and read in slices: see `codec`.
 """
 
-from tornado_gate.wire.openai_images.codec import decode, encode
-from tornado_gate.wire.openai_images.edits import (
+from tornado_gate.wire.openai_images.base64_slices import decode, encode
+from tornado_gate.wire.openai_images.edit_request import (
     EDITS,
     MemoryFile,
     Renamed,
@@ -13,7 +13,6 @@ from tornado_gate.wire.openai_images.edits import (
     pictures_in,
     render_edit,
 )
-from tornado_gate.wire.openai_images.events import What, failure_of, parse_events, render_events
 from tornado_gate.wire.openai_images.families import (
     FAMILIES,
     NO_FAMILY,
@@ -32,6 +31,7 @@ from tornado_gate.wire.openai_images.response import (
     parse_response,
     render_response,
 )
+from tornado_gate.wire.openai_images.streams import What, failure_of, parse_events, render_events
 from tornado_gate.wire.openai_images.usage import added, parse_usage, render_usage
 
 __all__ = [

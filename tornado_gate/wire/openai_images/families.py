@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from tornado_gate.fields import listed
+from tornado_gate.codec.fields import listed
 from tornado_gate.types import Call
 from tornado_gate.types.value import Value
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import UpstreamError
-from tornado_gate.mediatypes import sniff
 from tornado_gate.types import ImageResult, MadeImage, Usage
 from tornado_gate.wire.openai_chat import error_of
-from tornado_gate.wire.openai_images.codec import decode, encode
+from tornado_gate.wire.openai_images.base64_slices import decode, encode
 from tornado_gate.wire.openai_images.usage import parse_usage, render_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 Fetch = Callable[[str], Awaitable[bytes]]
 """Reads a picture at an address that an upstream gave."""

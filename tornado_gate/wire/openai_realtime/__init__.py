@@ -5,8 +5,8 @@ stands between a caller and an upstream that differ; `Session`, `check_client_ev
 answers itself.
 """
 
-from tornado_gate.wire.openai_realtime.checking import audio_of, check_client_event, check_session
 from tornado_gate.wire.openai_realtime.dialects import BETA_PROTOCOL, dialect_of, dialect_of_session_update
+from tornado_gate.wire.openai_realtime.event_checks import audio_of, check_client_event, check_session
 from tornado_gate.wire.openai_realtime.events import (
     to_beta_client,
     to_beta_server,
@@ -16,13 +16,13 @@ from tornado_gate.wire.openai_realtime.events import (
 from tornado_gate.wire.openai_realtime.items import check_item
 from tornado_gate.wire.openai_realtime.names import WIRE_FORMAT, new_id
 from tornado_gate.wire.openai_realtime.reports import error_event, usage_of
-from tornado_gate.wire.openai_realtime.session import Session, TurnDetection
-from tornado_gate.wire.openai_realtime.shapes import (
+from tornado_gate.wire.openai_realtime.schemas import (
     item_to_beta,
     item_to_current,
     response_to_beta,
     response_to_current,
 )
+from tornado_gate.wire.openai_realtime.session import Session, TurnDetection
 from tornado_gate.wire.openai_realtime.texts import peek_type
 from tornado_gate.wire.openai_realtime.translator import Translator, parse_client
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.wire.openai_realtime import shapes
+from tornado_gate.wire.openai_realtime import schemas
 from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES, new_id
-from tornado_gate.wire.openai_realtime.shapes import Lose, forget
+from tornado_gate.wire.openai_realtime.schemas import Lose, forget
 
 Event = dict[str, Any]
 
@@ -37,9 +37,9 @@ def to_current_client(event: Event, lose: Lose = forget) -> Event:
             event = {**event, "type": "session.update"}
             return _with(event, "session", lambda session: _asked_session(session, _TRANSCRIPTION, lose))
         case "response.create":
-            return _with(event, "response", lambda response: shapes.asked_to_current(response, lose))
+            return _with(event, "response", lambda response: schemas.asked_to_current(response, lose))
         case "conversation.item.create":
-            return _with(event, "item", shapes.item_to_current)
+            return _with(event, "item", schemas.item_to_current)
         case _:
             return event
 
@@ -50,21 +50,21 @@ def to_beta_client(event: Event, lose: Lose = forget) -> Event:
         case "session.update":
             return _session_update_to_beta(event, lose)
         case "response.create":
-            return _with(event, "response", lambda response: shapes.asked_to_beta(response, lose))
+            return _with(event, "response", lambda response: schemas.asked_to_beta(response, lose))
         case "conversation.item.create":
-            return _with(event, "item", shapes.item_to_beta)
+            return _with(event, "item", schemas.item_to_beta)
         case _:
             return event
 
 
 def _asked_session(session: Any, kind: str, lose: Lose) -> Any:
-    current = shapes.session_to_current(session, kind)
+    current = schemas.session_to_current(session, kind)
     if not isinstance(current, dict):
         return current
     if kind == _TRANSCRIPTION and "output_modalities" in current:
         lose("session.modalities")
         del current["output_modalities"]
-    return shapes.drop_beta_only(current, "session", lose)
+    return schemas.drop_beta_only(current, "session", lose)
 
 
 def _session_update_to_beta(event: Event, lose: Lose) -> Event:
@@ -73,7 +73,7 @@ def _session_update_to_beta(event: Event, lose: Lose) -> Event:
         return event
     transcribes = session.get("type") == _TRANSCRIPTION
     keep = ("include",) if transcribes else ()
-    asked = shapes.drop_current_only(shapes.session_to_beta(session), "session", lose, keep)
+    asked = schemas.drop_current_only(schemas.session_to_beta(session), "session", lose, keep)
     return {**event, "type": "transcription_session.update" if transcribes else event["type"], "session": asked}
 
 
@@ -89,10 +89,10 @@ def to_current_server(event: Event) -> list[Event]:
     if kind in CURRENT_NAMES:
         return [{**event, "type": CURRENT_NAMES[kind]}]
     if kind == "conversation.item.created":
-        return _added(_with({**event, "type": "conversation.item.added"}, "item", shapes.item_to_current))
+        return _added(_with({**event, "type": "conversation.item.added"}, "item", schemas.item_to_current))
     if kind in _SESSION_TYPES:
         event = {**event, "type": _SESSION_TYPES[kind]}
-        return [_with(event, "session", lambda session: shapes.session_to_current(session, _TRANSCRIPTION))]
+        return [_with(event, "session", lambda session: schemas.session_to_current(session, _TRANSCRIPTION))]
     if kind == "response.function_call_arguments.done":
         return [{**event, "name": event.get("name") or ""}]  # required in the current dialect, unknown in the other
     return [_with(event, *_TO_CURRENT[kind])] if kind in _TO_CURRENT else [event]
@@ -108,10 +108,10 @@ def to_beta_server(event: Event) -> list[Event]:
     if kind == "conversation.item.done":
         return []
     if kind == "conversation.item.added":
-        return [_with({**event, "type": "conversation.item.created"}, "item", shapes.item_to_beta)]
+        return [_with({**event, "type": "conversation.item.created"}, "item", schemas.item_to_beta)]
     if kind in _TRANSCRIPTION_TYPES and _kind_of_session(event) == _TRANSCRIPTION:
         event = {**event, "type": _TRANSCRIPTION_TYPES[kind]}
-        return [_with(event, "session", shapes.session_to_beta)]
+        return [_with(event, "session", schemas.session_to_beta)]
     return [_with(event, *_TO_BETA[kind])] if kind in _TO_BETA else [event]
 
 
@@ -151,27 +151,27 @@ Member = tuple[str, Callable[[Any], Any]]
 """The member of an event that differs, and how it is translated."""
 
 _TO_CURRENT: Final[Mapping[str, Member]] = {
-    "session.created": ("session", shapes.session_to_current),
-    "session.updated": ("session", shapes.session_to_current),
-    "conversation.item.retrieved": ("item", shapes.item_to_current),
-    "response.created": ("response", shapes.response_to_current),
-    "response.done": ("response", shapes.response_to_current),
-    "response.output_item.added": ("item", shapes.item_to_current),
-    "response.output_item.done": ("item", shapes.item_to_current),
-    "response.content_part.added": ("part", shapes.plain_part),
-    "response.content_part.done": ("part", shapes.plain_part),
+    "session.created": ("session", schemas.session_to_current),
+    "session.updated": ("session", schemas.session_to_current),
+    "conversation.item.retrieved": ("item", schemas.item_to_current),
+    "response.created": ("response", schemas.response_to_current),
+    "response.done": ("response", schemas.response_to_current),
+    "response.output_item.added": ("item", schemas.item_to_current),
+    "response.output_item.done": ("item", schemas.item_to_current),
+    "response.content_part.added": ("part", schemas.plain_part),
+    "response.content_part.done": ("part", schemas.plain_part),
 }
 _TO_BETA: Final[Mapping[str, Member]] = {
-    "session.created": ("session", shapes.session_to_beta),
-    "session.updated": ("session", shapes.session_to_beta),
-    "conversation.item.created": ("item", shapes.item_to_beta),
-    "conversation.item.retrieved": ("item", shapes.item_to_beta),
-    "response.created": ("response", shapes.response_to_beta),
-    "response.done": ("response", shapes.response_to_beta),
-    "response.output_item.added": ("item", shapes.item_to_beta),
-    "response.output_item.done": ("item", shapes.item_to_beta),
-    "response.content_part.added": ("part", shapes.plain_part),
-    "response.content_part.done": ("part", shapes.plain_part),
+    "session.created": ("session", schemas.session_to_beta),
+    "session.updated": ("session", schemas.session_to_beta),
+    "conversation.item.created": ("item", schemas.item_to_beta),
+    "conversation.item.retrieved": ("item", schemas.item_to_beta),
+    "response.created": ("response", schemas.response_to_beta),
+    "response.done": ("response", schemas.response_to_beta),
+    "response.output_item.added": ("item", schemas.item_to_beta),
+    "response.output_item.done": ("item", schemas.item_to_beta),
+    "response.content_part.added": ("part", schemas.plain_part),
+    "response.content_part.done": ("part", schemas.plain_part),
 }
 
 TO_CURRENT_TYPES: Final = frozenset(

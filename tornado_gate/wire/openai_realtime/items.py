@@ -9,8 +9,8 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.checks import choice_member, need_member, need_object, optional_string, string_member, wrong
-from tornado_gate.fields import named
+from tornado_gate.codec.checks import choice_member, need_member, need_object, optional_string, string_member, wrong
+from tornado_gate.codec.fields import named
 
 _TYPES: Final = ("message", "function_call", "function_call_output")
 _FOREIGN: Final = ("mcp_approval_response", "mcp_list_tools", "mcp_call", "mcp_approval_request")

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.types.value import Value, field, replace
-from tornado_gate.wire.openai_realtime import shapes
-from tornado_gate.wire.openai_realtime.checking import check_session
-from tornado_gate.wire.openai_realtime.shapes import PCM_RATE
+from tornado_gate.wire.openai_realtime import schemas
+from tornado_gate.wire.openai_realtime.event_checks import check_session
+from tornado_gate.wire.openai_realtime.schemas import PCM_RATE
 
 Modality = Literal["text", "audio"]
 SoundFormat = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
@@ -91,16 +91,16 @@ class Session(Value, frozen=True, kw_only=True):
         with paths in the caller's spelling.
         """
         said = check_session(session, path)
-        current = shapes.session_to_current(said, self.kind, path) if dialect == "beta" else said
+        current = schemas.session_to_current(said, self.kind, path) if dialect == "beta" else said
         rest = {name: value for name, value in current.items() if name not in _TOLD}
         changes: dict[str, Any] = {}
         for name, at in _NULLABLE.items():
-            value = shapes.take(rest, at)
-            if value is not shapes.MISSING:
+            value = schemas.take(rest, at)
+            if value is not schemas.MISSING:
                 changes[name] = value
         for name, at in _PLAIN.items():
-            value = shapes.take(rest, at)
-            if value is not shapes.MISSING and value is not None:
+            value = schemas.take(rest, at)
+            if value is not schemas.MISSING and value is not None:
                 changes[name] = value
         return replace(self, **_read(changes), extra=_merged(self.extra, rest))
 
@@ -125,7 +125,7 @@ class Session(Value, frozen=True, kw_only=True):
             current["temperature"] = self.temperature
         if dialect == "current":
             return current
-        beta: dict[str, Any] = shapes.session_to_beta(current)
+        beta: dict[str, Any] = schemas.session_to_beta(current)
         if self.kind == "realtime":
             beta.setdefault("temperature", BETA_TEMPERATURE)
         return beta

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.json_body import load_object
 from tornado_gate.errors import InvalidField, RequestError
-from tornado_gate.jsonbody import load_object
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.wire.openai_realtime import events
 from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES
-from tornado_gate.wire.openai_realtime.shapes import Lose, forget, param_to_beta, param_to_current
+from tornado_gate.wire.openai_realtime.schemas import Lose, forget, param_to_beta, param_to_current
 from tornado_gate.wire.openai_realtime.texts import dump, find_type, load, renamed
 
 MOST_REMEMBERED: Final = 1000

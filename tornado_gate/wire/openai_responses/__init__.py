@@ -6,14 +6,14 @@ read what passes verbatim.
 """
 
 from tornado_gate.wire.openai_responses.errors import failure_of
-from tornado_gate.wire.openai_responses.event_rendering import render_events
-from tornado_gate.wire.openai_responses.events import parse_events
-from tornado_gate.wire.openai_responses.items import items_of, kind_of
+from tornado_gate.wire.openai_responses.message_parser import items_of, kind_of
 from tornado_gate.wire.openai_responses.meter import EventMeter, note_body
-from tornado_gate.wire.openai_responses.output import new_response_id, response_of_item
+from tornado_gate.wire.openai_responses.output_items import new_response_id, response_of_item
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_responses.request import ENCRYPTED, LOGPROBS, parse_request, render_request
 from tornado_gate.wire.openai_responses.response import parse_response, render_response
+from tornado_gate.wire.openai_responses.stream_parser import parse_events
+from tornado_gate.wire.openai_responses.stream_renderer import render_events
 from tornado_gate.wire.openai_responses.usage import parse_usage, render_usage
 
 __all__ = [

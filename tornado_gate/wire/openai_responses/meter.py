@@ -15,7 +15,7 @@ from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_responses import errors
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 
 _TELLING: Final = re.compile(
     rb'"type"\s*+:\s*+"(?:error|response\.(?:created|completed|incomplete|failed))"|"error"\s*+:\s*+\{'

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Message, Reasoning, ResponseFormat, Text, Tool, ToolChoice, VendorTool
 from tornado_gate.wire.openai_chat.parts import given, rest, with_extra
-from tornado_gate.wire.openai_responses.item_rendering import render_input
-from tornado_gate.wire.openai_responses.items import Conversation, parse_input, paths_of
+from tornado_gate.wire.openai_responses.message_parser import Conversation, parse_input, paths_of
+from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, said
 from tornado_gate.wire.reasoning import effort_of
 

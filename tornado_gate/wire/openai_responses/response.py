@@ -11,8 +11,8 @@ from typing import Any, Final
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import ChatResult, Choice, Data, Image, Part, ToolCall, VendorPart
 from tornado_gate.wire.openai_responses.errors import failure_of
-from tornado_gate.wire.openai_responses.items import parse_call, parse_reasoning
-from tornado_gate.wire.openai_responses.output import Ids, render_output
+from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
+from tornado_gate.wire.openai_responses.output_items import Ids, render_output
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_part
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage, render_status, render_usage
 

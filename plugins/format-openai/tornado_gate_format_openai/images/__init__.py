@@ -11,11 +11,11 @@ from typing import Final
 from tornado_gate.types import Call, WireRequest
 from tornado_gate.wire import dashscope_images, openai_images
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.images.asked import AskedImages, asked
 from tornado_gate_format_openai.images.edits import check_input_edit, check_vendor_edit, no_variations
 from tornado_gate_format_openai.images.input_style import check_input_generation, is_input_style
 from tornado_gate_format_openai.images.lane import forward, forwarded
 from tornado_gate_format_openai.images.replies import reply
+from tornado_gate_format_openai.images.reply_options import AskedImages, asked
 from tornado_gate_format_openai.images.rules import check_input_rules, check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 

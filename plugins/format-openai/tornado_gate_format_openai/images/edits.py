@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tornado_gate import pictures
-from tornado_gate.checks import missing, wrong
+from tornado_gate.codec.checks import missing, wrong
 from tornado_gate.errors import UnsupportedOperation
+from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_images import Renamed, parse_edit, pictures_in

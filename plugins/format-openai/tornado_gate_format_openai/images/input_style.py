@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.checks import missing, need_array, need_object, need_string, string_member, wrong
-from tornado_gate.fields import Body, Boolean, Checked, Integer, Object, String, check
+from tornado_gate.codec.checks import missing, need_array, need_object, need_string, string_member, wrong
+from tornado_gate.codec.fields import Body, Boolean, Checked, Integer, Object, String, check
 from tornado_gate_format_openai.images.schemas import check_stream
 
 MOST_MESSAGES: Final = 100

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import REMOVE, patch_json, stream
+from tornado_gate import REMOVE, patch_json
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams.events import aiter_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_chat.errors import masked
-from tornado_gate.wire.shapes import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 from tornado_gate_format_openai import verbatim
-from tornado_gate_format_openai.images.asked import wants_bytes
 from tornado_gate_format_openai.images.edits import (
     CheckedEdit,
     check_variation_form,
@@ -31,6 +31,7 @@ from tornado_gate_format_openai.images.edits import (
 )
 from tornado_gate_format_openai.images.input_style import is_input_style
 from tornado_gate_format_openai.images.replies import place_of
+from tornado_gate_format_openai.images.reply_options import wants_bytes
 from tornado_gate_format_openai.images.rules import check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 from tornado_gate_format_openai.paths import VARIATIONS
@@ -219,7 +220,7 @@ class _Manner:
         asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
         what: openai_images.What = "image_edit" if request.operation == "image_edits" else "image_generation"
         frames = openai_images.render_events(
-            stream.aiter_events(iter([result])), what=what, asked=asked, created=int(time.time())
+            aiter_events(iter([result])), what=what, asked=asked, created=int(time.time())
         )
         async for frame in frames:
             yield frame

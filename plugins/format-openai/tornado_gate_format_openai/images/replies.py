@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 
-from tornado_gate import stream
+from tornado_gate.codec.media_types import extension
 from tornado_gate.errors import GateError, Unavailable
-from tornado_gate.mediatypes import extension
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import Call, ImageResult, MadeImage, Reply, StreamEvent, Usage
 from tornado_gate.wire.openai_images import Place, What, render_events, render_response
-from tornado_gate_format_openai.images.asked import AskedImages
+from tornado_gate_format_openai.images.reply_options import AskedImages
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
 
 
@@ -35,14 +35,14 @@ async def framed(request: AskedImages, events: AsyncIterator[StreamEvent]) -> As
             raise
         yield error_frame(error)
     finally:
-        await stream.close(frames)
+        await close(frames)
 
 
 async def _whole(call: Call, request: AskedImages, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await stream.single(events, ImageResult)
+        result = await single(events, ImageResult)
     finally:
-        await stream.close(events)
+        await close(events)
     yield await render_response(
         result,
         created=int(time.time()),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.checks import wrong
+from tornado_gate.codec.checks import wrong
+from tornado_gate.codec.fields import listed
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import listed
 from tornado_gate.wire.openai_images import Family, owners
 
 _TRANSPARENT: Final = ("png", "webp")

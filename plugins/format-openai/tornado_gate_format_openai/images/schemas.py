@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.checks import need_array, need_object, optional_string, wrong
+from tornado_gate.codec.checks import need_array, need_object, optional_string, wrong
+from tornado_gate.codec.fields import Body, Checked, Integer, Object, String, check, named
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import Body, Checked, Integer, Object, String, check, named
 from tornado_gate.wire.openai_images import is_true
 
 MOST_PICTURES: Final = 16

@@ -23,9 +23,9 @@ from tornado_gate.types import (
 )
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.videos import replies
-from tornado_gate_format_openai.videos.asked import AskedTask, Kind
 from tornado_gate_format_openai.videos.bodies import BOUNDS
 from tornado_gate_format_openai.videos.queries import index_of, limit_of, order_of, wait_of
+from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
 from tornado_gate_format_openai.videos.requests import remix_request, video_request
 
 __all__ = ["BOUNDS", "ROUTES", "forward", "forwarded", "parse", "reply"]

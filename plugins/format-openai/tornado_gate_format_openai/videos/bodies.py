@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from marshmallow import ValidationError
 
-from tornado_gate.checks import missing, wrong
+from tornado_gate.codec.checks import missing, wrong
+from tornado_gate.codec.fields import MAX_INTEGER, Body, Boolean, Checked, Integer, Number, Object, String, check, named
 from tornado_gate.errors import InvalidField
-from tornado_gate.fields import MAX_INTEGER, Body, Boolean, Checked, Integer, Number, Object, String, check, named
 from tornado_gate.types import Call
 from tornado_gate_format_openai.images.schemas import check_reference
 

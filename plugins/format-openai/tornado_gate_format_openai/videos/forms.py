@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate import jsonbody
+from tornado_gate.codec import json_body
 from tornado_gate.errors import RequestError
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
@@ -47,7 +47,7 @@ def _read(name: str, text: str) -> Any:
         return _WORDS.get(text, text)
     if name == "metadata":
         try:
-            return jsonbody.load_object(text.encode())
+            return json_body.load_object(text.encode())
         except RequestError:
             return text
     return text

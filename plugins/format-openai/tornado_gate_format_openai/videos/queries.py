@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from tornado_gate.checks import wrong
+from tornado_gate.codec.checks import wrong
 from tornado_gate.errors import InvalidField
 
 LONGEST_WAIT: Final = 60.0

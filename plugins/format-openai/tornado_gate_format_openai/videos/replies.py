@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse, stream
+from tornado_gate import sse
 from tornado_gate.errors import GateError, NotFound
+from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
     Reply,
@@ -27,7 +28,7 @@ from tornado_gate.types import (
 from tornado_gate_format_openai.dialect import Dialect
 from tornado_gate_format_openai.paths import PREFIXED
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
-from tornado_gate_format_openai.videos.asked import AskedTask, Kind
+from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
 from tornado_gate_format_openai.videos.requests import dialect_of
 
 FAILED: Final = "video_generation_failed"
@@ -46,12 +47,12 @@ async def _whole(
 ) -> AsyncIterator[bytes]:
     try:
         if isinstance(request, TaskRequest) and request.action == "list":
-            body = render_list(await stream.single(events, TaskList), dialect_of(call))
+            body = render_list(await single(events, TaskList), dialect_of(call))
         else:
-            result = await stream.single(events, TaskResult)
+            result = await single(events, TaskResult)
             body = _rendered(call, request, result)
     finally:
-        await stream.close(events)
+        await close(events)
     yield orjson.dumps(body)
 
 
@@ -84,7 +85,7 @@ async def _events(dialect: Dialect, events: AsyncIterator[StreamEvent]) -> Async
             raise
         yield error_frame(error)
     finally:
-        await stream.close(events)
+        await close(events)
 
 
 def _news(task: VideoTask) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate import pictures
-from tornado_gate.checks import missing, wrong
+from tornado_gate.codec.checks import missing, wrong
 from tornado_gate.errors import InvalidField
+from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, VideoRequest, WireRequest
 from tornado_gate_format_openai.dialect import Dialect, choose
-from tornado_gate_format_openai.videos.asked import Kind
 from tornado_gate_format_openai.videos.bodies import Bounds, check_remix, check_video, need, unknown_in
 from tornado_gate_format_openai.videos.forms import body_of
+from tornado_gate_format_openai.videos.reply_options import Kind
 
 _PICTURES: Final = ("input_reference", "image")
 """Names of a form's file."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from tornado_gate.mediatypes import image_size
+from tornado_gate.codec.media_types import image_size
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, need
 from tornado_gate_local.media.worker import report

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tornado_gate import pictures
 from tornado_gate.errors import InvalidField
+from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, ImageRequest, ImageResult, MadeImage, StreamEvent, Usage
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tornado_gate import pictures
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
+from tornado_gate.http.fetch import pictures
 from tornado_gate.types import (
     Call,
     StreamEvent,

@@ -1,0 +1,152 @@
+"""The verbatim lane of each route: chat, text completions, responses."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import REMOVE, patch_json
+from tornado_gate.errors import GateError
+from tornado_gate.streams.events import aiter_events, replay
+from tornado_gate.types import Call, Meter, Verbatim, WireRequest
+from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate_format_openai import contract, store
+from tornado_gate_format_openai.replies import DONE, error_frame, sent
+from tornado_gate_format_openai.responses import dialect_of, event_frame
+from tornado_gate_format_openai.verbatim import ForwardState, Manner, Watch, forwarded, state_of
+
+_REASON: Final = re.compile(rb'"finish_reason"(?!: ?null)')
+_USAGE: Final = re.compile(rb'"usage"(?!: ?null)')
+
+
+class ChatManner:
+    """Chat: streams end with ``[DONE]``."""
+
+    def watch(self, meter: Meter) -> Watch:
+        return openai_chat.FrameMeter(meter)
+
+    def is_quiet(self, frames: bytes) -> bool:
+        return (  # from the right, which is twice as quick where there is nothing
+            frames.rfind(b"[DONE]") < 0
+            and frames.rfind(b'"error"') < 0
+            and _REASON.search(frames) is None
+            and _USAGE.search(frames) is None
+        )
+
+    def error_of(self, body: Any) -> GateError | None:
+        return openai_chat.error_of(body)
+
+    def ending(self, watch: Watch, error: GateError | None) -> bytes:
+        return DONE if error is None else error_frame(error)
+
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(raw)
+
+    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        openai_chat.note_body(call.meter, body)
+        return raw
+
+    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        result = openai_chat.parse_response(body)
+        chunks = openai_chat.render_chunks(
+            aiter_events(replay(result)),
+            id=str(body.get("id") or call.id),
+            model=result.model,
+            created=result.created or int(time.time()),
+            include_usage=not state_of(request).hide_usage,
+        )
+        return sent(chunks)
+
+
+class CompletionsManner(ChatManner):
+    """Text completions: the meter finds everything where chat has it, and a whole answer is one chunk."""
+
+    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        return sent(_chunks_of(body, not state_of(request).hide_usage))
+
+
+async def _chunks_of(body: Mapping[str, Any], include_usage: bool) -> AsyncIterator[dict[str, Any]]:
+    usage = body.get("usage")
+    chunk = {name: value for name, value in body.items() if name != "usage"}
+    yield chunk | {"usage": None} if include_usage else chunk
+    if include_usage and usage is not None:
+        yield {**chunk, "choices": [], "usage": usage}
+
+
+class ResponsesManner:
+    """Responses: the last event is the end, and a broken stream fails with the response that it had begun."""
+
+    def watch(self, meter: Meter) -> Watch:
+        return openai_responses.EventMeter(meter)
+
+    def is_quiet(self, frames: bytes) -> bool:
+        return False  # each is numbered
+
+    def error_of(self, body: Any) -> GateError | None:
+        return openai_responses.failure_of(body)
+
+    def ending(self, watch: Any, error: GateError | None) -> bytes:
+        return b"" if error is None else b"".join(event_frame(event) for event in watch.ending(error))
+
+    def parse(self, raw: bytes) -> Any:
+        return orjson.loads(raw)
+
+    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        openai_responses.note_body(call.meter, body)
+        if state_of(request).contract:
+            return orjson.dumps(contract.render(body))
+        if isinstance(body, dict) and isinstance(body.get("usage"), dict):
+            return patch_json(raw, {"usage": contract.usage(body["usage"])}, body)
+        return raw
+
+    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        result = openai_responses.parse_response(body)
+        events = openai_responses.render_events(
+            aiter_events(replay(result)),
+            id=result.id or openai_responses.new_response_id(),
+            model=result.model,
+            created=result.created or int(time.time()),
+            asked=body,
+        )
+        return _framed(events)
+
+
+async def _framed(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    async for event in events:
+        yield event_frame(event)
+
+
+MANNERS: Mapping[str, Manner] = {
+    openai_chat.WIRE_FORMAT: ChatManner(),
+    openai_completions.WIRE_FORMAT: CompletionsManner(),
+    openai_responses.WIRE_FORMAT: ResponsesManner(),
+}
+
+
+async def forward_response_request(call: Call, wire: WireRequest) -> Verbatim:
+    """The request for a body that was checked.
+
+    The upstream keeps what it answers, and finds it by ``previous_response_id``. A turn that this gateway kept, because
+    another model answered it, is unknown there: then the items of the conversation go up in its place. Reasoning stays
+    behind: what is encrypted can only be read by who wrote it.
+    """
+    state = ForwardState(contract=dialect_of(call, wire.json) == "contract")
+    changes: dict[str, Any] = {}
+    body = wire.json
+    previous = body.get("previous_response_id")
+    earlier: store.Items = []
+    if previous and await store.find(call, previous) is not None:
+        earlier = [item for item in await store.history(call, previous) if item.get("type") != "reasoning"]
+        changes["previous_response_id"] = REMOVE
+    items = openai_responses.items_of(body["input"])
+    known = await store.dereferenced(call, items, earlier, strict=False)
+    if earlier or known != items:
+        changes["input"] = [*earlier, *known]
+    if not changes:
+        return forwarded(wire, wire.raw, body, state)
+    merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
+    return forwarded(wire, patch_json(wire.raw, changes, body), merged, state)

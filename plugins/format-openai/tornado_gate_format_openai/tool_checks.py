@@ -1,0 +1,123 @@
+"""The check of ``tools`` and of what names them. Tools of unknown types pass: an upstream may know them.
+
+Source: openai-python 3.52, types/chat/chat_completion_*_tool*_param.py and types/shared_params/function_definition.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.codec.checks import (
+    choice_member,
+    need_array,
+    need_object,
+    object_member,
+    optional_string,
+    string_member,
+    wrong,
+)
+from tornado_gate.codec.fields import listed, named
+
+MAX_TOOLS: Final = 128
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # the vendor's 64 and no dots are too few for other upstreams
+_CHOICES: Final = ("none", "auto", "required")
+
+
+def check_response_tools(tools: Any) -> None:
+    """``tools`` of the responses route, whose functions are not nested."""
+    need_array(tools, "tools")
+    for index, tool in enumerate(tools):
+        path = f"tools.{index}"
+        need_object(tool, path)
+        kind = string_member(tool, "type", path)
+        if kind == "function":
+            _check_function(tool, path)
+        elif kind == "custom":
+            _check_name(tool, path)
+
+
+def check_response_tool_choice(choice: Any) -> None:
+    """``tool_choice`` of the responses route."""
+    if isinstance(choice, str):
+        _check_word("tool_choice", choice, _CHOICES)
+        return
+    if not isinstance(choice, dict):
+        wrong("tool_choice", f"must be a string or an object, not {named(choice)}")
+    kind = string_member(choice, "type", "tool_choice")
+    if kind in ("function", "custom"):
+        string_member(choice, "name", "tool_choice")
+    elif kind == "allowed_tools":
+        choice_member(choice, "mode", "tool_choice", ("auto", "required"))
+        need_array(choice.get("tools"), "tool_choice.tools")
+
+
+def check_tools(tools: Any) -> None:
+    """Raises InvalidField for the first tool that is wrong."""
+    need_array(tools, "tools")
+    if len(tools) > MAX_TOOLS:
+        wrong("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
+    for index, tool in enumerate(tools):
+        path = f"tools.{index}"
+        need_object(tool, path)
+        kind = string_member(tool, "type", path)
+        if kind == "function":
+            _check_function(object_member(tool, "function", path), f"{path}.function")
+        elif kind == "custom":
+            _check_name(object_member(tool, "custom", path), f"{path}.custom")
+
+
+def check_functions(functions: Any) -> None:
+    """The legacy ``functions``."""
+    need_array(functions, "functions")
+    for index, function in enumerate(functions):
+        need_object(function, f"functions.{index}")
+        _check_function(function, f"functions.{index}")
+
+
+def _check_function(function: Mapping[str, Any], path: str) -> None:
+    _check_name(function, path)
+    optional_string(function, "description", path)
+    if function.get("parameters") is not None:
+        need_object(function["parameters"], f"{path}.parameters")
+    strict = function.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        wrong(f"{path}.strict", f"must be true or false, not {named(strict)}")
+
+
+def _check_name(value: Mapping[str, Any], path: str) -> None:
+    if _NAME.fullmatch(string_member(value, "name", path)) is None:
+        wrong(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
+
+
+def check_tool_choice(choice: Any) -> None:
+    """``tool_choice``: a word, or an object that names a tool or a set of tools."""
+    if isinstance(choice, str):
+        _check_word("tool_choice", choice, _CHOICES)
+        return
+    if not isinstance(choice, dict):
+        wrong("tool_choice", f"must be a string or an object, not {named(choice)}")
+    kind = string_member(choice, "type", "tool_choice")
+    if kind in ("function", "custom"):
+        string_member(object_member(choice, kind, "tool_choice"), "name", f"tool_choice.{kind}")
+    elif kind == "allowed_tools":
+        allowed = object_member(choice, kind, "tool_choice")
+        choice_member(allowed, "mode", "tool_choice.allowed_tools", ("auto", "required"))
+        need_array(allowed.get("tools"), "tool_choice.allowed_tools.tools")
+
+
+def check_function_call(choice: Any) -> None:
+    """The legacy ``function_call``."""
+    if isinstance(choice, str):
+        _check_word("function_call", choice, _CHOICES[:2])
+        return
+    if not isinstance(choice, dict):
+        wrong("function_call", f"must be a string or an object, not {named(choice)}")
+    string_member(choice, "name", "function_call")
+
+
+def _check_word(path: str, word: str, choices: tuple[str, ...]) -> None:
+    if word not in choices:
+        wrong(path, f"must be one of {listed(choices)}, not '{word[:50]}'")

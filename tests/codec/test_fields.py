@@ -1,0 +1,108 @@
+"""What a body schema accepts at a glance is what marshmallow finds nothing wrong with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate.errors import InvalidField
+
+
+def refuse_seven(value: Any) -> None:
+    if value == 7:
+        raise InvalidField("checked", "'checked' must not be 7.")
+
+
+class Inner(Body):
+    word = String(required=True)
+    switch = Boolean(allow_none=True)
+
+
+class Outer(Body):
+    name = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
+    kind = String(choices=("a", "b"), allow_none=True)
+    count = Integer(least=1, most=5)
+    share = Number(least=0, allow_none=True)
+    inner = Object(Inner, allow_none=True)
+    items = Array(String(), most=2)
+    either = OneOf(by_type={str: String(), dict: Object(Inner)})
+    checked = Checked(refuse_seven)
+    checked_or_null = Checked(refuse_seven, allow_none=True)
+    proven = Checked(refuse_seven, validate=validate.Equal("a"))
+    text = String()
+    text_or_null = String(allow_none=True)
+    filled = String(filled=True)
+    short = String(longest=0)
+    agreed = Boolean(validate=validate.Equal(True))
+    anything = Object()
+    listed = fields.List(fields.Integer(strict=True))
+
+
+VALUES = st.sampled_from(
+    [None, True, 0, 1, 7, 1.5, "", "a", "5", [], ["a"], ["a", 1], [1], ["a"] * 3, {}, {"word": "w"}, {"word": 1}]
+) | st.sampled_from([{"word": "w", "switch": None, "more": 1}, {"word": None}, 2**70, float("nan")])
+BODIES = st.dictionaries(st.sampled_from([*Outer().fields, "unknown"]), VALUES, max_size=5) | st.fixed_dictionaries(
+    {"name": st.just("n")}, optional={name: VALUES for name in (*Outer().fields, "unknown") if name != "name"}
+)
+
+
+def finds_nothing(schema: Body, body: dict[str, Any]) -> bool:
+    try:
+        return not schema.validate(body)
+    except InvalidField:
+        return False
+
+
+@given(BODIES)
+def test_a_body_is_accepted_exactly_when_nothing_is_wrong_with_it(body: dict[str, Any]) -> None:
+    assert Outer().accepts(body) is finds_nothing(Outer(), body)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "name"),
+        ({"name": None}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "n", "filled": ""}, "filled"),
+        ({"name": "n", "short": "x"}, "short"),
+        ({"name": "n", "kind": "c"}, "kind"),
+        ({"name": "n", "proven": "b"}, "proven"),
+        ({"name": "n", "agreed": False}, "agreed"),
+        ({"name": "n", "checked": None}, "checked"),
+        ({"name": "n", "text": None}, "text"),
+        ({"name": "n", "anything": []}, "anything"),
+        ({"items": ["a", 1], "count": 9, "name": "n"}, "count"),
+        ({"name": "n", "items": ["a", 1]}, "items.1"),
+        ({"name": "n", "inner": {"switch": 1, "word": 1}}, "inner.word"),
+        ({"name": 1, "checked": 7}, "checked"),
+    ],
+)
+def test_the_first_fault_in_the_order_of_the_schema_is_told(body: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        check(Outer(), body)
+    assert caught.value.param == path
+
+
+class Hooked(Body):
+    name = String()
+
+    @validates_schema
+    def refuse_all(self, data: Any, **rest: Any) -> None:
+        raise ValidationError("is refused", "name")
+
+
+class Renamed(Body):
+    name = String(data_key="other")
+
+
+@pytest.mark.parametrize(("schema", "body", "path"), [(Hooked(), {}, "name"), (Renamed(), {"other": 1}, "other")])
+def test_a_schema_with_more_than_fields_is_still_obeyed(schema: Body, body: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        check(schema, body)
+    assert caught.value.param == path

@@ -1,0 +1,95 @@
+"""A key's requests and tokens per minute."""
+
+from __future__ import annotations
+
+import pytest
+
+from tornado_gate.errors import RateLimited
+from tornado_gate.gateway.rate_limits import MAX_KEYS, RateLimits
+from tornado_gate.types import Caller
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def limits(clock: Clock) -> RateLimits:
+    return RateLimits(clock)
+
+
+def caller(id: str = "k", **limits: int) -> Caller:
+    return Caller(id=id, account="a", **limits)
+
+
+def refused(limits: RateLimits, who: Caller) -> RateLimited:
+    with pytest.raises(RateLimited) as caught:
+        limits.admit(who)
+    return caught.value
+
+
+def test_requests_up_to_the_limit_pass_and_the_next_is_refused(limits: RateLimits) -> None:
+    who = caller(requests_per_minute=3)
+    left = [limits.admit(who)["x-ratelimit-remaining-requests"] for _ in range(3)]
+    assert left == ["2", "1", "0"]
+    error = refused(limits, who)
+    assert (error.status, error.code) == (429, "rate_limit_exceeded")
+    assert error.headers["x-ratelimit-limit-requests"] == "3"
+    assert "3 requests per minute" in error.message
+
+
+def test_the_time_told_is_the_time_after_which_it_works(limits: RateLimits, clock: Clock) -> None:
+    who = caller(requests_per_minute=4)
+    for _ in range(4):
+        limits.admit(who)
+    clock.now += 20
+    for _ in range(5):
+        wait = float(refused(limits, who).headers["Retry-After"])
+        clock.now += wait + 1
+        limits.admit(who)
+
+
+def test_no_minute_holds_more_than_the_limit(limits: RateLimits, clock: Clock) -> None:
+    who, times = caller(requests_per_minute=10), []
+    for _ in range(3000):
+        clock.now += 0.1
+        try:
+            limits.admit(who)
+        except RateLimited:
+            continue
+        times.append(clock.now)
+    for began in times:
+        assert sum(began <= at < began + 60 for at in times) <= 15
+    assert len(times) >= 45
+
+
+def test_tokens_count_when_they_are_known(limits: RateLimits, clock: Clock) -> None:
+    who = caller(tokens_per_minute=100)
+    limits.admit(who)
+    limits.spent(who, 250)
+    assert "100 tokens per minute" in refused(limits, who).message
+    clock.now += 121
+    limits.admit(who)
+
+
+def test_keys_are_counted_apart_and_those_without_a_limit_not_at_all(limits: RateLimits) -> None:
+    one, two, free = caller("1", requests_per_minute=1), caller("2", requests_per_minute=1), caller("3")
+    limits.admit(one)
+    limits.admit(two)
+    refused(limits, one)
+    assert all(limits.admit(free) == {} for _ in range(100))
+    limits.spent(free, 10**9)
+
+
+def test_windows_do_not_grow_without_bound(limits: RateLimits) -> None:
+    for number in range(MAX_KEYS + 5):
+        limits.admit(caller(str(number), requests_per_minute=1))
+    assert len(limits._windows) == MAX_KEYS

@@ -1,0 +1,75 @@
+"""Plugin code that blocks the event loop is interrupted and named; other code is not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from tornado_gate.plugins.watchdog import Blocked, Watchdog
+
+
+def owner(frame: FrameType) -> str:
+    return "acme" if frame.f_code.co_name == "hook_of_acme" else ""
+
+
+def hook_of_acme() -> None:
+    time.sleep(1000)
+
+
+@pytest.fixture
+def watchdog() -> Iterator[Watchdog]:
+    dog = Watchdog(owner, limit_seconds=0.1)
+    yield dog
+    dog.stop()
+
+
+def test_a_hook_that_blocks_the_loop_is_interrupted(watchdog: Watchdog) -> None:
+    async def serve() -> str:
+        watchdog.start(asyncio.get_running_loop())
+        with pytest.raises(Blocked) as caught:
+            hook_of_acme()
+        return caught.value.plugin
+
+    assert asyncio.run(serve()) == "acme"
+
+
+def test_a_loop_in_python_is_interrupted_too(watchdog: Watchdog) -> None:
+    def hook_of_acme() -> None:
+        while True:
+            try:
+                while True:
+                    pass
+            except Exception:
+                continue
+
+    async def serve() -> None:
+        watchdog.start(asyncio.get_running_loop())
+        with pytest.raises(Blocked):
+            hook_of_acme()
+
+    asyncio.run(serve())
+
+
+def test_code_of_nobodys_plugin_is_left_alone(watchdog: Watchdog, caplog: pytest.LogCaptureFixture) -> None:
+    async def serve() -> None:
+        watchdog.start(asyncio.get_running_loop())
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends and not caplog.messages:
+            pass
+
+    asyncio.run(serve())
+    assert "the event loop is blocked" in caplog.text
+
+
+def test_a_loop_that_beats_is_left_alone(watchdog: Watchdog) -> None:
+    async def serve() -> None:
+        watchdog.start(asyncio.get_running_loop())
+        watchdog.limit_seconds = 5
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+    asyncio.run(serve())

@@ -1,0 +1,47 @@
+"""A request leaves nothing for the garbage collector, which looks seldom in a server."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.tcpclient import TCPClient
+
+from tests.support.gates import KEY
+from tornado_gate.streams.timer_wheel import wheel
+
+HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
+
+
+def of_the_house() -> Counter[str]:
+    """The objects of ours that only a collector can free, by type."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        return Counter(type(one).__name__ for one in gc.garbage if type(one).__module__.startswith("tornado_gate"))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("http_server", ["httptools"], indirect=True)  # Tornado's own front makes cycles of its own
+@pytest.mark.parametrize(
+    "body", [b'{"model":"m","ask":"hi"}', b'{"model":"m","ask":"hi","stream":true}', b'{"model":"?"}', b"{"]
+)
+async def test_what_a_request_has_made_goes_when_it_is_answered(
+    http_server: HTTPServer, http_port: int, body: bytes
+) -> None:
+    wheel()  # takes the place of the one of another test's loop, which is for the collector
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            stream = await TCPClient().connect("127.0.0.1", http_port)
+            await stream.write(f"{HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert (await stream.read_until_close()).startswith(b"HTTP/1.1 ")
+        assert of_the_house() == Counter()
+    finally:
+        gc.enable()

@@ -1,0 +1,94 @@
+"""What is remembered: by account, bounded, expiring, shared by processes; a broken file harms no request."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tornado_gate.storage import conversation_state
+from tornado_gate.storage.conversation_state import Memory, MemoryStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    return MemoryStore(tmp_path)
+
+
+@pytest.mark.gen_test
+async def test_a_value_is_there_for_its_account_only(store: MemoryStore) -> None:
+    ann, bob = Memory(store).of("ann"), Memory(store).of("bob")
+    await ann.put("name", {"a": [1, None]}, 60)
+    assert await ann.get("name") == {"a": [1, None]}
+    assert await bob.get("name") is None
+    assert await Memory(store).of("ann").get("name") == {"a": [1, None]}
+
+
+@pytest.mark.gen_test
+async def test_several_values_come_and_go(store: MemoryStore) -> None:
+    ann = Memory(store).of("ann")
+    await ann.put_many({"a": 1, "b": 2}, 60)
+    assert await ann.get_many(["a", "b", "c"]) == {"a": 1, "b": 2}
+    assert await ann.delete("a")
+    assert not await ann.delete("a")
+    assert await ann.get_many(["a", "b"]) == {"b": 2}
+
+
+@pytest.mark.gen_test
+async def test_a_value_expires(store: MemoryStore) -> None:
+    ann = Memory(store).of("ann")
+    await ann.put("name", 1, -1)
+    assert await ann.get("name") is None
+    assert await Memory(store).of("ann").get("name") is None
+
+
+@pytest.mark.gen_test
+async def test_a_value_too_long_is_not_kept(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation_state, "LONGEST_VALUE", 10)
+    ann = Memory(store).of("ann")
+    await ann.put("name", "x" * 20, 60)
+    assert await ann.get("name") is None
+
+
+@pytest.mark.gen_test
+async def test_neither_the_cache_nor_the_file_grows_without_bound(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_state, "CACHED_BYTES", 1000)
+    monkeypatch.setattr(conversation_state, "MOST_BYTES", 5000)
+    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 10)
+    whole = Memory(store)
+    for number in range(101):
+        await whole.of("ann").put(f"{number}", "x" * 98, 60 + number)
+    assert whole._cached_bytes <= 1000
+    fresh = Memory(store).of("ann")
+    kept = await fresh.get_many([str(number) for number in range(101)])
+    assert len(kept) <= 60
+    assert "100" in kept
+
+
+@pytest.mark.gen_test
+async def test_another_process_reads_it(store: MemoryStore, tmp_path: Path) -> None:
+    await Memory(store).of("ann").put("name", "seen", 60)
+    code = (
+        "import sys, pathlib; from tornado_gate.storage.conversation_state import MemoryStore;"
+        "print(MemoryStore(pathlib.Path(sys.argv[1])).get('ann', ['name'])['name'].decode())"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert said.strip() == b'"seen"'
+
+
+@pytest.mark.gen_test
+async def test_a_file_that_is_damaged_is_as_good_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / conversation_state.FILE_NAME).write_bytes(b"this is no database" * 1000)
+    ann = Memory(MemoryStore(tmp_path)).of("ann")
+    await ann.put("name", 1, 60)
+    assert await ann.get("name") == 1
+    assert await ann.get("other") is None
+    assert not await ann.delete("other")
+    assert "cannot be" in caplog.text

@@ -1,0 +1,264 @@
+"""The ring of keys: conf and store together, asked from the event loop, told of changes by other processes."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tornado_gate.config.model import KeyEntry, Secret
+from tornado_gate.errors import Unavailable
+from tornado_gate.storage import keys
+from tornado_gate.storage.keys import KeyRing, KeyStore, KeyStoreError, StoredKey, digest
+
+DAY = 86_400
+
+
+class CountingStore(KeyStore):
+    """Counts look-ups, and can be told to fail or to do something in the midst of one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.finds = 0
+        self.broken = False
+        self.after_find: Callable[[], object] = lambda: None
+
+    def find(self, wanted: bytes) -> StoredKey | None:
+        self.finds += 1
+        self.fail_if_broken()
+        found = super().find(wanted)
+        self.after_find()
+        return found
+
+    def revision(self) -> int:
+        self.fail_if_broken()
+        return super().revision()
+
+    def fail_if_broken(self) -> None:
+        if self.broken:
+            raise KeyStoreError("gate.db cannot be used")
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Iterator[CountingStore]:
+    KeyStore.open(tmp_path).close()
+    opened = CountingStore(tmp_path / "gate.db")
+    yield opened
+    opened.close()
+
+
+def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[bytes, KeyEntry]:
+    made = KeyEntry(
+        name=name,
+        key=Secret(key),
+        account=name,
+        models=("local-*",),
+        requests_per_minute=requests_per_minute,
+    )
+    return {digest(key): made}
+
+
+@pytest.mark.gen_test
+async def test_keys_of_conf_are_found_without_the_store(counting: CountingStore) -> None:
+    ring = KeyRing(counting, entry("ci", "conf-key", requests_per_minute=60))
+    record = await ring.find("conf-key")
+    assert record is not None
+    assert (record.id, record.account, record.name, record.source) == ("conf:ci", "ci", "ci", "conf")
+    assert (record.models, record.requests_per_minute, record.tokens_per_minute) == (("local-*",), 60, None)
+    assert counting.finds == 0
+
+
+@pytest.mark.gen_test
+async def test_conf_keys_are_replaced_on_a_reload(counting: CountingStore) -> None:
+    ring = KeyRing(counting, entry("old", "old-key"))
+    ring.replace(entry("new", "new-key"))
+    assert await ring.find("old-key") is None
+    assert await ring.find("new-key") is not None
+
+
+@pytest.mark.gen_test
+async def test_an_empty_key_is_no_key(counting: CountingStore) -> None:
+    ring = KeyRing(counting, entry("empty", ""))
+    assert await ring.find("") is None
+
+
+@pytest.mark.gen_test
+async def test_a_stored_key_is_read_once_and_its_use_is_noted(counting: CountingStore) -> None:
+    text, made = counting.create("a", models=["m"], operations=["chat"])
+    ring = KeyRing(counting, {})
+    await ring.start()
+    first, second = await ring.find(text), await ring.find(text)
+    assert first is not None
+    assert first == second
+    assert (first.id, first.source, first.models, first.operations) == (made.id, "store", ("m",), ("chat",))
+    assert counting.finds == 1
+    await ring.stop()
+    assert counting.list()[0].last_used is not None
+
+
+@pytest.mark.gen_test
+async def test_an_unknown_key_is_looked_up_once_for_a_while(
+    counting: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = KeyRing(counting, {})
+    await ring.check()
+    assert await ring.find("tg-wrong") is None
+    assert await ring.find("tg-wrong") is None
+    assert counting.finds == 1
+    monkeypatch.setattr(keys, "UNKNOWN_KEY_SECONDS", 0.0)
+    assert await ring.find("tg-other") is None
+    assert await ring.find("tg-other") is None
+    assert counting.finds == 3
+
+
+@pytest.mark.gen_test
+async def test_what_is_remembered_is_bounded(counting: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "CACHED_KEYS", 2)
+    texts = [counting.create(name)[0] for name in "abc"]
+    ring = KeyRing(counting, {})
+    await ring.check()
+    for text in (texts[0], texts[1], texts[0], texts[2]):  # b was not used for longest when c came
+        await ring.find(text)
+    for number in range(10):
+        await ring.find(f"tg-wrong-{number}")
+    assert set(ring._found) == {digest(texts[0]), digest(texts[2])}
+    assert len(ring._unknown) == 2
+
+
+@pytest.mark.gen_test
+async def test_a_change_makes_the_ring_ask_again(counting: CountingStore) -> None:
+    text, made = counting.create("a")
+    ring = KeyRing(counting, {})
+    await ring.check()
+    assert await ring.find(text) is not None
+    counting.revoke(made.id)
+    await ring.check()
+    assert await ring.find(text) is None
+
+
+@pytest.mark.gen_test
+async def test_a_key_that_expires_is_refused_from_memory_too(
+    counting: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, made = counting.create("a", expires=time.time() + DAY)
+    ring = KeyRing(counting, {})
+    await ring.check()
+    assert await ring.find(text) is not None
+    assert made.expires is not None
+    later = made.expires
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert await ring.find(text) is None
+    assert counting.finds == 1
+
+
+@pytest.mark.gen_test
+async def test_a_look_up_that_a_revocation_overtook_is_not_remembered(counting: CountingStore) -> None:
+    text, made = counting.create("a")
+    ring = KeyRing(counting, {})
+    await ring.check()
+    loop = asyncio.get_running_loop()
+
+    def revoke_meanwhile() -> None:
+        counting.revoke(made.id)
+        asyncio.run_coroutine_threadsafe(ring.check(), loop).result(10)
+
+    counting.after_find = revoke_meanwhile
+    assert await ring.find(text) is not None  # it was in force when it was asked for
+    counting.after_find = lambda: None
+    assert await ring.find(text) is None
+
+
+@pytest.mark.gen_test
+async def test_losing_the_store_keeps_known_keys_working_and_is_logged_once(
+    counting: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    text, _ = counting.create("a")
+    unseen, _ = counting.create("b")
+    ring = KeyRing(counting, entry("conf", "conf-key"))
+    await ring.check()
+    await ring.find(text)
+    counting.broken = True
+    for _ in range(3):
+        await ring.check()
+    assert await ring.find(text) is not None
+    assert await ring.find("conf-key") is not None
+    with pytest.raises(Unavailable):
+        await ring.find(unseen)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    counting.broken = False
+    await ring.check()
+    assert await ring.find(unseen) is not None
+    assert caplog.records[-1].message.startswith("the keys made by command can be read again")
+
+
+@pytest.mark.gen_test
+async def test_a_revocation_during_a_loss_is_seen_when_the_store_is_back(counting: CountingStore) -> None:
+    text, made = counting.create("a")
+    ring = KeyRing(counting, {})
+    await ring.check()
+    await ring.find(text)
+    counting.broken = True
+    await ring.check()
+    counting.revoke(made.id)
+    counting.broken = False
+    await ring.check()
+    assert await ring.find(text) is None
+
+
+@pytest.mark.gen_test
+async def test_the_watch_outlives_a_fault_of_its_own(
+    counting: CountingStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = asyncio.Event()
+    answers = iter([RuntimeError("unforeseen")])
+    ring = KeyRing(counting, {}, poll_seconds=0.001)
+    await ring.start()
+
+    async def check() -> None:
+        for error in answers:
+            raise error
+        seen.set()
+
+    monkeypatch.setattr(ring, "check", check)
+    await asyncio.wait_for(seen.wait(), 5)
+    await ring.stop()
+    assert "the watch over keys stumbled" in caplog.text
+
+
+REVOKE = """
+import pathlib, sys
+from tornado_gate.keystore import KeyStore
+store = KeyStore.open(pathlib.Path(sys.argv[1]))
+print(store.revoke(sys.argv[2]))
+"""
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_a_revocation_by_another_process_is_in_force_within_a_second(counting: CountingStore) -> None:
+    text, made = counting.create("a")
+    ring = KeyRing(counting, {})
+    await ring.start()
+    assert await ring.find(text) is not None
+    command = [sys.executable, "-c", REVOKE, str(counting.path.parent), made.id]
+    assert await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=20) == "True\n"
+    revoked = time.monotonic()
+    while await ring.find(text) is not None:
+        await asyncio.sleep(0)
+        assert time.monotonic() < revoked + 1
+    await ring.stop()
+
+
+@pytest.mark.gen_test
+async def test_the_ring_starts_and_stops_without_a_store(
+    counting: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    counting.broken = True
+    ring = KeyRing(counting, entry("conf", "conf-key"))
+    await ring.start()
+    assert await ring.find("conf-key") is not None
+    await ring.stop()
+    await ring.stop()
+    assert len(caplog.records) == 1

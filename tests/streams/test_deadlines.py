@@ -1,0 +1,184 @@
+"""What takes too long is an upstream timeout, and leaves nothing running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tornado_gate.errors import UpstreamTimeout
+from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.stages import Later, in_batches
+from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.types import Timeouts
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+def deadlines(streaming: bool = True, **timeouts: float) -> Deadlines:
+    return Deadlines(Timeouts(**timeouts), "acme", streaming=streaming)
+
+
+def first(*, streaming: bool = True, **timeouts: float) -> None:
+    async def wait() -> None:
+        await deadlines(streaming, **timeouts).first(never())
+
+    asyncio.run(wait())
+
+
+def test_a_first_event_that_does_not_come_is_a_timeout() -> None:
+    with pytest.raises(UpstreamTimeout, match="acme"):
+        first(first_event=0.01)
+
+
+def test_a_whole_answer_has_all_the_time_there_is() -> None:
+    with pytest.raises(UpstreamTimeout):
+        first(streaming=False, first_event=1000, total=0.01)
+
+
+@pytest.mark.parametrize("timeouts", [{"gap": 0.01}, {"total": 0.01}])
+def test_a_silence_between_events_ends_and_closes_the_stream(timeouts: dict[str, float]) -> None:
+    closed = []
+
+    async def items() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await never()
+        finally:
+            closed.append(True)
+
+    async def read() -> list[int]:
+        seen = []
+        with pytest.raises(UpstreamTimeout):
+            async for item in deadlines(True, **timeouts).between(items()):
+                seen.append(item)
+        return seen
+
+    assert asyncio.run(read()) == [1]
+    assert closed == [True]
+
+
+def test_a_reader_who_stops_closes_the_stream() -> None:
+    closed = []
+
+    async def items() -> AsyncIterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            closed.append(True)
+
+    async def read() -> None:
+        reading = deadlines().between(items())
+        assert await anext(reading) == 1
+        await reading.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(read())
+    assert closed == [True]
+
+
+def test_a_sign_of_life_puts_off_the_end_of_a_gap() -> None:
+    """Chunks that make no event, as pings do, keep the stream going beyond a gap."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(6):
+            await asyncio.sleep(0.02)
+            yield b": ping\n\n"
+
+    async def read() -> list[bytes]:
+        limits = deadlines(gap=0.05)
+
+        async def events() -> AsyncIterator[bytes]:
+            yield b"first"
+            heard = [chunk async for chunk in limits.alive(chunks())]
+            yield b"%d" % len(heard)
+
+        return [event async for event in limits.between(events())]
+
+    assert asyncio.run(read()) == [b"first", b"6"]
+
+
+def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:
+    async def wait() -> None:
+        waiting = asyncio.ensure_future(deadlines().first(never()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(wait())
+
+
+def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None:
+    async def items() -> AsyncIterator[int]:
+        await never()
+        yield 1
+
+    async def wait() -> None:
+        limits = deadlines(first_event=0.01, gap=1000)
+        with pytest.raises(UpstreamTimeout, match="did not begin"):
+            await limits.first(anext(limits.between(items())))
+
+    asyncio.run(wait())
+
+
+def test_nothing_is_left_in_the_wheel_after_the_last_item() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def read() -> None:
+        limits = deadlines()
+        await limits.first(asyncio.sleep(0))
+        assert [item async for item in limits.between(items())] == [1]
+        assert wheel().empty
+
+    asyncio.run(read())
+
+
+def test_nothing_is_left_in_the_wheel_when_the_last_item_comes_before_the_first_event_is_given() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async def read() -> None:
+        limits = deadlines()
+
+        async def all_of_them() -> list[int]:
+            return [item async for item in limits.between(items())]
+
+        assert await limits.first(all_of_them()) == [1]
+        assert wheel().empty
+
+    asyncio.run(read())
+
+
+def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        raise ValueError("a plugin's fault")
+
+    def blame(error: BaseException) -> BaseException:
+        return KeyError("the plugin") if isinstance(error, ValueError) else error
+
+    async def read() -> None:
+        with pytest.raises(KeyError, match="the plugin"):
+            async for _ in deadlines().between(items(), blame):
+                pass
+
+    asyncio.run(read())
+
+
+def test_items_that_came_together_have_one_limit() -> None:
+    async def together() -> list[int]:
+        return [1, 2]
+
+    async def nothing() -> AsyncIterator[int]:
+        for item in ():
+            yield item
+
+    async def read() -> list[list[int]]:
+        return [batch async for batch in in_batches(deadlines().between(Later(together, nothing())))]
+
+    assert asyncio.run(read()) == [[1, 2]]

@@ -1,0 +1,277 @@
+"""Items that came together go on together; for whoever iterates nothing is different."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams import stages
+
+
+class Source(stages.Batched[int]):
+    """Gives batches; an error among them is raised in its place. Counts how often it was closed."""
+
+    def __init__(self, batches: Iterable[list[int] | BaseException]) -> None:
+        super().__init__()
+        self._batches = iter(batches)
+        self.closed = 0
+
+    async def more(self) -> list[int]:
+        for batch in self._batches:
+            if isinstance(batch, BaseException):
+                raise batch
+            return batch
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Doubled(stages.Step[int, int]):
+    """Every item twice; ends with a 9, fails with an 8, and says -1 at the end."""
+
+    def take(self, items: list[int], out: list[int]) -> bool:
+        for item in items:
+            if item == 8:
+                raise UpstreamError("eight")
+            out += [item, item]
+            if item == 9:
+                return True
+        return False
+
+    def end(self, out: list[int]) -> None:
+        out.append(-1)
+
+
+class Told(stages.Step[int, int]):
+    """Passes items on, and tells a failure by an item."""
+
+    def take(self, items: list[int], out: list[int]) -> None:
+        out += items
+
+    def end(self, out: list[int]) -> None:
+        out.append(-2)
+
+    def fail(self, error: GateError) -> list[int] | GateError:
+        return [-8]
+
+
+async def plain(items: Iterable[int]) -> AsyncIterator[int]:
+    for item in items:
+        yield item
+
+
+async def batches(items: AsyncIterator[Any]) -> list[Any]:
+    """All batches, and at the end the error that there was, if any."""
+    seen: list[Any] = []
+    try:
+        async for batch in stages.in_batches(items):
+            seen.append(batch)
+    except Exception as error:
+        seen.append(type(error))
+    return seen
+
+
+def seen(given_batches: Iterable[list[int] | BaseException], *steps: stages.Step[int, int]) -> list[Any]:
+    return asyncio.run(batches(stages.Flow(Source(given_batches), *steps)))
+
+
+def test_items_that_came_together_go_on_together() -> None:
+    assert seen([[1, 2], [3]], Doubled()) == [[1, 1, 2, 2], [3, 3], [-1]]
+
+
+def test_items_of_an_iterator_that_knows_no_batches_go_on_one_by_one() -> None:
+    assert asyncio.run(batches(stages.then(plain([1, 2]), Doubled()))) == [[1, 1], [2, 2], [-1]]
+
+
+def test_a_flow_without_steps_gives_what_its_source_gives() -> None:
+    assert seen([[1, 2], [3]]) == [[1, 2], [3]]
+
+
+def test_a_batch_of_which_nothing_becomes_is_passed_over() -> None:
+    class Odd(stages.Step[int, int]):
+        def take(self, items: list[int], out: list[int]) -> None:
+            out += [item for item in items if item % 2]
+
+    assert seen([[2], [4, 6], [1, 2, 3]], Odd()) == [[1, 3]]
+
+
+def test_what_came_before_a_failure_of_a_step_is_given_before_it() -> None:
+    assert seen([[1, 8, 2]], Doubled()) == [[1, 1], UpstreamError]
+    assert seen([[8]], Doubled()) == [UpstreamError]
+
+
+def test_a_later_step_may_tell_a_failure_which_ends_the_items_well() -> None:
+    assert seen([[1, 8, 2], [3]], Doubled(), Told(), Doubled()) == [[1, 1, 1, 1, -8, -8, -1]]
+
+
+def test_a_failure_of_the_source_is_told_too() -> None:
+    assert seen([[1], UpstreamError("broke off")], Told()) == [[1], [-8]]
+    assert seen([[1], UpstreamError("broke off")], Doubled()) == [[1, 1], UpstreamError]
+
+
+def test_a_step_is_asked_for_the_end_of_its_own_failure() -> None:
+    class Own(Told):
+        def take(self, items: list[int], out: list[int]) -> None:
+            out.append(7)
+            raise UpstreamError("own")
+
+    assert seen([[1], [2]], Own()) == [[7, -8]]
+
+
+def test_what_is_no_gate_error_is_told_by_nobody() -> None:
+    class Broken(stages.Step[int, int]):
+        def take(self, items: list[int], out: list[int]) -> None:
+            out.append(items[0])
+            raise ValueError("a bug")
+
+    assert seen([[1]], Broken(), Told()) == [[1], ValueError]
+    assert seen([[1], ValueError("a bug")], Told()) == [[1], ValueError]
+
+
+def test_a_step_may_end_the_items_and_what_follows_it_is_asked_for_its_end() -> None:
+    source = Source([[1, 9, 2], [3]])
+    assert asyncio.run(batches(stages.Flow(source, Doubled(), Told()))) == [[1, 1, 9, 9, -2]]
+    assert source.closed == 1
+
+
+def test_a_source_is_closed_once_whatever_ends_it() -> None:
+    async def closed(*given_batches: list[int] | BaseException) -> int:
+        source = Source(given_batches)
+        items = stages.then(source, Doubled())
+        await batches(items)
+        await items.aclose()
+        assert await batches(items) == []
+        return source.closed
+
+    for ends in ([[1]], [[1, 9]], [[1, 8]], [UpstreamError("no")], [ValueError("a bug")]):
+        assert asyncio.run(closed(*ends)) == 1  # type: ignore[arg-type]
+
+
+def test_who_stops_early_closes_the_source_and_gets_nothing_more() -> None:
+    async def read() -> None:
+        source = Source([[1, 2], [3]])
+        items = stages.then(source, Doubled())
+        assert await anext(items) == 1
+        await items.aclose()
+        assert source.closed == 1
+        assert await batches(items) == []
+
+    asyncio.run(read())
+
+
+def test_who_is_cancelled_while_waiting_closes_the_source() -> None:
+    closed = asyncio.Event()
+
+    async def waits() -> AsyncIterator[int]:
+        try:
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            closed.set()
+
+    async def read() -> None:
+        reading = asyncio.ensure_future(batches(stages.then(waits(), Told())))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert closed.is_set()
+
+    asyncio.run(read())
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), max_size=5), st.lists(st.booleans(), max_size=30))
+def test_single_items_and_batches_may_be_taken_by_turns(given_batches: list[list[int]], singly: list[bool]) -> None:
+    async def read() -> list[int]:
+        items = stages.Flow(Source(given_batches), Told())
+        taken: list[int] = []
+        for one in singly:
+            try:
+                taken += [await anext(items)] if one else await items.batch()
+            except StopAsyncIteration:
+                break
+        return taken + [item async for item in items]
+
+    assert asyncio.run(read()) == [item for batch in given_batches for item in batch] + [-2]
+
+
+def test_a_step_goes_into_a_flow_that_nobody_has_read_from() -> None:
+    first = stages.then(Source([[1]]), Doubled())
+    assert stages.then(first, Told()) is first
+    assert asyncio.run(batches(first)) == [[1, 1], [-1, -2]]
+
+
+def test_a_step_goes_around_a_flow_that_somebody_has_read_from() -> None:
+    async def read() -> list[Any]:
+        first = stages.then(Source([[1, 2]]), Told())
+        assert await anext(first) == 1
+        return await batches(stages.then(first, Doubled()))
+
+    assert asyncio.run(read()) == [[2, 2], [-2, -2], [-1]]
+
+
+def test_later_items_are_made_when_they_are_read_and_the_source_is_closed() -> None:
+    made: list[str] = []
+
+    async def make() -> list[int]:
+        made.append("made")
+        return [1, 2]
+
+    async def read() -> None:
+        source = Source([])
+        items = stages.Later(make, source)
+        assert made == []
+        assert await batches(items) == [[1, 2]]
+        assert source.closed
+        unread = Source([])
+        await stages.Later(make, unread).aclose()
+        assert unread.closed
+
+    asyncio.run(read())
+    assert made == ["made"]
+
+
+def test_a_failure_leaves_nothing_that_only_a_collector_could_free() -> None:
+    class Refused(UpstreamError):
+        pass
+
+    class Failing(stages.Step[int, Any]):
+        def take(self, items: list[int], out: list[Any]) -> None:
+            out.append(1)
+            raise Refused("no")
+
+    class Telling(stages.Step[Any, Any]):
+        def take(self, items: list[Any], out: list[Any]) -> None:
+            out += items
+
+        def fail(self, error: GateError) -> list[Any] | GateError:
+            return [error]
+
+    async def read(*steps: stages.Step[Any, Any]) -> None:
+        for source in (Source([[1]]), plain([1])):
+            try:
+                async for _ in stages.Flow(source, *steps):
+                    pass
+            except Refused:
+                pass
+
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        asyncio.run(read(Failing()))
+        asyncio.run(read(Failing(), Telling()))
+        gc.collect()
+        assert [one for one in gc.garbage if isinstance(one, Refused | stages.Flow)] == []
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()

@@ -1,0 +1,80 @@
+"""What would happen to a request: target and why, the exact upstream request with secrets masked, losses. Nothing is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from tornado_gate.gateway import auth, signatures
+from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.pipeline import Once, verbatim_request
+from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
+from tornado_gate.types.value import replace
+
+MASK = "***"
+_SAFE_HEADERS = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "accept-encoding"})
+
+
+async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
+    """The way that `wire` would take. Raises the GateError that its caller would get before anything went upstream."""
+    wire_format = snapshot.formats[call.format]
+    if wire.route.model == "none":
+        return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
+    call = snapshot.about(call, snapshot.asked_model(wire))
+    operations = auth.allowed_operations(call.caller, wire.route.operations)
+    targets = snapshot.targets(call, operations)
+    open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]
+    chosen = next((number for number, is_open in enumerate(open_circuits) if not is_open), 0)
+    call = replace(call, operation=targets[chosen][0].first_of(operations))
+    return {
+        "operation": call.operation,
+        "format": call.format,
+        "model": call.model,
+        "entry": targets[0][0].model,
+        "targets": [_listed(target, is_open) for (target, _), is_open in zip(targets, open_circuits, strict=True)],
+        "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
+        **await _attempted(call, Once(wire, wire_format), *targets[chosen]),
+        "limits": gate.limits.left(call.caller),
+    }
+
+
+def _listed(target: Target, is_open: bool) -> dict[str, Any]:
+    circuit = "open" if is_open else "closed"
+    return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
+
+
+async def _attempted(call: Call, once: Once, target: Target, provider: ProviderInUse) -> dict[str, Any]:
+    call = replace(call, target=target, losses=[])
+    verbatim = await verbatim_request(call, provider, once)
+    if verbatim is not None:
+        outgoing = await provider.working.translate_request(call, verbatim)
+    else:
+        request = await once.request(call)
+        request = await signatures.restored(call, request, signatures=provider.capabilities.signatures)
+        outgoing = await provider.working.translate_request(call, request)
+    return {
+        "target": {"provider": target.provider, "model": target.upstream_model},
+        "lane": "translated" if verbatim is None else "verbatim",
+        "upstream": _masked(outgoing, target),
+        "losses": call.losses,
+    }
+
+
+def _masked(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
+    """The request without its secrets; None for a provider that sends none."""
+    if not outgoing.url:
+        return None
+    headers = {name: value if name.lower() in _SAFE_HEADERS else MASK for name, value in outgoing.headers.items()}
+    body: Any = outgoing.json
+    if isinstance(outgoing.body, bytes):
+        try:
+            body = orjson.loads(outgoing.body)
+        except orjson.JSONDecodeError:
+            body = f"{len(outgoing.body)} bytes"
+    elif outgoing.body is not None:
+        body = f"a form of {outgoing.body.length} bytes"
+    url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+    return {"method": outgoing.method, "url": url, "headers": headers, "body": body}

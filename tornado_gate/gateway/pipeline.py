@@ -1,0 +1,347 @@
+"""One request, stop by stop. Read this first: docs/architecture.md draws the same way.
+
+Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+
+from tornado_gate.errors import GateError, PluginError, Unavailable
+from tornado_gate.gateway import auth, embedding_batches, signatures
+from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.provider_call import asked
+from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.plugins.host import FormatLane, ProviderLane
+from tornado_gate.realtime import connect
+from tornado_gate.storage.files import MediaFile
+from tornado_gate.streams import stages
+from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.events import aiter_events, single
+from tornado_gate.tasks import service
+from tornado_gate.types import (
+    NOWHERE,
+    Call,
+    ClientSecretRequest,
+    EmbeddingRequest,
+    EmbeddingResult,
+    Finish,
+    ImageResult,
+    Meter,
+    ModelList,
+    ModerationResult,
+    PartDelta,
+    Reply,
+    Request,
+    SpeechEnd,
+    StreamEvent,
+    TaskRequest,
+    TranscriptionResult,
+    UpstreamRequest,
+    UsageReport,
+    Verbatim,
+    Whole,
+    WireRequest,
+)
+from tornado_gate.types.value import Value, replace
+
+log = logging.getLogger(__name__)
+
+SLOW_TO_BEGIN = frozenset({"images", "image_edits"})
+"""Operations whose streams say nothing for as long as the work takes."""
+METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
+"""Events that end an answer and say what it took."""
+
+
+class Answer(Value, frozen=True):
+    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known.
+
+    A `file` is the answer instead of a reply: a finished video, of which the caller may want a range.
+    """
+
+    call: Call
+    reply: Reply | None
+    file: MediaFile | None = None
+
+
+async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
+    """Answer one request. Raises GateError, which the handler puts into the caller's envelope."""
+    wire_format = snapshot.formats[call.format]
+    if wire.route.model == "none":
+        return await _answer_ourselves(gate, snapshot, call, wire, wire_format)
+    if wire.route.operation == "videos":
+        return Answer(*await service.begin(gate, snapshot, call, wire, wire_format))
+    call = snapshot.about(call, snapshot.asked_model(wire))
+    operations = auth.allowed_operations(call.caller, wire.route.operations)
+    targets = snapshot.targets(call, operations)
+    once = Once(wire, wire_format)
+    gate.health.request_began()
+    failure: GateError | None = None
+    for target, provider in targets:
+        circuit = gate.health.circuit(circuit_name(target))
+        if not circuit.allows(time.monotonic()):
+            continue
+        if failure is not None and not gate.health.may_retry():
+            break
+        call.meter.attempts += 1
+        attempt = replace(
+            call,
+            target=target,
+            operation=target.first_of(operations),
+            losses=[],
+            pool=gate.pool(provider),
+        )
+        try:
+            reply = await _ask(attempt, provider, once)
+        except BaseException as error:
+            await _failed(gate, attempt, error)
+            if not isinstance(error, GateError) or not error.retryable:
+                raise
+            failure = error
+        else:
+            circuit.succeeded()
+            return Answer(attempt, reply)
+    raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
+
+
+class Once:
+    """The common request, made when the first target needs it and kept for the next, with what was lost in making it.
+
+    Of a route that can be several operations it is made once for each.
+    """
+
+    def __init__(self, wire: WireRequest, wire_format: FormatLane) -> None:
+        self.wire = wire
+        self.wire_format = wire_format
+        self._made: dict[str, tuple[Request, list[str]]] = {}
+
+    async def request(self, call: Call) -> Request:
+        """Also names the losses to `call`."""
+        made = self._made.get(call.operation)
+        if made is None:
+            alone = call.but(target=NOWHERE, losses=[])
+            made = await self.wire_format.translate_request(alone, self.wire), alone.losses
+            self._made[call.operation] = made
+        request, losses = made
+        call.losses.extend(losses)
+        return request
+
+
+async def _failed(gate: Gate, call: Call, error: BaseException) -> None:
+    """An attempt has: close what it opened. That is in `call.closing`, which holds nothing else yet."""
+    await call.closing.aclose()
+    if isinstance(error, GateError):
+        _note_failure(gate, call, error)
+    else:
+        gate.health.released(circuit_name(call.target))
+
+
+async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
+    """Stops 3 to 6: one of the two lanes, up to the first chunk of the reply."""
+    verbatim = await verbatim_request(call, provider, once)
+    if verbatim is not None:
+        return await _verbatim_lane(call, once.wire_format, provider.working, verbatim)
+    request = await signatures.restored(call, await once.request(call), signatures=provider.capabilities.signatures)
+    return await _common_lane(call, once.wire_format, provider, request)
+
+
+async def verbatim_request(call: Call, provider: ProviderInUse, once: Once) -> Verbatim | None:
+    """What goes up as it came; None for what must take the common lane, although both ends may speak the same format."""
+    wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
+    if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
+        return None
+    if used.inputs_at_once is not None and await _is_for_several(call, used.inputs_at_once, once):
+        return None
+    if used.signatures and await _has_foreign_signatures(call, once):
+        return None
+    given = wire_format.forwarded(call, wire)
+    return given if given is None or isinstance(given, Verbatim) else await given
+
+
+async def _has_foreign_signatures(call: Call, once: Once) -> bool:
+    """Whether the body echoes what another provider has signed, which this one would refuse."""
+    if b"ignature" not in once.wire.raw:
+        return False
+    return bool(await signatures.foreign(call, await once.request(call.but(losses=[]))))
+
+
+async def _is_for_several(call: Call, most: int, once: Once) -> bool:
+    """Whether there are more inputs than the upstream takes in one request. Fewer commas than that are surely not."""
+    if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
+        return False
+    request = await once.request(call.but(losses=[]))
+    return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
+
+
+async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Verbatim) -> Reply:
+    """Both ends speak the same wire format: nothing is taken apart."""
+    given = provider.translated(call, request)
+    outgoing = given if isinstance(given, UpstreamRequest) else await given
+    streaming = request.stream and call.operation not in SLOW_TO_BEGIN
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
+    if isinstance(incoming.chunks, Whole):
+        deadlines.stop()
+    else:
+        incoming = incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
+    reply = wire_format.forward_response(call, request, incoming)
+    if isinstance(reply.chunks, Whole):
+        return reply
+    return await deadlines.first(_with_first_chunk(wire_format, reply))
+
+
+async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse, request: Request) -> Reply:
+    """Through the common vocabulary."""
+    streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_TO_BEGIN
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    most = used.capabilities.inputs_at_once
+    if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
+        events = _in_batches(call, used.working, embedding_batches.split(request, most))
+    else:
+        events = await asked(call, used.working, request, deadlines)
+    if used.capabilities.signatures:
+        events = signatures.recorded(call, events)
+    reply = wire_format.translate_response(call, request, stages.then(events, _Noted(call.meter)))
+    return await deadlines.first(_with_first_chunk(wire_format, reply))
+
+
+async def _in_batches(
+    call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
+) -> AsyncIterator[StreamEvent]:
+    """Several requests, a few at a time, as one answer; the first that fails ends all."""
+    timeouts, name = call.target.timeouts, call.target.provider
+    places = asyncio.Semaphore(embedding_batches.AT_ONCE)
+
+    async def one(request: EmbeddingRequest) -> EmbeddingResult:
+        async with places:
+            events = await asked(call, provider, request, Deadlines(timeouts, name, streaming=False))
+            return await single(events, EmbeddingResult)
+
+    async def all_of_them() -> list[EmbeddingResult]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(request)) for request in requests]
+        return [task.result() for task in tasks]
+
+    try:
+        results = await Deadlines(timeouts, name, streaming=False).first(all_of_them())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    yield embedding_batches.join(requests, results)
+
+
+async def _answer_ourselves(
+    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
+) -> Answer:
+    """No model, no provider: the core has the model list and the tasks, and the format what it has stored for the caller."""
+    request = await wire_format.answer_itself(call, wire)
+    if isinstance(request, Reply):
+        return Answer(call, await _with_first_chunk(wire_format, request))
+    if isinstance(request, ClientSecretRequest):
+        made = await connect.client_secret(gate, snapshot, call, request)
+        reply = wire_format.translate_response(call, request, aiter_events(iter([made])))
+        return Answer(call, await _with_first_chunk(wire_format, reply))
+    if isinstance(request, TaskRequest):
+        call, found = await service.answer(gate, snapshot, call, request, wire_format)
+        if isinstance(found, MediaFile):
+            return Answer(call, None, found)
+        return Answer(call, await _with_first_chunk(wire_format, found))
+    if request.model is None:
+        models = ModelList(models=snapshot.list_models(call.caller))
+    else:
+        models = ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)
+    reply = wire_format.translate_response(call, request, aiter_events(iter([models])))
+    return Answer(call, await _with_first_chunk(wire_format, reply))
+
+
+async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
+    """`reply` with its first chunk read: from here on the status line may go out."""
+    chunks = _Begun(reply.chunks, wire_format)
+    try:
+        first = await chunks.begin()
+    except StopAsyncIteration:
+        raise wire_format.broken("the reply has no chunk") from None
+    if chunks.over and reply.content_type.startswith("application/json"):
+        await chunks.aclose()
+        return reply.but(chunks=Whole(b"".join(first)))
+    return reply.but(chunks=chunks)
+
+
+class _Begun(stages.Batched[bytes]):
+    """The chunks of a reply, whose first are read ahead of the rest; what the format raises is blamed on it."""
+
+    __slots__ = ("_chunks", "_first", "_next", "_wire_format")
+
+    def __init__(self, chunks: AsyncIterator[bytes], wire_format: FormatLane) -> None:
+        super().__init__()
+        self._chunks = chunks
+        self._next = stages.reader(chunks)
+        self._wire_format = wire_format
+        self._first: list[bytes] = []
+
+    async def begin(self) -> list[bytes]:
+        """Read the first. Raises StopAsyncIteration when there is none."""
+        self._first = await self.more()
+        return self._first
+
+    @property
+    def over(self) -> bool:
+        return isinstance(self._chunks, stages.Batched) and self._chunks.over
+
+    async def more(self) -> list[bytes]:
+        if self._first:
+            first, self._first = self._first, []
+            return first
+        try:
+            return await self._next()
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
+        except BaseException as error:
+            await self.aclose()
+            blamed = self._wire_format.blame(error)
+            if blamed is error:
+                del blamed  # it would hold itself by its traceback
+                raise
+            raise blamed from error
+
+    async def aclose(self) -> None:
+        self._left, self._first = [], []
+        await stages.close(self._chunks)
+
+
+class _Noted(stages.Step[StreamEvent, StreamEvent]):
+    """Usage and finish reason go to the meter in passing."""
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        for event in items:
+            if type(event) is PartDelta:  # as nearly all are
+                continue
+            if isinstance(event, UsageReport):
+                self._meter.usage = event.usage
+            elif isinstance(event, Finish):
+                self._meter.finish_reason = event.reason
+            elif isinstance(event, METERED) and event.usage is not None:
+                self._meter.usage = event.usage
+        out += items
+
+
+def _note_failure(gate: Gate, call: Call, error: GateError) -> None:
+    name, target = circuit_name(call.target), call.target
+    if error.retryable:
+        gate.note_failure(name, error)
+    else:
+        gate.health.released(name)
+    if error.type != "invalid_request_error" or error.code == "upstream_refused":
+        gate.metrics.upstream_error(target.provider, error.code)
+    if not isinstance(error, PluginError):
+        fields = {"request_id": call.id, "provider": target.provider, "model": target.model, "status": error.status}
+        log.info("target failed: %s", error.code, extra={"fields": fields})

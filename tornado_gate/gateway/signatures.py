@@ -1,0 +1,217 @@
+"""Opaque reasoning survives clients that drop it, and never reaches a provider that did not issue it.
+
+A thinking signature belongs to the provider that issued it. Most clients drop it, or could never say it in their wire format; the
+upstream then refuses the next turn of a tool loop. So the core remembers, by tool-call id and for the account, what thinking
+went before a call and what signature the call carried, and which signatures came from whom. Before a request goes up, signatures
+that the target did not issue are taken out, and what a client dropped is put back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from tornado_gate.streams.stages import Batched, close, reader
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CountTokensRequest,
+    Finish,
+    Message,
+    Opaque,
+    Part,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Request,
+    StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from tornado_gate.types.value import replace
+
+KEPT_SECONDS = 24 * 3600.0
+
+
+def _of_call(identity: str) -> str:
+    return f"call:{identity}"
+
+
+def _of_signature(value: Any) -> str:
+    return "signature:" + hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+    """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
+    return _Recorded(call, events)
+
+
+class _Recorded(Batched[StreamEvent]):
+    __slots__ = ("_call", "_events", "_held", "_next", "_recorder")
+
+    def __init__(self, call: Call, events: AsyncIterator[StreamEvent]) -> None:
+        super().__init__()
+        self._call = call
+        self._events = events
+        self._next = reader(events)
+        self._recorder = _Recorder(call.target.provider)
+        self._held: list[StreamEvent] = []
+
+    async def more(self) -> list[StreamEvent]:
+        try:
+            events = self._held or await self._next()
+            self._held = []
+            for place, event in enumerate(events):
+                self._recorder.note(event)
+                if isinstance(event, Finish) and self._recorder.values:
+                    if place:  # what came before need not wait for the memory
+                        self._held = events[place:]
+                        return events[:place]
+                    await self._call.memory.put_many(self._recorder.take(), KEPT_SECONDS)
+        except BaseException:
+            await self.aclose()
+            raise
+        return events
+
+    async def aclose(self) -> None:
+        self._left, self._held = [], []
+        await close(self._events)
+
+
+class _Recorder:
+    """Collects the thinking and the tool calls of one answer."""
+
+    def __init__(self, issuer: str) -> None:
+        self._issuer = issuer
+        self._open: dict[int, tuple[PartStart, list[str]]] = {}
+        self._thinking: dict[int, list[dict[str, Any]]] = {}
+        self.values: dict[str, Any] = {}
+        """What is to be remembered, by name."""
+
+    def note(self, event: StreamEvent) -> None:
+        match event:
+            case PartStart(kind="thinking" | "tool_call"):
+                self._open[event.index] = (event, [])
+            case PartDelta() if event.index in self._open:
+                start, pieces = self._open[event.index]
+                if start.kind == "thinking" and isinstance(event.data, str):
+                    pieces.append(event.data)
+            case PartEnd():
+                self._note_end(event)
+
+    def _note_end(self, end: PartEnd) -> None:
+        if end.signature is not None:
+            self.values[_of_signature(end.signature.value)] = self._issuer
+        start, pieces = self._open.pop(end.index, (None, []))
+        if start is None:
+            return
+        value = end.signature.value if end.signature else None
+        before = self._thinking.setdefault(start.choice, [])
+        if start.kind == "thinking":
+            before.append({"text": "".join(pieces), "signature": value, "redacted": start.redacted})
+        elif value is not None or any(thought["signature"] for thought in before):
+            remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
+            self.values[_of_call(start.id)] = remembered
+
+    def take(self) -> dict[str, Any]:
+        values, self.values = self.values, {}
+        return values
+
+
+async def restored(call: Call, request: Request, *, signatures: bool) -> Request:
+    """`request` as this target may see it. `signatures` says whether the target issues any."""
+    match request:
+        case CountTokensRequest(chat=chat):
+            return replace(request, chat=await _restored_chat(call, chat, signatures))
+        case ChatRequest():
+            return await _restored_chat(call, request, signatures)
+    return request
+
+
+async def foreign(call: Call, request: Request) -> bool:
+    """Whether a request carries a signature that is known to be another provider's."""
+    chat = request.chat if isinstance(request, CountTokensRequest) else request
+    if not isinstance(chat, ChatRequest):
+        return False
+    names = _signatures(chat)
+    known = await call.memory.get_many(names) if names else {}
+    return any(issuer != call.target.provider for issuer in known.values())
+
+
+async def _restored_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
+    names = _names(request) if signatures else []
+    known = await call.memory.get_many(names) if names else {}
+    messages = tuple(
+        _restored_message(call, partial(request.path, number), message, known)
+        if message.role == "assistant"
+        else message
+        for number, message in enumerate(request.messages)
+    )
+    return request if messages == request.messages else replace(request, messages=messages)
+
+
+def _names(request: ChatRequest) -> list[str]:
+    calls = [
+        _of_call(part.id)
+        for message in request.messages
+        if message.role == "assistant"
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
+    return calls + _signatures(request)
+
+
+def _signatures(request: ChatRequest) -> list[str]:
+    return [
+        _of_signature(signature.value)
+        for message in request.messages
+        if message.role == "assistant"
+        for part in message.parts
+        if (signature := _signature(part)) is not None
+    ]
+
+
+def _signature(part: Part) -> Opaque | None:
+    return part.signature if isinstance(part, Text | Thinking | ToolCall) else None
+
+
+def _restored_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
+    """Foreign signatures out, dropped ones in."""
+    issuer = call.target.provider
+    parts = list(_without_foreign(call, path, message, known))
+    memories = [known.get(_of_call(part.id)) for part in parts if isinstance(part, ToolCall)]
+    own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
+    if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
+        # What a client shows as reasoning without its signature is no use to the issuer: the remembered thinking is whole.
+        kept = [part for part in parts if not isinstance(part, Thinking)]
+        parts = [*(_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
+    return replace(message, parts=tuple(_signed(part, issuer, known) for part in parts))
+
+
+def _without_foreign(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Iterator[Part]:
+    """Thinking whose signature is foreign goes with it: nobody else can read it."""
+    for place, part in enumerate(message.parts):
+        signature = _signature(part)
+        if signature is None or known.get(_of_signature(signature.value)) == call.target.provider:
+            yield part
+        elif isinstance(part, Text | ToolCall):
+            yield replace(part, signature=None)
+        else:
+            call.lose(path(place))
+
+
+def _thinking(issuer: str, thought: dict[str, Any]) -> Thinking:
+    value = thought["signature"]
+    signature = None if value is None else Opaque(issuer=issuer, value=value)
+    return Thinking(text=thought["text"], signature=signature, redacted=thought["redacted"])
+
+
+def _signed(part: Part, issuer: str, known: dict[str, Any]) -> Part:
+    if isinstance(part, ToolCall) and part.signature is None:
+        memory = known.get(_of_call(part.id)) or {}
+        if memory.get("issuer") == issuer and memory["signature"] is not None:
+            return replace(part, signature=Opaque(issuer=issuer, value=memory["signature"]))
+    return part

@@ -1,0 +1,171 @@
+"""A small HTTP/1.1 client: kept connections, one request at a time on each, answers read at the reader's pace.
+
+No redirects, cookies, proxies, caches: what a gateway has no use for towards its upstreams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache, partial
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+
+from tornado_gate.http.client.connection import Body, Connection
+from tornado_gate.http.client.faults import Broken, NotConnected, NotConnectedInTime
+from tornado_gate.http.client.request import Origin, Pairs, ended, header_lines, opening
+from tornado_gate.http.client.response import Answer
+
+KNOWN_HEADERS = 64
+"""How many sets of headers a client remembers, and how many openings: requests to one provider differ little in them."""
+
+IDLE_SECONDS = 30.0
+"""A connection that nobody has used for so long is closed."""
+
+ATTEMPT_SECONDS = 0.25
+"""An address that has not answered after that gets a rival, RFC 8305 5."""
+
+
+@cache
+def usual_trust() -> ssl.SSLContext:
+    """Certificates as the system trusts them, for the host's name. Made once: it reads files."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(("http/1.1",))
+    return context
+
+
+class Client:
+    """Connections to any number of origins, as many at a time as there are requests. Belongs to one event loop.
+
+    `connect_seconds` is for everything until a request can be sent: names, TCP, TLS. `tls` replaces the usual trust.
+    """
+
+    def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None) -> None:
+        self._connect_seconds = connect_seconds
+        self._tls = tls
+        # Not of all clients: keys are gone with theirs. Addresses of one provider may differ where headers do not.
+        lines = lru_cache(maxsize=KNOWN_HEADERS)(header_lines)
+        self._opening = lru_cache(maxsize=KNOWN_HEADERS)(partial(opening, lines=lines))
+        self._loop = asyncio.get_running_loop()
+        self._open: set[Connection] = set()
+        self._idle: dict[Origin, dict[Connection, float]] = {}  # of each origin, the one that was used last at the end
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closed: asyncio.Future[None] | None = None
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | Body | None = None,
+        usual: Pairs = (),
+    ) -> Answer:
+        """Send a request; its answer as soon as the head is there. Method and headers go out as they are.
+
+        `usual` are headers that are sent unless `headers` has them. A kept connection that the other side closes in the moment it
+        is used, before a byte of an answer, is replaced by a new one. Raises ValueError for what cannot be sent, NotConnected,
+        Broken and Malformed.
+        """
+        origin, start, bodiless, sized = self._opening(method, url, tuple(headers.items()), usual)
+        if body is None:
+            head, body = ended(start, 0 if sized else None), b""
+        else:
+            head = ended(start, len(body) if isinstance(body, bytes) else body.length)
+        kept = self._kept(origin)
+        if kept is not None:
+            try:
+                return await kept.ask(head, body, bodiless=bodiless)
+            except Broken as broken:
+                if not broken.unanswered:
+                    raise
+        connection = await self._connected(origin)
+        return await connection.ask(head, body, bodiless=bodiless)
+
+    async def close(self) -> None:
+        """Close every connection, also those in use; they are gone when this returns."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._closed = self._loop.create_future()
+        for connection in list(self._open):
+            connection.abort()
+        if self._open:
+            await self._closed
+
+    # What connections tell.
+
+    def free(self, connection: Connection) -> None:
+        if self._closed is not None:
+            connection.abort()
+            return
+        idle = self._idle.get(connection.origin)
+        if idle is None:
+            idle = self._idle[connection.origin] = {}
+        idle[connection] = self._loop.time()
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
+
+    def lost(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        self._idle.get(connection.origin, {}).pop(connection, None)
+        if self._closed is not None and not self._open and not self._closed.done():
+            self._closed.set_result(None)
+
+    def _kept(self, origin: Origin) -> Connection | None:
+        """The connection that was used last, so that what a quiet hour does not need gets old."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection, _ = idle.popitem()
+            if connection.usable:
+                return connection
+        return None
+
+    def _close_idle(self) -> None:
+        now, oldest = self._loop.time(), []
+        for origin, idle in list(self._idle.items()):
+            for connection in [each for each, since in idle.items() if now - since >= IDLE_SECONDS]:
+                del idle[connection]
+                connection.abort()
+            if idle:
+                oldest.append(next(iter(idle.values())))
+            else:
+                del self._idle[origin]
+        self._sweep = self._loop.call_at(min(oldest) + IDLE_SECONDS, self._close_idle) if oldest else None
+
+    # New connections.
+
+    async def _connected(self, origin: Origin) -> Connection:
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                return await self._connect(origin)
+        except TimeoutError as error:
+            raise NotConnectedInTime("no connection in time") from error
+        except (OSError, ValueError) as error:  # ValueError: names that cannot be looked up
+            raise NotConnected(f"{type(error).__name__}: {error}") from error
+
+    async def _connect(self, origin: Origin) -> Connection:
+        trust = (self._tls or usual_trust()) if origin.scheme == "https" else None
+        found = await self._resolved(origin)
+        opened = await start_connection(found, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _, connection = await self._loop.create_connection(
+            lambda: Connection(self, origin, self._loop),
+            sock=opened,
+            ssl=trust,
+            server_hostname=origin.host.rstrip(".") if trust else None,
+        )
+        # Not before: of a connection whose making is cancelled uvloop says no more.
+        if connection.open:
+            self._open.add(connection)
+        if self._closed is not None:
+            connection.abort()
+        return connection
+
+    async def _resolved(self, origin: Origin) -> Sequence[AddrInfoType]:
+        try:
+            return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except socket.gaierror:  # no number but a name, which may take its time
+            return await self._loop.getaddrinfo(
+                origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+            )

@@ -1,0 +1,127 @@
+"""The connection to a checked address, and what comes over it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from tornado_gate._version import __version__
+from tornado_gate.http.fetch.addresses import CHECK_IT, Address, Refused
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
+
+CHUNK_BYTES = 64 * 1024
+
+HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"tornado-gate/{__version__}"}
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Whatever a server or the way to it does wrong, as a Refused (``unreachable_url``)."""
+    import aiohttp
+
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError:
+        raise Refused("unreachable_url", "The certificate of this address is not valid.", CHECK_IT) from None
+    except (aiohttp.ClientError, OSError, ValueError, zlib.error):
+        raise Refused("unreachable_url", "This address could not be read.", CHECK_IT) from None
+
+
+@asynccontextmanager
+async def exchange(
+    method: str,
+    url: URL,
+    addresses: Collection[Address],
+    *,
+    tls: ssl.SSLContext | None,
+    headers: Mapping[str, str] = HEADERS,
+    body: bytes | None = None,
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """One request to one of the checked `addresses`, and its answer, redirect or not; its body is read at our pace."""
+    import aiohttp
+
+    async with (
+        aiohttp.ClientSession(
+            connector=_connector(addresses, tls),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=CHUNK_BYTES,
+        ) as session,
+        session.request(method, url, headers=headers, data=body, allow_redirects=False) as response,
+    ):
+        yield response
+
+
+def announced(response: aiohttp.ClientResponse) -> int | None:
+    """The length of a body in bytes as its server announces it, None when it does not, or packs it."""
+    length = response.headers.get("Content-Length", "")
+    return int(length[:18]) if length.isdecimal() and _coding(response) in ("", "identity") else None
+
+
+def _coding(response: aiohttp.ClientResponse) -> str:
+    return response.headers.get("Content-Encoding", "identity").strip().lower()
+
+
+async def decoded(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    """The body piece by piece; gzip and deflate, which were not asked for, in pieces of at most CHUNK_BYTES."""
+    coding = _coding(response)
+    if coding in ("", "identity"):
+        async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+            yield chunk
+        return
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError("a coding that nobody asked for")
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: takes the header of either
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        rest = chunk
+        while rest:
+            yield inflater.decompress(rest, CHUNK_BYTES)
+            rest = inflater.unconsumed_tail
+        if inflater.eof:  # what follows would only be hoarded
+            return
+    raise ValueError("the file was cut off")
+
+
+def _connector(addresses: Collection[Address], tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+    """Connects to the checked addresses only, under the URL's own name: Host and the certificate are checked as ever."""
+    import aiohttp
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+    class Checked(AbstractResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            return [
+                ResolveResult(
+                    hostname=host,
+                    host=str(address),
+                    port=port,
+                    family=socket.AF_INET6 if address.version == 6 else socket.AF_INET,
+                    proto=0,
+                    flags=socket.AI_NUMERICHOST,
+                )
+                for address in addresses
+            ]
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    def open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+        # The last gate: whatever the library made of the URL, no other address gets a socket.
+        if ip_address(info[4][0]) not in addresses:
+            raise OSError("an address that was not checked")
+        return socket.socket(info[0], info[1], info[2])
+
+    return aiohttp.TCPConnector(
+        resolver=Checked(), use_dns_cache=False, force_close=True, ssl=tls or True, socket_factory=open_socket
+    )

@@ -1,0 +1,211 @@
+"""Fetcher: fetch what a client names, open what an upstream has made, post what somebody is to be told."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from tornado_gate.codec.media_types import WrongMediaType, settle
+from tornado_gate.errors import InvalidField
+from tornado_gate.http.fetch.addresses import (
+    CHECK_IT,
+    SEND_IT,
+    Address,
+    FetchRules,
+    Refused,
+    Resolve,
+    allowed,
+    literal,
+    parse,
+    rules_at,
+    system_resolve,
+    too_large,
+)
+from tornado_gate.http.fetch.connections import HEADERS, announced, decoded, exchange, faults
+from tornado_gate.http.fetch.inline import decoded_url
+from tornado_gate.http.fetch.opened import Opened, as_upstream_errors, begin
+from tornado_gate.types.value import Value
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
+
+RESOLVER_THREADS = 8
+"""Threads of its own: names that are slow to look up must not hold up the files of others."""
+REDIRECTS = (301, 302, 303, 307, 308)
+DISCARDED_BYTES = 64 * 1024
+DISCARD_SECONDS = 2.0
+"""How long the rest of an answer is listened to that nobody will read: only so that its server need not fail to send it."""
+
+
+class Fetched(Value, frozen=True, kw_only=True):
+    """`media_type` without parameters; `url` is where the data came from in the end, "data:" for a data: URL."""
+
+    media_type: str
+    data: bytes
+    url: str
+
+
+class PostFailed(Exception):
+    """Nobody took what was posted. The message is safe to show."""
+
+
+class Fetcher:
+    """One for each process. `resolve` and `tls` are for tests, and for operators with a certificate authority of their own."""
+
+    def __init__(
+        self,
+        rules: FetchRules | None = None,
+        *,
+        resolve: Resolve | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.rules = rules or FetchRules()
+        self._resolve = resolve or system_resolve
+        self._tls = tls
+        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolve")
+        self._places = asyncio.Semaphore(self.rules.parallel)
+        self._posting = asyncio.Semaphore(self.rules.parallel)
+
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Fetched:
+        """What is at `url`, if its media type begins with one of `kinds` ("image/", "application/pdf").
+
+        Raises InvalidField for the caller's field `param`, with a code: ``invalid_url``, ``private_address``,
+        ``unreachable_url``, ``too_large``, ``wrong_media_type``.
+        """
+        rules = self.rules
+        try:
+            if url[:5].lower() == "data:":
+                data, declared = await decoded_url(url, rules.max_bytes)
+                return Fetched(media_type=settle(data, declared, kinds), data=data, url="data:")
+            async with asyncio.timeout(rules.seconds), self._places:
+                return await self._whole(url.strip(), kinds, rules)
+        except Refused as refused:
+            raise InvalidField(param, f"{refused.what} {refused.advice}", code=refused.code) from None
+        except WrongMediaType as wrong:
+            raise InvalidField(param, str(wrong), code="wrong_media_type") from None
+        except TimeoutError:
+            message = f"This address did not give its file within {rules.seconds:g} seconds. {SEND_IT}"
+            raise InvalidField(param, message, code="unreachable_url") from None
+
+    @asynccontextmanager
+    async def open(
+        self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
+    ) -> AsyncIterator[Opened]:
+        """The file at an address that an upstream gave, if it begins like one of `kinds`, read while it arrives.
+
+        The rules are those of `fetch`, but for `max_bytes`, whose place `most_bytes` takes. `allow_host` ("host:port") is the
+        provider's own host, as conf names it, which may be in a private network. It takes no place of `parallel`: clients
+        with slow addresses must not hold up videos, nor these them.
+
+        Raises UpstreamError, here and while the chunks are read, with a code: ``upstream_file_gone``,
+        ``upstream_file_refused`` (the address), ``upstream_file_unreachable``, ``upstream_file_too_large``,
+        ``upstream_wrong_media_type``.
+        """
+        rules = self.rules
+        async with AsyncExitStack() as stack:
+            with as_upstream_errors(url, rules.seconds):
+                async with asyncio.timeout(rules.seconds):
+                    response, place = await self._arrive(stack, url.strip(), rules, allow_host)
+            with as_upstream_errors(url, rules.gap_seconds):
+                opened = await begin(str(place), response, rules, kinds, most_bytes)
+            stack.push_async_callback(opened.body.close)
+            yield opened
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -> int:
+        """The status that the server of `url` answers to `body` within `seconds`, good or bad; what else it says is thrown away.
+
+        The rules are those of `fetch`, but redirects are not followed. Raises PostFailed for those, and when there was no
+        answer.
+        """
+        rules = self.rules
+        async with self._posting, AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(seconds):
+                    place = parse(url.strip(), rules)
+                    addresses = await self._look_up(place, rules)
+                    sent = exchange("POST", place, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body)
+                    with faults():
+                        response = await stack.enter_async_context(sent)
+            except Refused as refused:
+                raise PostFailed(refused.what) from None
+            except TimeoutError:
+                raise PostFailed(f"This address did not answer within {seconds:g} seconds.") from None
+            if 300 <= response.status < 400:
+                raise PostFailed("This address redirects, which is not followed.")
+            await _discard(response)
+            return response.status
+
+    async def close(self) -> None:
+        """Take no more look-ups; those that run end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _whole(self, given: str, kinds: Collection[str], rules: FetchRules) -> Fetched:
+        async with AsyncExitStack() as stack:
+            response, url = await self._arrive(stack, given, rules)
+            with faults():
+                data = await _read(response, rules.max_bytes)
+        declared = response.headers.get("Content-Type", "")
+        return Fetched(media_type=settle(data, declared, kinds, trusted=False), data=data, url=str(url))
+
+    async def _arrive(
+        self, stack: AsyncExitStack, given: str, rules: FetchRules, own_host: str = ""
+    ) -> tuple[aiohttp.ClientResponse, URL]:
+        """The answer with the file, open until `stack` closes, and where it came from."""
+        url = parse(given, rules, own_host=own_host)
+        for _ in range(rules.redirects + 1):
+            addresses = await self._look_up(url, rules_at(url, rules, own_host))
+            with faults():
+                response = await stack.enter_async_context(exchange("GET", url, addresses, tls=self._tls))
+            location = response.headers.get("Location")
+            if response.status not in REDIRECTS or not location:
+                if response.status != 200:
+                    what = f"The server of this address answered with status {response.status}."
+                    raise Refused("unreachable_url", what, CHECK_IT, response.status)
+                return response, url
+            await stack.aclose()
+            url = parse(location, rules, url, own_host)
+        raise Refused("unreachable_url", f"This address redirects more than {rules.redirects} times.", SEND_IT)
+
+    async def _look_up(self, url: URL, rules: FetchRules) -> list[Address]:
+        """Every address of the URL's host, all of them allowed."""
+        host, loop, found = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
+        spelled = literal(host)
+        if spelled is not None:
+            found = [spelled]
+        else:
+            with suppress(OSError, ValueError):
+                answers = await loop.run_in_executor(self._threads, self._resolve, host, url.port or 0)
+                found = [ip_address(answer.partition("%")[0]) for answer in answers]
+        if not found:
+            raise Refused("unreachable_url", "The host of this address is not known.", CHECK_IT)
+        if not all(allowed(address, rules) for address in found):
+            raise Refused("private_address", "This address is not one of the public internet.", SEND_IT)
+        return found
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body, decoded, as long as it stays within the limit."""
+    if (announced(response) or 0) > most:
+        raise too_large(most)
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in decoded(response):
+        size += len(piece)
+        if size > most:
+            raise too_large(most)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _discard(response: aiohttp.ClientResponse) -> None:
+    left = DISCARDED_BYTES
+    with suppress(TimeoutError, Refused), faults():
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while left > 0 and (piece := await response.content.read(left)):
+                left -= len(piece)

@@ -1,0 +1,180 @@
+"""Pictures that a caller gave, wherever they are: their bytes, looked at before anything decodes them.
+
+Public, for plugins. What a picture is, is read from its first bytes: a file that is none, that is called by another's name, or
+whose header announces more pixels than anybody should decode is a 400 which names the caller's field.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from collections.abc import Collection, Iterator
+
+from tornado_gate.codec.media_types import WrongMediaType, image_size, settle, sniff
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import Call, Data, FileSource, Link, Upload
+from tornado_gate.types.value import Value
+
+MOST_PIXELS = 64 * 1024 * 1024
+"""Of one picture: decoded it takes four bytes for each."""
+MOST_BYTES = 50 * 1024 * 1024
+"""Of one picture: what the vendor of gpt-image takes (openai-python 3.52, types/image_edit_params.py)."""
+HEADER_BYTES = 256 * 1024
+"""What is looked at first."""
+MOST_HEADER_BYTES = 17 * 1024 * 1024
+"""What a JPEG may have before the header of its picture: a colour profile of 255 segments (ICC.1:2022 B.4), and more."""
+DECODED_CHARS = 512 * 1024
+"""Base64 that is decoded at a stretch: 2 ms."""
+
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+_BREAKS = b" \t\r\n\f"
+_ESCAPES = tuple((b"%" + code, sign) for code, sign in (
+    (b"2B", b"+"), (b"2b", b"+"), (b"2F", b"/"), (b"2f", b"/"), (b"3D", b"="), (b"3d", b"="), (b"0D", b""), (b"0d", b""),
+    (b"0A", b""), (b"0a", b""), (b"20", b""),
+))  # fmt: skip
+
+KINDS = ("image/png", "image/jpeg", "image/webp", "image/gif")
+"""The kinds whose headers can be read here."""
+
+
+class Picture(Value, frozen=True, kw_only=True):
+    """A picture as its file; `width` and `height` are pixels."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+    unshown = frozenset({"data"})
+
+
+def inspect(beginning: bytes, declared: str, param: str, kinds: Collection[str] = KINDS) -> tuple[str, int, int]:
+    """Media type, width and height of a picture that begins so. Raises InvalidField for the caller's field `param`."""
+    try:
+        media_type = settle(beginning, declared, kinds)
+    except WrongMediaType as wrong:
+        raise InvalidField(param, str(wrong), code="wrong_media_type") from None
+    size = image_size(beginning)
+    if size is None or not all(size):
+        message = f"'{param}' is no whole picture: its header says no size. Send a valid file."
+        raise InvalidField(param, message, code="invalid_image")
+    if size[0] * size[1] > MOST_PIXELS:
+        message = f"'{param}' has {size[0]} by {size[1]} pixels; {MOST_PIXELS:,} in all are allowed."
+        raise InvalidField(param, message, code="image_too_large")
+    return media_type, *size
+
+
+async def check(source: FileSource, param: str) -> tuple[str, int, int] | None:
+    """Media type, width and height of a picture that came with the request, from its header.
+
+    None for one at an address, which is looked at when it is fetched. Raises InvalidField for the caller's field `param`.
+    """
+    if isinstance(source, Link):
+        return None
+    size = _decoded_bytes(source.base64) if isinstance(source, Data) else source.size
+    _check_bytes(size, param)
+    beginning = await _beginning(source, HEADER_BYTES, param)
+    if size > HEADER_BYTES and sniff(beginning) == "image/jpeg" and image_size(beginning) is None:
+        beginning = await _beginning(source, MOST_HEADER_BYTES, param)
+    return inspect(beginning, source.media_type, param)
+
+
+async def picture_of(call: Call, source: FileSource, param: str) -> Picture:
+    """The whole picture, fetched if need be. Raises InvalidField for the caller's field `param`."""
+    if isinstance(source, Link):
+        if call.fetcher is None:
+            raise InvalidField(param, f"'{param}' is an address; only files are taken here.")
+        fetched = await call.fetcher.fetch(source.url, kinds=("image/",), param=param)
+        data, declared = fetched.data, fetched.media_type
+        _check_bytes(len(data), param)
+    elif isinstance(source, Data):
+        _check_bytes(_decoded_bytes(source.base64), param)
+        data, declared = await decode(source.base64, param), source.media_type
+    else:
+        _check_bytes(source.size, param)
+        data, declared = await source.read(), source.media_type
+    media_type, width, height = inspect(data, declared, param)
+    return Picture(data=data, media_type=media_type, width=width, height=height)
+
+
+async def _beginning(source: Data | Upload, size: int, param: str) -> bytes:
+    if not isinstance(source, Data):
+        return await source.read(size)
+    chars = size // 3 * 4
+    return await decode(source.base64[:chars], param, whole=len(source.base64) <= chars)
+
+
+def _check_bytes(size: int, param: str) -> None:
+    if size > MOST_BYTES:
+        raise InvalidField(param, f"'{param}' has {size:,} bytes; {MOST_BYTES:,} are allowed.", code="image_too_large")
+
+
+def _decoded_bytes(text: str) -> int:
+    return len(text) * 3 // 4
+
+
+async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
+    """Base64 in either alphabet, with or without its padding; line breaks and a URL's %-escapes may stand in it.
+
+    With `whole` false the text is a beginning, which may end anywhere. The event loop gets its turn between pieces. Raises
+    InvalidField for the caller's field `param`.
+    """
+    pieces = []
+    try:
+        for piece in _decoded(text, whole):
+            pieces.append(piece)
+            await asyncio.sleep(0)
+    except ValueError:  # which binascii.Error is, and what encode raises
+        raise InvalidField(param, f"'{param}' holds data that is not base64.", code="invalid_base64") from None
+    return b"".join(pieces)
+
+
+def _decoded(text: str, whole: bool) -> Iterator[bytes]:
+    """In pieces. Raises ValueError."""
+    rest, escape, padding = b"", b"", b""
+    for start in range(0, len(text), DECODED_CHARS):
+        signs, escape = _unescaped(escape + text[start : start + DECODED_CHARS].encode("ascii"))
+        signs, sign, behind = signs.translate(_STANDARD, _BREAKS).partition(b"=")
+        if (padding and signs) or behind.strip(b"="):
+            raise ValueError("data behind the padding")
+        padding = padding or sign
+        signs = rest + signs
+        ends = len(signs) // 4 * 4
+        yield binascii.a2b_base64(signs[:ends], strict_mode=True)
+        rest = signs[ends:]
+    rest += escape
+    if whole and rest:
+        yield binascii.a2b_base64(rest + b"=" * (-len(rest) % 4), strict_mode=True)
+
+
+def _unescaped(text: bytes) -> tuple[bytes, bytes]:
+    """The text with its %-escapes resolved, and the escape that it breaks off in."""
+    if b"%" not in text:
+        return text, b""
+    cut = text.rfind(b"%", len(text) - 2)
+    text, rest = (text, b"") if cut < 0 else (text[:cut], text[cut:])
+    for escape, sign in _ESCAPES:
+        text = text.replace(escape, sign)
+    return text, rest
+
+
+def data_url(url: str, param: str) -> Data:
+    """The parts of a ``data:`` URL. Raises InvalidField for one that is not in base64."""
+    head, comma, text = url.partition(",")
+    declared, _, encoding = head[5:].rpartition(";")
+    if not comma or encoding.strip().lower() != "base64":
+        raise InvalidField(param, f"'{param}' must be 'data:MEDIA/TYPE;base64,…'.", code="invalid_url")
+    return Data(media_type=declared.partition(";")[0].strip().lower(), base64=text)
+
+
+def source_of(value: str, param: str) -> Data | Link:
+    """What a caller wrote for a picture: an http(s) address, a ``data:`` URL, or plain base64."""
+    begins = value[:8].lower()
+    if begins.startswith("data:"):
+        return data_url(value, param)
+    if begins.startswith(("http://", "https://")):
+        return Link(url=value)
+    if not value or ":" in value[:20]:
+        message = f"'{param}' must be an http(s) address, a data: URL or base64."
+        raise InvalidField(param, message, code="invalid_url")
+    return Data(media_type="", base64=value)

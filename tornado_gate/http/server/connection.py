@@ -1,0 +1,382 @@
+"""One connection of a client: requests are read from it one after the other, and each is answered before the next is read.
+
+Memory is bounded: what arrives while nobody takes it is held, and above `server_pace.HELD_BYTES` no more is read. No task
+belongs to a connection.
+
+A client that closes, or closes its sending half, has left: its handler is told at once, as in Tornado's front, also while
+the handler is silent. Only requests that were already sent when it closed are still served (as Tornado's), and only a client
+with more than `server_pace.HELD_BYTES` of such requests is not seen leaving before they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
+
+from tornado.httputil import HTTPInputError, HTTPMessageDelegate
+
+from tornado_gate.http.server.body import Body, ChunkedBody, FixedBody
+from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
+from tornado_gate.http.server.pacing import PacedProtocol, Phase
+from tornado_gate.http.server.response import Context, RequestConnection
+from tornado_gate.http.server.upgrade import hand_over
+
+if TYPE_CHECKING:
+    from tornado_gate.http.server.front import Server
+
+log = logging.getLogger(__name__)
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n"
+
+
+class ServerConnection(PacedProtocol):
+    """The transport's side; `RequestConnection` is the application's."""
+
+    __slots__ = (
+        "_body",
+        "_context",
+        "_delegate",
+        "_head",
+        "_request",
+        "_seen",
+        "_server",
+        "_then",
+    )
+
+    _context: Context
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop, server.idle_seconds)
+        self._server = server
+        self._seen = 0  # how many held bytes were searched for the end of a head
+        self._head: Head | None = None
+        self._body: Body | None = None
+        self._request: RequestConnection | None = None
+        self._delegate: HTTPMessageDelegate | None = None
+        self._then: Callable[[], None] | None = None
+
+    # What the transport says
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        # As Tornado: a Unix socket has no address.
+        self._context = Context(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
+        self._server.joined(self)
+        self._limit_time(self._idle_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase is Phase.LINGER or self._phase is Phase.GONE:
+            return
+        self._held = self._held + data if self._held else data
+        if not self._scheduled:
+            self._advance()
+        if self._held or self._reading_paused:
+            self._hold_back()
+
+    def eof_received(self) -> bool:
+        """True keeps the connection open, for what the client has asked before it left."""
+        self._eof = True
+        if self._phase is Phase.ANSWER and not self._held:
+            self._lost()
+        return self._phase in (Phase.WAIT, Phase.CUT, Phase.ANSWER, Phase.DRAIN, Phase.UPGRADE) or self._scheduled
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost()
+        self._server.left(self)
+
+    def _writable(self) -> None:
+        """The client has taken what was written."""
+        if self._phase is Phase.DRAIN:
+            self._expect_head()
+        elif self._phase is Phase.UPGRADE:
+            self._upgrade()
+
+    # What an answer asks for
+
+    @property
+    def stopping(self) -> bool:
+        """Whether this is the last answer of the connection."""
+        return self._server.stopping
+
+    def answered(self) -> None:
+        """The answer is whole. One that comes before the body has been read ends the connection."""
+        if self._phase is Phase.ANSWER:
+            self._next()
+        elif self._phase is Phase.BODY:
+            self._phase = Phase.CUT
+            self._loop.call_soon(self._cut)  # not now: the delegate may be in the midst of data_received
+
+    def abort(self) -> None:
+        """Close at once, whatever has not gone out."""
+        self._transport.abort()
+
+    def close_if_idle(self) -> None:
+        """The server stops: a connection that is only kept for a next request closes."""
+        if self._phase is Phase.HEAD and not self._held:
+            self._close()
+
+    # Requests
+
+    def _advance(self) -> None:
+        """Read what is held, as far as it may be read now."""
+        self._scheduled = False
+        try:
+            if self._phase is Phase.HEAD:
+                self._read_head()
+            if self._phase is Phase.BODY:
+                self._read_body()
+        except HTTPInputError as error:
+            self._refuse(_BAD_REQUEST, error)
+        except Exception:
+            self._fail()
+        if self._eof and not self._scheduled:
+            self._after_eof()
+
+    def _read_head(self) -> None:
+        held = self._held
+        first = 0
+        if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is no fault
+            if len(held) < 4:
+                return
+            first = 2 if held.startswith(b"\r\n") else 0
+        end = find_end(held, self._seen)
+        if (end if end >= 0 else len(held)) > self._server.header_bytes:
+            self._refuse(_TOO_LARGE, HTTPInputError("the head is too large"))
+            return
+        if end < 0:
+            self._seen = len(held)
+            return
+        self._seen = 0
+        head = parse(held[first:end])
+        if head.upgrade:
+            self._begin_upgrade()
+            return
+        self._held = held[end:]
+        self._begin(head)
+
+    def _begin(self, head: Head) -> None:
+        server = self._server
+        self._deadline = None  # how long a handler takes is not our affair
+        self._phase = Phase.WAIT
+        self._head = head
+        request = RequestConnection(self, self._context, head, server.done, server.body_bytes, server.body_seconds)
+        self._request = request
+        delegate = self._delegate = server.application.start_request(self, request)
+        waiting = delegate.headers_received(head.start_line, head.headers)
+        if waiting is None:
+            self._begin_body()
+        else:
+            self._wait(waiting, self._begin_body)
+
+    def _begin_body(self) -> None:
+        head, request = self._head, self._request
+        assert head is not None
+        assert request is not None
+        if request.finished:
+            self._cut()
+            return
+        if head.body == 0:
+            self._request_is_whole()
+            return
+        if head.body > request.max_body_size:
+            raise HTTPInputError("Content-Length too long")
+        if head.headers.lowered.get("expect", "").lower() == "100-continue" and not request.started:
+            self._transport.write(_CONTINUE)
+        self._body = ChunkedBody() if head.body == CHUNKED else FixedBody(head.body)
+        self._phase = Phase.BODY
+        if request.body_seconds is not None:
+            self._limit_time(request.body_seconds)
+
+    def _read_body(self) -> None:
+        body, request, delegate = self._body, self._request, self._delegate
+        assert body is not None
+        assert request is not None
+        assert delegate is not None
+        piece, used = body.take(self._held, request.max_body_size)
+        self._held = self._held[used:]
+        waiting = delegate.data_received(piece) if piece else None
+        if waiting is not None:
+            self._phase = Phase.WAIT
+            self._wait(waiting, self._go_on)
+        elif self._phase is Phase.BODY:
+            self._go_on(bool(used))
+
+    def _go_on(self, used: bool = True) -> None:
+        """The application has taken a piece of the body."""
+        request, body = self._request, self._body
+        assert request is not None
+        assert body is not None
+        if request.finished:
+            self._cut()
+        elif body.done:
+            self._request_is_whole()
+        else:
+            self._phase = Phase.BODY
+            if used and self._held:
+                self._schedule()
+
+    def _request_is_whole(self) -> None:
+        self._phase = Phase.ANSWER
+        self._deadline = None
+        self._body = self._head = None
+        delegate = self._delegate
+        assert delegate is not None
+        delegate.finish()
+
+    # Waiting for the application
+
+    def _wait(self, waiting: Awaitable[None], then: Callable[[], None]) -> None:
+        self._then = then
+        asyncio.ensure_future(waiting).add_done_callback(self._waited)
+
+    def _waited(self, future: asyncio.Future[None]) -> None:
+        then, self._then = self._then, None
+        assert then is not None
+        try:
+            future.result()
+            if self._phase is Phase.GONE:
+                self._tell_delegate()  # it left meanwhile; the application hears of it when it can
+                self._request = self._delegate = None
+            else:
+                then()
+        except HTTPInputError as error:
+            self._refuse(_BAD_REQUEST, error)
+        except (Exception, asyncio.CancelledError):
+            self._fail()
+        if not self._scheduled:
+            self._advance()
+        self._hold_back()
+
+    # After the answer
+
+    def _next(self) -> None:
+        """The answer is whole and so was the request."""
+        request = self._request
+        assert request is not None
+        self._request = self._delegate = None
+        if not request.keep or self._server.stopping:
+            self._close()
+        elif self._waiters is not None:
+            self._phase = Phase.DRAIN
+            self._limit_drain()
+        else:
+            self._expect_head()
+
+    def _expect_head(self) -> None:
+        self._phase = Phase.HEAD
+        if self._server.stopping and not self._held:
+            self._close()
+            return
+        self._limit_time(self._idle_seconds)
+        if self._held or self._eof:
+            self._schedule()
+            self._hold_back()
+
+    def _cut(self) -> None:
+        """The application has answered without reading the request to its end, or without waiting for it."""
+        if self._phase not in (Phase.CUT, Phase.WAIT):
+            return
+        whole = self._head is not None and self._head.body == 0
+        self._head = self._body = None
+        self._tell_delegate()
+        if whole:
+            self._next()
+        else:
+            self._request = self._delegate = None
+            self._linger()
+
+    def _after_eof(self) -> None:
+        if self._phase is Phase.HEAD:
+            self._close()
+        elif self._phase is Phase.BODY:
+            self._transport.abort()
+        elif self._phase is Phase.ANSWER and not self._held:
+            self._loop.call_soon(self._left)  # first the handler gets to its first await, as in Tornado
+
+    def _left(self) -> None:
+        if self._phase is Phase.ANSWER and not self._held:
+            self._lost()
+            self._transport.close()
+
+    # Ends
+
+    def _refuse(self, answer: bytes, error: HTTPInputError) -> None:
+        """The client broke the rules: say so, unless an answer has begun, and close."""
+        log.info("malformed request from %s: %s", self._context, error)
+        request = self._request
+        begun = request is not None and request.started
+        self._tell_delegate()
+        self._request = self._delegate = None
+        if request is not None:
+            request.end()
+        if begun:
+            self._transport.abort()
+        else:
+            self._transport.write(answer)
+            self._linger()
+
+    def _fail(self) -> None:
+        """The application failed where it should not; what it knows of the request is void."""
+        log.exception("the application failed")
+        if self._request is not None:
+            self._request.end()
+        self._tell_delegate()
+        self._request = self._delegate = None
+        self._transport.abort()
+        self._lost()
+
+    def _lost(self) -> None:
+        """The client has left, or we have closed: whoever is at work for it hears of it. Once."""
+        was, self._phase = self._phase, Phase.GONE
+        if was is Phase.GONE:
+            return
+        self._held = b""
+        request = self._request
+        if request is not None:
+            callback = request.close_callback
+            request.end()
+            if was is Phase.ANSWER and callback is not None:
+                self._safely(callback)
+        if was in (Phase.BODY, Phase.CUT):
+            self._tell_delegate()
+        if was is not Phase.WAIT:
+            self._request = self._delegate = None
+        self._end_pace()
+
+    def _tell_delegate(self) -> None:
+        if self._delegate is not None:
+            self._safely(self._delegate.on_connection_close)
+
+    @staticmethod
+    def _safely(callback: Callable[[], None]) -> None:
+        try:
+            callback()
+        except Exception:
+            log.exception("the application failed when its client had left")
+
+    # Another protocol
+
+    def _begin_upgrade(self) -> None:
+        """Hand over when nothing is left to write: an answer to a request before may be."""
+        self._phase = Phase.UPGRADE
+        self._transport.set_write_buffer_limits(0)
+        if self._waiters is not None:
+            self._limit_drain()
+        else:
+            self._upgrade()
+
+    def _upgrade(self) -> None:
+        first, self._held = self._held, b""
+        try:
+            self._server.handed_over(
+                hand_over(self._transport, first, self._server.parameters, self._context, self._server)
+            )
+        except OSError as error:
+            log.warning("a connection could not change its protocol: %s", error)
+            self._transport.abort()
+        self._lost()

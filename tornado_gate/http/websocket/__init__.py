@@ -1,0 +1,214 @@
+"""The default `open_socket`: a WebSocket to a provider, on the pool of its entry.
+
+aiohttp connects and shakes hands; then `Connection` has the transport to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tornado_gate.errors import UpstreamError, UpstreamTimeout
+from tornado_gate.http.upstream import check_host, refusal
+from tornado_gate.http.websocket.connection import Connection, Receive
+from tornado_gate.types import Call, RealtimeDialect, UpstreamRequest
+
+if TYPE_CHECKING:
+    import aiohttp
+
+log = logging.getLogger(__name__)
+
+MOST_MESSAGE_BYTES = 16 * 1024 * 1024
+SWITCHED = 101
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+class UpstreamSocket:
+    """A `Socket` over aiohttp's transport. Nothing is read before somebody wants it.
+
+    It can do more than a `Socket` must: `relay` and `write` spare a task for each message.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_dialect",
+        "_end",
+        "_ended",
+        "_news",
+        "_provider",
+        "_response",
+        "_taken",
+        "_texts",
+        "_told",
+    )
+
+    def __init__(self, response: aiohttp.ClientResponse, provider: str, dialect: RealtimeDialect) -> None:
+        self._connection = Connection(server=False, most=MOST_MESSAGE_BYTES, ended=self._over)
+        self._response = response  # aiohttp would close the connection of one that is forgotten
+        self._provider = provider
+        self._dialect = dialect
+        self._ended = False
+        self._end: asyncio.Future[None] | None = None
+        self._told: Callable[[], None] | None = None
+        self._texts: list[str] | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._taken: asyncio.Future[None] | None = None
+        _take_over(response, self._connection)
+
+    @property
+    def dialect(self) -> RealtimeDialect:
+        return self._dialect
+
+    @property
+    def close_code(self) -> int | None:
+        return self._connection.close_code
+
+    @property
+    def close_reason(self) -> str:
+        return self._connection.close_reason
+
+    @property
+    def lost(self) -> UpstreamError:
+        """What to say when the connection broke."""
+        return UpstreamError(f"The connection to the provider '{self._provider}' broke.", code="upstream_lost")
+
+    def relay(self, receive: Receive, ended: Callable[[], None]) -> None:
+        """Give each message to `receive`, at its pace, instead of waiting for `receive` here to be called.
+
+        `ended` is called once, when there are no more; then `close_code` is None if the connection broke.
+        """
+        self._told = ended
+        if self._ended:
+            asyncio.get_running_loop().call_soon(ended)
+        else:
+            self._connection.begin(receive)
+
+    def write(self, text: str) -> asyncio.Future[None] | None:
+        """`send` without a task: None, or what to wait for. Raises UpstreamError when the connection broke."""
+        try:
+            return self._connection.write(text)
+        except ConnectionError as error:
+            raise self.lost from error
+
+    async def send(self, text: str) -> None:
+        rest = self.write(text)
+        if rest is not None:
+            await asyncio.shield(rest)
+
+    async def receive(self) -> str | None:
+        if self._texts is None:
+            self._texts = []
+            if not self._ended:
+                self._connection.begin(self._keep)
+        while not self._texts:
+            if self._ended:
+                if self.close_code is None:
+                    raise self.lost
+                return None
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        if self._taken is not None and not self._taken.done():
+            self._taken.set_result(None)
+        return self._texts.pop(0)
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Returns when the connection is at its end, which is a few seconds away at most."""
+        if self._ended:
+            return
+        self._connection.close(code, reason)
+        if self._end is None:
+            self._end = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._end)
+
+    def _keep(self, text: str | bytes) -> asyncio.Future[None]:
+        assert self._texts is not None
+        self._texts.append(str(text))
+        self._taken = asyncio.get_running_loop().create_future()
+        self._wake()
+        return self._taken
+
+    def _over(self) -> None:
+        self._ended = True
+        self._response.close()
+        self._wake()
+        told, self._told = self._told, None
+        if told is not None:
+            told()
+        if self._end is not None:
+            self._end.set_result(None)
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+def _take_over(response: aiohttp.ClientResponse, connection: Connection) -> None:
+    """Take the transport from aiohttp, with what has come since the handshake."""
+    held = response.connection
+    if held is None or held.protocol is None or held.transport is None:
+        raise ConnectionResetError("the upstream has closed the connection")
+    held.protocol.set_parser(_Rest(connection), None)
+    connection.take_over(held.transport, held.protocol)
+
+
+class _Rest:
+    """What aiohttp gives the bytes to that follow the head of an answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self._connection.feed(data)
+        return False, b""
+
+    def feed_eof(self) -> None:
+        """Of the end the connection hears from its transport."""
+
+
+async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
+    """Connect. Raises UpstreamRefused for an upstream's 4xx, UpstreamError and its kin for everything else that is no upgrade."""
+    import aiohttp
+
+    check_host(call, outgoing)
+    provider = call.target.provider
+    try:
+        response = await _shake_hands(call, outgoing)
+        socket = UpstreamSocket(response, provider, "beta" if outgoing.context == "beta" else "current")
+    except TimeoutError as error:
+        raise UpstreamTimeout(f"The provider '{provider}' did not accept a connection in time.") from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
+        raise UpstreamError(f"The provider '{provider}' could not be reached.", code="upstream_unreachable") from error
+    call.closing.push_async_callback(socket.close)
+    return socket
+
+
+async def _shake_hands(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
+    """The upstream's answer that it switches (RFC 6455, 4.1). Raises the error for any other, and what aiohttp raises."""
+    key = base64.b64encode(os.urandom(16))
+    headers = {
+        **outgoing.headers,
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": key.decode(),
+    }
+    response: aiohttp.ClientResponse = await call.pool.session().get(
+        outgoing.url, headers=headers, allow_redirects=False, read_until_eof=False
+    )
+    told = {name.lower(): value for name, value in response.headers.items()}
+    accepted = base64.b64encode(hashlib.sha1(key + _GUID).digest()).decode()
+    if (
+        response.status == SWITCHED
+        and told.get("upgrade", "").lower() == "websocket"
+        and told.get("connection", "").lower() == "upgrade"
+        and told.get("sec-websocket-accept") == accepted
+    ):
+        return response
+    response.close()
+    raise refusal(call, response.status, told, b"")

@@ -1,0 +1,271 @@
+"""One end of a WebSocket on a transport of the loop: messages, pings, closing, and the pace of whoever is slower.
+
+A message costs no task and no future unless somebody has to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
+
+from tornado_gate.http.websocket.frames import (
+    BINARY,
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    UNSUPPORTED,
+    FrameReader,
+    ProtocolFault,
+    closed_with,
+    closing,
+    frame,
+)
+
+if TYPE_CHECKING:
+    from tornado.iostream import IOStream
+
+PING_SECONDS = 20.0
+"""Between pings. Of who says nothing at all from one to the next the connection is cut."""
+CLOSE_SECONDS = 5.0
+"""As long as the other side may take to close."""
+TURN = 64
+"""Frames that are read before other connections get a turn."""
+READ_BYTES, EARLY_READS = 64 * 1024, 16
+
+Receive = Callable[[str | bytes], Awaitable[object] | None]
+
+
+class Connection(asyncio.Protocol):
+    """`receive` gets each message; when it gives something to wait for, nothing more is read until then. `ended` is called once,
+    when the connection is lost, after it was closed or instead: `close_code` is then the other side's, None if it said none.
+
+    `server` says which end this is. With `receive` None nothing is read before `begin`. Of a `server` alone the other end
+    may send bytes.
+    """
+
+    __slots__ = (
+        "_before",
+        "_ended",
+        "_heard",
+        "_heard_bye",
+        "_held",
+        "_owed_pong",
+        "_reader",
+        "_receive",
+        "_room",
+        "_said_bye",
+        "_server",
+        "_timer",
+        "_transport",
+        "close_code",
+        "close_reason",
+    )
+    _transport: asyncio.Transport
+
+    def __init__(self, *, server: bool, most: int, ended: Callable[[], None], receive: Receive | None = None) -> None:
+        self._server = server
+        self._ended: Callable[[], None] | None = ended
+        self._receive = receive
+        self._reader = FrameReader(masked=server, most=most)
+        self._before: asyncio.BaseProtocol | None = None
+        self._heard = True
+        self._heard_bye = self._said_bye = False
+        self._held: asyncio.Future[object] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._owed_pong: bytes | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.close_code: int | None = None
+        self.close_reason = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether the connection was made and is lost."""
+        return self._ended is None
+
+    # What the owner does
+
+    def feed(self, data: bytes) -> None:
+        """What came after the handshake and before there was a transport."""
+        self._reader.feed(data)
+
+    def take_over(self, transport: asyncio.Transport, before: asyncio.BaseProtocol) -> None:
+        """Speak on a transport from now on that another protocol has used; that one is told when the connection is lost."""
+        self._before = before
+        transport.set_protocol(self)
+        self.connection_made(transport)
+
+    def begin(self, receive: Receive) -> None:
+        """Read from now on."""
+        self._receive = receive
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._pump()
+
+    def write(self, text: str) -> asyncio.Future[None] | None:
+        """Send a message. What is given is to be waited for: the other side reads slowly. Raises ConnectionError when closed."""
+        if self._said_bye or self._transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        self._transport.write(frame(TEXT, text.encode(), masked=not self._server))
+        return self._room
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Say goodbye, and wait a while for the other side to do so."""
+        if self._said_bye or self._transport.is_closing():
+            return
+        self._said_bye = True
+        self._write(CLOSE, closing(code, reason))
+        self._set_timer(CLOSE_SECONDS, self._transport.abort)
+        if self._receive is None:
+            self._transport.resume_reading()  # it has not begun, and will not: only for the answer
+
+    # What the transport does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._set_timer(PING_SECONDS, self._beat)
+        if self._receive is None:
+            self._transport.pause_reading()
+        else:
+            self._pump()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        if not self._heard_bye:
+            self._reader.feed(data)
+            if self._held is None and (self._receive is not None or self._said_bye):
+                self._pump()
+
+    def pause_writing(self) -> None:
+        self._room = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+        pong, self._owed_pong = self._owed_pong, None
+        if pong is not None and not self._said_bye:
+            self._write(PONG, pong)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._said_bye = self._heard_bye = True
+        self.resume_writing()
+        before, ended = self._before, self._ended
+        self._receive = self._ended = self._before = None
+        if before is not None:
+            before.connection_lost(error)
+        if ended is not None:
+            ended()
+
+    # What has come
+
+    def _pump(self) -> None:
+        """Hand out what has come, until somebody must wait."""
+        for _ in range(TURN):
+            if self._heard_bye:
+                return
+            try:
+                message = self._reader.next()
+                if message is None:
+                    return
+                rest = self._hand_out(*message)
+            except ProtocolFault as fault:
+                self._break_off(fault)
+            else:
+                if rest is not None:
+                    self._hold(rest)
+                    return
+        self._hold(asyncio.sleep(0))
+
+    def _hand_out(self, opcode: int, payload: str | bytes) -> Awaitable[object] | None:
+        if opcode == TEXT or (opcode == BINARY and self._server):
+            return self._receive(payload) if self._receive is not None and not self._said_bye else None
+        assert isinstance(payload, bytes)
+        if opcode == PING:
+            if self._room is not None:
+                self._owed_pong = (
+                    payload  # only the last is owed (5.5.3), or who pings and never reads would fill the memory
+                )
+            elif not self._said_bye:
+                self._write(PONG, payload)
+        elif opcode == CLOSE:
+            self._hear_bye(payload)
+        elif opcode == BINARY:
+            raise ProtocolFault(UNSUPPORTED, "texts are expected")
+        return None
+
+    def _hear_bye(self, payload: bytes) -> None:
+        code, reason = closed_with(payload)
+        self._heard_bye = True
+        self.close_code, self.close_reason = code, reason
+        self.close(code)
+        self._transport.close()
+
+    def _hold(self, rest: Awaitable[object]) -> None:
+        self._held = asyncio.ensure_future(rest)
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._held.add_done_callback(self._go_on)
+
+    def _go_on(self, _: asyncio.Future[object]) -> None:
+        self._held = None
+        if self._transport.is_closing():
+            return
+        self._pump()
+        if self._held is None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _break_off(self, fault: ProtocolFault) -> None:
+        """Say why, and close. A caller may still be sending, and a socket that is closed with something unread takes our last
+        word back (a reset): so what it sends is read and dropped, up to its own goodbye or until it has closed.
+        """
+        self.close(fault.code, str(fault))
+        if fault.readable and self._server:
+            return
+        self._heard_bye = True
+        if self._server and self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def _write(self, opcode: int, payload: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(frame(opcode, payload, masked=not self._server))
+
+    def _beat(self) -> None:
+        if not self._heard and self._held is None and self._transport.is_reading():
+            self._transport.abort()
+            return
+        self._heard = False
+        self._write(PING, b"")
+        self._set_timer(PING_SECONDS, self._beat)
+
+    def _set_timer(self, seconds: float, call: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, call)
+
+
+async def accept(stream: IOStream, connection: Connection) -> None:
+    """The caller's end, on the socket of a stream that an HTTP server has let go. Raises OSError when the caller has left.
+
+    A transport of the loop costs a third of what an IOStream does. The stream gives up its socket when it is closed, so the
+    transport gets a duplicate; what the stream has already read goes before.
+    """
+    await stream.write(b"")  # until the answer to the handshake has gone out
+    for _ in range(EARLY_READS):
+        reading = asyncio.ensure_future(stream.read_bytes(READ_BYTES, partial=True))
+        if reading.done():
+            connection.feed(reading.result())
+        if not reading.done() or len(reading.result()) < READ_BYTES:
+            break
+    else:
+        stream.close()
+        raise ConnectionAbortedError("the caller does not wait for the answer to its handshake")
+    socket = stream.socket.dup()
+    stream.close()
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, socket)

@@ -1,0 +1,1 @@
+"""Plugins: discovery, checks against the hook specifications, one lane per plugin."""

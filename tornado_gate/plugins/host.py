@@ -1,0 +1,442 @@
+"""Find installed plugins, check them against the hook specifications, give the pipeline one Lane for each.
+
+Nothing here knows a plugin by name, and nothing a plugin does at import or in a hook gets past this file: it is named, and
+what needs it answers 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from importlib import import_module, metadata
+from types import FrameType
+from typing import Any
+
+import pluggy
+
+from tornado_gate.errors import ConfigError, GateError, PluginError
+from tornado_gate.hookspecs import (
+    FORMAT_PROJECT,
+    PROVIDER_PROJECT,
+    Capabilities,
+    FormatSpec,
+    ProviderEntry,
+    ProviderSpec,
+    provider_impl,
+)
+from tornado_gate.http import upstream, websocket
+from tornado_gate.plugins.lazy_import import take_waiting
+from tornado_gate.plugins.watchdog import Blocked, Watchdog
+from tornado_gate.streams.events import OrderError
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    ClientSecretRequest,
+    CountTokensRequest,
+    MediaRequest,
+    ModelsRequest,
+    RealtimeSide,
+    Reply,
+    Request,
+    Route,
+    Socket,
+    StreamEvent,
+    TaskRequest,
+    UpstreamRequest,
+    UpstreamResponse,
+    Verbatim,
+    WireRequest,
+)
+from tornado_gate.types.value import State, field
+
+log = logging.getLogger(__name__)
+
+GROUP = "tornado_gate"
+IMPORT_SECONDS = 20.0
+REQUIRED = {
+    FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
+    PROVIDER_PROJECT: ("translate_request", "translate_response"),
+}
+REQUESTS = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
+SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
+
+
+class Plugin(State):
+    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps its side to the names it implements."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    entry_point: metadata.EntryPoint
+    implementation: Any = None
+    hooks: dict[str, list[str]] = field(default_factory=dict)
+    wrapper: bool = False
+    error: str = ""
+
+    @property
+    def kind(self) -> str:
+        """format, provider, wrapper, both of the first two, or "" before it is loaded."""
+        return "wrapper" if self.wrapper else "+".join(sorted(self.hooks))
+
+
+class PluginHost:
+    """All installed plugins of a process. Imports each once, when conf first turns it on."""
+
+    def __init__(self, watchdog_seconds: float = 5.0) -> None:
+        self.plugins: dict[str, Plugin] = {}
+        self.watchdog = Watchdog(self.owner, watchdog_seconds)
+        self.failures: dict[str, tuple[float, str]] = {}
+        self.on_failure: list[Any] = []
+        self.discover()
+
+    def discover(self) -> None:
+        """Look for newly installed plugins; keep what is loaded, try again what had failed."""
+        found: dict[str, Plugin] = {}
+        for entry_point in metadata.entry_points(group=GROUP):
+            distribution = entry_point.dist
+            plugin = Plugin(
+                name=entry_point.name,
+                module=entry_point.module,
+                distribution=distribution.name if distribution else "",
+                version=distribution.version if distribution else "",
+                entry_point=entry_point,
+            )
+            other = found.get(plugin.name)
+            if other is None:
+                found[plugin.name] = plugin
+            elif other.distribution != plugin.distribution:
+                other.error = f"both {other.distribution} and {plugin.distribution} have a plugin of this name"
+        for name, plugin in found.items():
+            known = self.plugins.get(name)
+            if known is None or known.implementation is None or known.entry_point != plugin.entry_point:
+                self.plugins[name] = plugin
+        for name in set(self.plugins) - set(found):
+            if self.plugins[name].implementation is None:
+                del self.plugins[name]
+
+    def add(self, name: str, implementation: Any) -> Plugin:
+        """Put a plugin in without an entry point: for tests of plugins and of the core."""
+        module = getattr(implementation, "__name__", None) or type(implementation).__module__
+        entry_point = metadata.EntryPoint(name, module, GROUP)
+        plugin = Plugin(name=name, module=module, distribution="", version="", entry_point=entry_point)
+        self._register(plugin, implementation)
+        self.plugins[name] = plugin
+        return plugin
+
+    def load(self, name: str) -> Plugin:
+        """Import and check a plugin. What goes wrong ends up in its `error`. Raises KeyError when it is not installed."""
+        plugin = self.plugins[name]
+        if plugin.implementation is not None or plugin.error:
+            return plugin
+        try:
+            with self.watchdog.guard(name, IMPORT_SECONDS):
+                self._register(plugin, plugin.entry_point.load())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            plugin.error = f"{type(error).__name__}: {error}".strip()
+            if isinstance(error, Blocked):
+                plugin.error = f"did not finish its import within {IMPORT_SECONDS:.0f} s"
+            self.failed(name, plugin.error, error)
+        return plugin
+
+    def load_rest(self) -> dict[str, str]:
+        """Import what plugins have put off with `needed_later`, so that no request waits for it.
+
+        What cannot be imported is noted as a failure of its plugin, and given back as a text by the plugin's name ("" for
+        modules of the core): only requests that need the module fail.
+        """
+        faults: dict[str, str] = {}
+        for module in take_waiting():
+            try:
+                with self.watchdog.guard(self._owner_of(module), IMPORT_SECONDS):
+                    import_module(module)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                name = self._owner_of(module)
+                faults[name] = f"{module}: {type(error).__name__}: {error}"
+                self.failed(name, faults[name], error)
+        return faults
+
+    def _register(self, plugin: Plugin, implementation: Any) -> None:
+        if isinstance(implementation, type):
+            implementation = implementation()
+        wrappers: list[bool] = []
+        for project, (side, spec) in SIDES.items():
+            manager = _manager(project, spec, [(plugin.name, implementation)])
+            callers = manager.get_hookcallers(manager.get_plugin(plugin.name)) or []
+            names = [caller.name for caller in callers]
+            if not names:
+                continue
+            wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
+            wrappers += wrapping
+            if not any(wrapping) and (missing := [hook for hook in REQUIRED[project] if hook not in names]):
+                raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
+            plugin.hooks[side] = names
+        if not plugin.hooks:
+            raise TypeError("it implements no hook; mark them with tornado_gate.provider_impl or format_impl")
+        if any(wrappers) and not all(wrappers):
+            raise TypeError("a plugin with wrapper hooks must have nothing but wrapper hooks")
+        plugin.wrapper = any(wrappers)
+        plugin.implementation = implementation
+
+    def failed(self, name: str, detail: str, error: BaseException | None = None) -> None:
+        """Note that a plugin failed, name it in the log, and tell whoever listens."""
+        self.failures[name] = (time.time(), detail)
+        log.error("plugin '%s' failed: %s", name, detail, exc_info=error, extra={"fields": {"plugin": name}})
+        for listener in self.on_failure:
+            listener(name, detail)
+
+    def owner(self, frame: FrameType) -> str:
+        """The plugin whose module a frame runs in, or ""."""
+        return self._owner_of(str(frame.f_globals.get("__name__", "")))
+
+    def _owner_of(self, module: str) -> str:
+        for plugin in self.plugins.values():
+            if module == plugin.module or module.startswith(plugin.module + "."):
+                return plugin.name
+        return ""
+
+    def wrappers(self, names: Iterable[str]) -> list[Plugin]:
+        """The wrappers among the plugins `names`, in their order."""
+        return [plugin for name in names if (plugin := self.plugins[name]).wrapper]
+
+
+def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(project)
+    manager.add_hookspecs(spec)
+    for name, implementation in plugins:
+        manager.register(implementation, name)
+    manager.check_pending()
+    return manager
+
+
+def _direct(caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """A hook without the machinery that calls several, where nobody wraps it: a request has some seven calls."""
+    implementations = caller.get_hookimpls()
+    if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
+        return caller
+    *others, only = (_by_name(one, caller) for one in implementations)  # the last is asked first
+    if not others:
+        return only
+
+    def first(**arguments: Any) -> Any:
+        result = only(**arguments)
+        for other in reversed(others):
+            if result is not None:
+                break
+            result = other(**arguments)
+        return result
+
+    return first
+
+
+def _by_name(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """The function of an implementation, which may take fewer arguments than there are, taken by their names."""
+    function, names = implementation.function, implementation.argnames
+    parameters = inspect.signature(function).parameters.values()
+    by_name = not any(parameter.kind is inspect.Parameter.POSITIONAL_ONLY for parameter in parameters)
+    if by_name and caller.spec is not None and set(names) == set(caller.spec.argnames):
+        return function
+    return lambda **arguments: function(*[arguments[name] for name in names])
+
+
+class _Defaults:
+    """What the core does where a provider plugin does not say."""
+
+    @provider_impl(trylast=True)
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[UpstreamResponse]:
+        return upstream.call_upstream(call, outgoing)
+
+    @provider_impl(trylast=True)
+    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[Socket]:
+        return websocket.open_socket(call, outgoing)
+
+    @provider_impl(trylast=True)
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        if entry.settings:
+            raise ConfigError([((str(name),), "unknown key; this plugin takes no settings") for name in entry.settings])
+        return Capabilities()
+
+
+_VERBATIM_OR_NOT = (Verbatim, type(None))
+
+
+class Lane:
+    """One plugin as the pipeline sees it: its hooks, the core's defaults, all wrappers, no other plugin.
+
+    Every method raises PluginError, and names the plugin in the log, when the plugin raises something that is no GateError
+    or returns what the specification does not allow.
+    """
+
+    def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
+        self.host = host
+        self.plugin = plugin
+        self.name = plugin.name
+        side, spec = SIDES[project]
+        others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
+        defaults = [("tornado_gate", _Defaults())] if project == PROVIDER_PROJECT else []
+        manager = _manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
+        self.hooks = {hook: _direct(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")}
+
+    def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook and check that what it returns is of `kind`."""
+        try:
+            result = self.hooks[hook](**arguments)
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
+        return self._checked(hook, result, kind)
+
+    async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function, and check what it gives in the end."""
+        given = self.begun(hook, kind, **arguments)
+        return (await given) if inspect.iscoroutine(given) else given
+
+    def begun(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function: what it gives at once, which most do, or an awaitable of it; checked."""
+        try:
+            result = self.hooks[hook](**arguments)
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
+        if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
+            return self._finished(hook, kind, result)
+        return result
+
+    async def _finished(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
+        try:
+            result = (await result) if inspect.isawaitable(result) else result
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, Blocked) as error:
+            raise self.fault(error, hook) from error
+        return self._checked(hook, result, kind)
+
+    def blame(self, error: BaseException) -> BaseException:
+        """What is raised when a plugin's items end with `error`: a PluginError where it is the plugin's fault."""
+        if isinstance(error, (GateError, asyncio.CancelledError)):
+            return error
+        return self.fault(error, "its answer") if isinstance(error, (Exception, Blocked)) else error
+
+    def _checked(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
+        if not isinstance(result, kind):
+            raise self.broken(f"{hook} gave {type(result).__name__}, which the specification does not allow")
+        return result
+
+    def fault(self, error: BaseException, where: str) -> GateError:
+        """The PluginError for something that the plugin, or a wrapper around it, raised."""
+        if isinstance(error, GateError):
+            return error
+        culprit = self.name
+        if isinstance(error, Blocked):
+            culprit = error.plugin
+        else:
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                culprit = self.host.owner(frame) or culprit
+        detail = f"{where} raised {type(error).__name__}"
+        self.host.failed(culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error)
+        return PluginError(culprit, detail)
+
+    def broken(self, detail: str) -> PluginError:
+        """The PluginError for a contract that was not kept."""
+        self.host.failed(self.name, detail)
+        return PluginError(self.name, detail)
+
+
+class FormatLane(Lane):
+    """A wire format. `routes` are those it serves; `forwards` says whether it can take the verbatim lane."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
+        names = plugin.hooks["format"]
+        self.forwards = "forward_request" in names and "forward_response" in names
+        self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
+
+    def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
+        return self.awaited("translate_request", REQUESTS, call=call, wire=wire)
+
+    async def answer_itself(
+        self, call: Call, wire: WireRequest
+    ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
+        """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
+        kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
+        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.awaited(
+            "translate_request", kinds, call=call, wire=wire
+        )
+        return result
+
+    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Verbatim | None]:
+        return self.awaited("forward_request", _VERBATIM_OR_NOT, call=call, wire=wire)
+
+    def forwarded(self, call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
+        """`forward_request`, but what is there at once is given at once."""
+        result: Verbatim | Awaitable[Verbatim | None] | None = self.begun(
+            "forward_request", _VERBATIM_OR_NOT, call=call, wire=wire
+        )
+        return result
+
+    def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+        result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
+        return result
+
+    def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+        result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
+        return result
+
+    async def open_session(self, call: Call, wire: WireRequest) -> RealtimeSide:
+        side: RealtimeSide = await self.awaited("open_session", object, call=call, wire=wire)
+        if side is None:
+            raise self.broken("it has a route for sockets, but no open_session")
+        return side
+
+    def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
+        result: bytes = self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
+        return result
+
+
+class ProviderLane(Lane):
+    """A provider plugin; the same for all its entries."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
+
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        result: Capabilities = self.call("configure", Capabilities, entry=entry)
+        return result
+
+    def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
+        return self.awaited("translate_request", UpstreamRequest, call=call, request=request)
+
+    def translated(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
+        """`translate_request`, but what is there at once is given at once."""
+        result: UpstreamRequest | Awaitable[UpstreamRequest] = self.begun(
+            "translate_request", UpstreamRequest, call=call, request=request
+        )
+        return result
+
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
+        return self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+
+    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, Socket]:
+        return self.awaited("open_socket", object, call=call, outgoing=outgoing)
+
+    def translate_response(
+        self, call: Call, request: Request, incoming: UpstreamResponse
+    ) -> AsyncIterator[StreamEvent]:
+        events: AsyncIterator[StreamEvent] = self.call(
+            "translate_response", object, call=call, request=request, incoming=incoming
+        )
+        if not hasattr(events, "__aiter__"):
+            if inspect.iscoroutine(events):
+                events.close()
+            raise self.broken("translate_response must return an async iterator, as an async generator does")
+        return events

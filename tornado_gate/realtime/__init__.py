@@ -1,0 +1,1 @@
+"""Realtime voice sessions."""

@@ -1,0 +1,85 @@
+"""Realtime sessions of this process, and the short-lived keys with which pages open them.
+
+A client secret is a key that may open realtime sessions with one model until it expires, and is kept as a hash with the hash of
+the key that asked for it: when that key is revoked, its secrets are too. How many sessions a key has open is counted here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tornado_gate.errors import RateLimited
+from tornado_gate.storage.conversation_state import AccountMemory
+from tornado_gate.types import Caller, ClientSecret, ClientSecretRequest
+
+PREFIX = "ek_"
+
+
+class Held(NamedTuple):
+    """What a client secret stands for."""
+
+    key_digest: bytes
+    model: str
+    session: Mapping[str, Any]
+
+
+class ClientSecrets:
+    """Made for a key, found again by whoever has one."""
+
+    def __init__(self, memory: AccountMemory) -> None:
+        self._memory = memory
+
+    async def make(self, request: ClientSecretRequest, key_digest: bytes) -> ClientSecret:
+        """A new one."""
+        value = PREFIX + secrets.token_urlsafe(32)
+        held = {"key": key_digest.hex(), "model": request.model, "session": dict(request.session)}
+        await self._memory.put(_name(value), held, request.seconds)
+        expires = int(time.time()) + request.seconds
+        return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
+
+    async def find(self, value: str) -> Held | None:
+        """What a secret stands for; None for one that never was or has expired."""
+        held = await self._memory.get(_name(value))
+        if not isinstance(held, dict):
+            return None
+        return Held(bytes.fromhex(held["key"]), held["model"], held["session"])
+
+
+def _name(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+class Sessions:
+    """The sessions that are open in this process. `close` of each is called when the gateway shuts down."""
+
+    def __init__(self) -> None:
+        self._open: dict[object, Callable[[], None]] = {}
+        self._of_key: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, session: object, caller: Caller, most: int, close: Callable[[], None]) -> None:
+        """Count a session. Raises RateLimited for one more than a key may have."""
+        if self._of_key[caller.id] >= most:
+            message = f"This API key has {most} realtime sessions open; close one, or try again later."
+            raise RateLimited(message, retry_after=10, code="too_many_sessions")
+        self._open[session] = close
+        self._of_key[caller.id] += 1
+
+    def remove(self, session: object, caller: Caller) -> None:
+        """One that was added has ended."""
+        if self._open.pop(session, None) is not None:
+            self._of_key[caller.id] -= 1
+            if not self._of_key[caller.id]:
+                del self._of_key[caller.id]
+
+    def close_all(self) -> None:
+        """Ask all to end."""
+        for close in list(self._open.values()):
+            close()

@@ -1,0 +1,108 @@
+"""A turn as a chat: what a Mind that answers by a chat model asks it.
+
+A conversation by voice is freer than a chat: the result of a function may come after others have spoken, or never. A chat
+wants it at once, so results stand behind their calls here, and a call without one gets words that say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from tornado_gate.http.fetch.pictures import source_of
+from tornado_gate.realtime.voice.items import Item, Picture, Sound, Words
+from tornado_gate.realtime.voice.mind import Turn
+from tornado_gate.types import (
+    ChatRequest,
+    FileReference,
+    Image,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+Rendering = Callable[[Sound], Part | None]
+"""What a chat model is to see of a caller's sound; None for nothing."""
+
+NO_RESULT: Final = "There is no result of this call yet."
+UNKNOWN_CALL: Final = "A function answered"
+_ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def chat_request(turn: Turn, model: str, sound: Rendering, *, stream: bool = True) -> ChatRequest:
+    """The turn as a question to the chat model `model`."""
+    return ChatRequest(
+        model=model,
+        messages=tuple(messages(turn, sound)),
+        stream=stream,
+        include_usage=True if stream else None,
+        tools=turn.tools,
+        tool_choice=turn.tool_choice if turn.tools else None,
+        parallel_tool_calls=turn.parallel_tool_calls if turn.tools else None,
+        max_tokens=turn.max_tokens,
+        temperature=turn.temperature,
+    )
+
+
+def messages(turn: Turn, sound: Rendering) -> Iterator[Message]:
+    """The instructions, then every item that says something."""
+    if turn.instructions:
+        yield Message(role="system", parts=(Text(text=turn.instructions),))
+    results = {item.call_id: item for item in turn.items if item.kind == "function_call_output"}
+    called = {item.call_id for item in turn.items if item.kind == "function_call"}
+    calls: list[Item] = []
+    for item in turn.items:
+        if item.kind == "function_call":
+            calls.append(item)
+            continue
+        if item.kind == "function_call_output" and item.call_id in called:
+            continue  # stands behind its call
+        yield from _called(calls, results)
+        calls = []
+        yield from _said(item, sound)
+    yield from _called(calls, results)
+
+
+def _called(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message]:
+    """Calls that were made together, and what came of each."""
+    made = [ToolCall(id=item.call_id, name=item.name, arguments=item.arguments or "{}") for item in calls]
+    if not made:
+        return
+    yield Message(role="assistant", parts=tuple(made), plain=False)
+    for call in made:
+        result = results.get(call.id)
+        text = NO_RESULT if result is None else result.output
+        answer = ToolResult(call_id=call.id, name=call.name, parts=(Text(text=text),))
+        yield Message(role="tool", parts=(answer,), plain=False)
+
+
+def _said(item: Item, sound: Rendering) -> Iterator[Message]:
+    if item.kind == "function_call_output":
+        yield Message(role="user", parts=(Text(text=f"{UNKNOWN_CALL} ({item.call_id}): {item.output}"),))
+        return
+    parts = tuple(_parts(item, sound))
+    if parts:
+        plain = len(parts) == 1 and isinstance(parts[0], Text)
+        yield Message(role=_ROLES[item.role], parts=parts, plain=plain)
+
+
+def _parts(item: Item, sound: Rendering) -> Iterator[Part]:
+    for index, part in enumerate(item.parts):
+        match part:
+            case Words(text=text):
+                if text:
+                    yield Text(text=text)
+            case Picture(url=url, detail=detail):
+                source = source_of(url, f"item.content.{index}.image_url")
+                assert not isinstance(source, FileReference)
+                yield Image(source=source, detail=detail)
+            case Sound(output=True):
+                if part.words:
+                    yield Text(text=part.words)
+            case Sound():
+                shown = sound(part)
+                if shown is not None:
+                    yield shown

@@ -1,0 +1,355 @@
+"""A realtime session that the gateway holds itself: a `Socket` whose other end is a `Mind`.
+
+Errors become error events and the session lives on; what it remembers is bounded (`Limits`), and so is what waits for a slow
+reader: then answers wait, and so does `send`. The dialect is the current one; the core translates for callers of the other.
+
+Order of events and names of errors are the vendor's. Source: openai-python 3.52, types/realtime/realtime_client_event.py and
+realtime_server_event.py; the codes of errors as OpenAI's servers send them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.codec import checks
+from tornado_gate.errors import GateError, InternalError, InvalidField, RequestError, UpstreamError
+from tornado_gate.http.fetch.pictures import DECODED_CHARS
+from tornado_gate.realtime.voice.answering import Answering, Event, Order, Stopped
+from tornado_gate.realtime.voice.audio import PCM, RATE, milliseconds
+from tornado_gate.realtime.voice.buffers import Outbox
+from tornado_gate.realtime.voice.items import Conversation, Item, Sound, parse_item
+from tornado_gate.realtime.voice.listening import Listening, deaf, decoded
+from tornado_gate.realtime.voice.mind import Mind
+from tornado_gate.realtime.voice.settings import Settings, read
+from tornado_gate.types import RealtimeDialect
+from tornado_gate.types.value import Value, replace
+from tornado_gate.wire.openai_realtime import Session, check_client_event, error_event, new_id
+
+_ASKED: Final = (
+    "instructions",
+    "output_modalities",
+    "tools",
+    "tool_choice",
+    "audio",
+    "max_output_tokens",
+    "temperature",
+)
+"""What one response may have otherwise than its session."""
+_ASKED_TOO: Final = ("parallel_tool_calls", "prompt")
+MOST_METADATA: Final = 16
+LONGEST_KEY, LONGEST_VALUE = 64, 512
+
+log = logging.getLogger("tornado_gate.realtime.voice")
+
+
+class Limits(Value, frozen=True, kw_only=True):
+    """What one session may hold. Sound is in bytes of PCM, 48,000 a second; `responses` are those made at a time."""
+
+    items: int = 2_000
+    characters: int = 16 * 1024 * 1024
+    sound: int = 16 * 1024 * 1024
+    input_buffer: int = 15 * 1024 * 1024
+    outbox: int = 4 * 1024 * 1024
+    responses: int = 4
+
+
+USUAL_LIMITS = Limits()
+
+
+class VoiceSession:
+    """One conversation with `mind`. `model` is the name that the caller asked for, `session` what is fixed from the start."""
+
+    dialect: RealtimeDialect = "current"
+
+    def __init__(
+        self,
+        mind: Mind,
+        *,
+        model: str,
+        session: Mapping[str, Any] | None = None,
+        voice: str = "",
+        limits: Limits = USUAL_LIMITS,
+    ) -> None:
+        self.close_code: int | None = None
+        self.close_reason = ""
+        self._mind = mind
+        self._limits = limits
+        self._id = new_id("sess")
+        self._model = model
+        usual = Session(modalities=("text", "audio") if mind.speaks else ("text",))
+        self._session = replace(usual, id=self._id, model=model, voice=voice or usual.voice)
+        self.settings = read(self._session)
+        if session:
+            self._session, self.settings = self._changed(session)
+        self._conversation_id = new_id("conv")
+        self.conversation = Conversation(
+            most_items=limits.items, most_characters=limits.characters, most_sound=limits.sound
+        )
+        self._outbox = Outbox(limits.outbox)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: dict[str, tuple[Answering, asyncio.Task[None]]] = {}
+        self._listening = Listening(mind, self, limits.input_buffer)
+        self._handlers = self._table()
+        self.emit({"type": "session.created", "session": self._session.render("current")})
+
+    def _table(self) -> dict[str, Callable[[Event], Coroutine[Any, Any, None]]]:
+        return {
+            "session.update": self._update,
+            "input_audio_buffer.append": self._listening.append,
+            "input_audio_buffer.commit": self._commit,
+            "input_audio_buffer.clear": self._clear,
+            "conversation.item.create": self._create_item,
+            "conversation.item.retrieve": self._retrieve_item,
+            "conversation.item.truncate": self._truncate_item,
+            "conversation.item.delete": self._delete_item,
+            "response.create": self._create_response,
+            "response.cancel": self._cancel_response,
+        }
+
+    # The socket
+
+    async def send(self, text: str) -> None:
+        """One message of the caller. Raises UpstreamError after the session was closed, and for nothing else."""
+        if self.close_code is not None:
+            raise UpstreamError("This session is closed.")
+        await self._outbox.room()
+        event_id: str | None = None
+        try:
+            event = _parsed(text)
+            given = event.get("event_id")
+            event_id = given[:512] if isinstance(given, str) else None
+            await self._handle(event)
+        except GateError as error:
+            self.report(error, event_id)
+        except Exception:
+            log.exception("a message of a voice session could not be handled")
+            self.report(InternalError(), event_id)
+
+    async def receive(self) -> str | None:
+        """The next message for the caller."""
+        return await self._outbox.get()
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """End everything at once."""
+        if self.close_code is not None:
+            return
+        self.close_code, self.close_reason = code, reason
+        self._outbox.close(drop=True)
+        tasks = [*self._tasks, *(task for _, task in self._answers.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # What the parts of a session need of it
+
+    def emit(self, *events: Event) -> None:
+        self._outbox.add(map(_dumped, events))
+
+    def report(self, error: GateError, event_id: str | None = None) -> None:
+        self.emit(error_event(error, event_id, self.dialect))
+
+    async def room(self) -> None:
+        await self._outbox.room()
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def answer_now(self) -> None:
+        self._begin(self.settings, tuple(self.conversation), remembered=True, shown={})
+
+    async def interrupt(self, why: Stopped) -> None:
+        running = self._running()
+        if running is not None:
+            await self._stop(running, why)
+
+    # Events of the caller
+
+    async def _handle(self, event: Event) -> None:
+        kind = event.get("type")
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        if kind != "input_audio_buffer.append":  # which its handler checks while it takes the sound out
+            check_client_event(event, self.settings.input_format)
+        if handler is None:
+            raise InvalidField("type", f"'{kind}' is not for sessions over a WebSocket with this model.")
+        await handler(event)
+
+    async def _update(self, event: Event) -> None:
+        self._session, self.settings = self._changed(event["session"])
+        self._listening.configure()
+        self.emit({"type": "session.updated", "session": self._session.render("current")})
+
+    def _changed(self, asked: Mapping[str, Any], path: str = "session") -> tuple[Session, Settings]:
+        """The session with what is asked, all of it. Raises InvalidField."""
+        session = replace(self._session.update(asked, self.dialect), id=self._id, model=self._model)
+        settings = read(session, path)
+        if settings.spoken and not self._mind.speaks:
+            checks.wrong(f"{path}.output_modalities", 'must be ["text"]: this model has no voice')
+        return session, settings
+
+    async def _commit(self, event: Event) -> None:
+        self._listening.commit()
+
+    async def _clear(self, event: Event) -> None:
+        self._listening.clear()
+
+    # Items
+
+    async def _create_item(self, event: Event) -> None:
+        item = await self._parsed_item(event["item"], "item")
+        self.conversation.insert(item, event.get("previous_item_id"))
+        shown = {"previous_item_id": self.conversation.before(item), "item": item.rendered()}
+        self.emit({"type": "conversation.item.added", **shown}, {"type": "conversation.item.done", **shown})
+
+    async def _parsed_item(self, value: Mapping[str, Any], path: str) -> Item:
+        item = parse_item(value, path, new_id("item"))
+        for index, sound in item.sounds():
+            if sound.pcm is None or sound.output:
+                continue
+            if not self._mind.hears and not sound.done:
+                raise deaf(f"{path}.content.{index}")
+            sound.pcm = bytearray(await decoded(bytes(sound.pcm), self.settings.input_format))
+            sound.length = len(sound.pcm)
+        return item
+
+    async def _retrieve_item(self, event: Event) -> None:
+        item = self._named(event, "retrieve")
+
+        def told() -> str:
+            return _dumped({"type": "conversation.item.retrieved", "item": item.rendered(sound=True)})
+
+        long = sum(sound.kept for _, sound in item.sounds()) > DECODED_CHARS
+        self._outbox.add([await asyncio.to_thread(told) if long else told()])
+
+    async def _delete_item(self, event: Event) -> None:
+        item = self._named(event, "delete")
+        self.conversation.remove(item)
+        self._listening.forget(item)
+        self.emit({"type": "conversation.item.deleted", "item_id": item.id})
+
+    async def _truncate_item(self, event: Event) -> None:
+        item = self._named(event, "truncate")
+        index, end = event["content_index"], event["audio_end_ms"]
+        part = item.parts[index] if index < len(item.parts) else None
+        if item.role != "assistant" or not isinstance(part, Sound):
+            raise InvalidField("content_index", "Only sound of the model can be truncated.", code="invalid_value")
+        if end > milliseconds(part.length):
+            message = f"'audio_end_ms' is {end}, and the sound has {milliseconds(part.length)} ms."
+            raise InvalidField("audio_end_ms", message)
+        part.truncate(end)
+        place = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
+        self.emit({"type": "conversation.item.truncated", **place})
+
+    def _named(self, event: Event, verb: str) -> Item:
+        item = self.conversation.find(event["item_id"])
+        if item is None:
+            message = f"There is no item '{event['item_id'][:64]}' in this conversation."
+            raise InvalidField("item_id", message, code=f"item_{verb}_invalid_item_id")
+        return item
+
+    # Responses
+
+    async def _create_response(self, event: Event) -> None:
+        asked = event.get("response") or {}
+        remembered = (asked.get("conversation") or "auto") == "auto"
+        if not remembered and asked["conversation"] != "none":
+            checks.wrong("response.conversation", "must be 'auto' or 'none'")
+        changes = {name: asked[name] for name in (*_ASKED, *_ASKED_TOO) if asked.get(name) is not None}
+        settings = self._changed(changes, "response")[1] if changes else self.settings
+        metadata = _metadata(asked.get("metadata"))
+        items = tuple(self.conversation)
+        if asked.get("input") is not None:
+            items = tuple([await self._input(value, index) for index, value in enumerate(asked["input"])])
+        self._begin(settings, items, remembered=remembered, shown={"metadata": metadata})
+
+    async def _input(self, value: Mapping[str, Any], index: int) -> Item:
+        path = f"response.input.{index}"
+        if value["type"] != "item_reference":
+            return await self._parsed_item(value, path)
+        item = self.conversation.find(value["id"])
+        if item is None:
+            message = f"There is no item '{value['id'][:64]}' in this conversation."
+            raise InvalidField(f"{path}.id", message, code="invalid_item_reference")
+        return item
+
+    def _begin(
+        self, settings: Settings, items: tuple[Item, ...], *, remembered: bool, shown: Mapping[str, Any]
+    ) -> None:
+        """Begin a response. Raises RequestError when there is one already, or too many that are not remembered."""
+        running = self._running() if remembered else None
+        if running is not None:
+            raise RequestError(
+                f"Conversation already has an active response in progress: {running.id}. Wait until it is done, or cancel it.",
+                code="conversation_already_has_active_response",
+            )
+        if len(self._answers) >= self._limits.responses:
+            message = f"At most {self._limits.responses} responses are made at a time. Wait until one is done."
+            raise RequestError(message, code="too_many_active_responses")
+        kind = settings.output_format
+        shape = {"type": kind, "rate": RATE} if kind == PCM else {"type": kind}
+        sound = {"output": {"format": shape, "voice": settings.voice}}
+        order = Order(
+            turn=settings.turn(items),
+            conversation=self.conversation if remembered else None,
+            conversation_id=self._conversation_id if remembered else None,
+            sound_format=settings.output_format,
+            shown={**shown, **({"audio": sound} if settings.spoken else {})},
+        )
+        answering = Answering(self._mind, order, self, lambda: self._listening.heard(items))
+        self.emit(answering.created())
+        task = answering.begin()
+        self._answers[answering.id] = (answering, task)
+        task.add_done_callback(lambda _: self._answers.pop(answering.id, None))
+
+    def _running(self) -> Answering | None:
+        """The response that is being made for the conversation."""
+        for answering, task in self._answers.values():
+            if answering.order.conversation is not None and not task.done():
+                return answering
+        return None
+
+    async def _cancel_response(self, event: Event) -> None:
+        asked = event.get("response_id")
+        found = self._answers.get(asked, (None, None))[0] if asked else self._running()
+        if found is None:
+            raise RequestError("Cancellation failed: no active response found.", code="response_cancel_not_active")
+        await self._stop(found, "client_cancelled")
+
+    async def _stop(self, answering: Answering, why: Stopped) -> None:
+        answering.stop(why)
+        _, task = self._answers[answering.id]
+        await asyncio.wait({task})
+
+
+def _dumped(event: Event) -> str:
+    """The message for an event, which gets an id."""
+    return orjson.dumps({"event_id": new_id("event"), **event}).decode()
+
+
+def _parsed(text: str) -> Event:
+    """Raises RequestError for what is no JSON object."""
+    try:
+        event = orjson.loads(text)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        raise RequestError("The message is no valid JSON.", code="invalid_json") from None
+    return checks.need_object(event, "message")
+
+
+def _metadata(value: Any) -> dict[str, str] | None:
+    """Raises InvalidField for more than the vendor takes."""
+    if not value:
+        return None
+    for key, text in value.items():
+        if len(key) > LONGEST_KEY or not isinstance(text, str) or len(text) > LONGEST_VALUE:
+            message = f"'response.metadata' has keys of at most {LONGEST_KEY} characters and texts of at most {LONGEST_VALUE}."
+            raise InvalidField("response.metadata", message)
+    if len(value) > MOST_METADATA:
+        raise InvalidField(
+            "response.metadata", f"'response.metadata' has {len(value)} keys; {MOST_METADATA} are allowed."
+        )
+    return dict(value)

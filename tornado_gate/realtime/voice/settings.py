@@ -1,0 +1,130 @@
+"""What a session asks for, as `VoiceSession` acts on it. Pure.
+
+Without effect, and so told back as they came: ``noise_reduction``, ``tracing``, ``truncation``, ``include`` and
+``reasoning``, which a model may follow or not. What would change the conversation and cannot be done is refused.
+
+Source: openai-python 3.52, types/realtime/realtime_session_create_request.py, realtime_audio_input_turn_detection.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.codec import checks
+from tornado_gate.errors import InvalidField
+from tornado_gate.realtime.voice import audio, vad
+from tornado_gate.realtime.voice.items import Item
+from tornado_gate.realtime.voice.mind import Turn
+from tornado_gate.types import Tool, ToolChoice
+from tornado_gate.types.value import Value
+from tornado_gate.wire.openai_realtime import Session, TurnDetection
+
+PATIENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 400}
+"""Silence that ends a turn, for the eagerness of ``semantic_vad``: what is heard here is loudness, not sense."""
+
+
+class Settings(Value, frozen=True, kw_only=True):
+    """`detection` is None when the caller commits sound by itself; `language` and `prompt` are for the transcription."""
+
+    spoken: bool = True
+    instructions: str = ""
+    voice: str = ""
+    speed: float = 1.0
+    input_format: str = audio.PCM
+    output_format: str = audio.PCM
+    detection: vad.Settings | None = None
+    create_response: bool = True
+    interrupt_response: bool = True
+    transcribes: bool = False
+    language: str | None = None
+    prompt: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+    def turn(self, items: tuple[Item, ...]) -> Turn:
+        """What is to be answered with these settings."""
+        return Turn(
+            items=items,
+            instructions=self.instructions,
+            spoken=self.spoken,
+            voice=self.voice,
+            speed=self.speed,
+            tools=self.tools,
+            tool_choice=self.tool_choice,
+            parallel_tool_calls=self.parallel_tool_calls,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+        )
+
+
+def read(session: Session, path: str = "session") -> Settings:
+    """Raises InvalidField, with a path below `path`, for what cannot be honoured."""
+    if session.kind != "realtime":
+        checks.wrong(f"{path}.type", "must be 'realtime': sessions that only transcribe are not served by this model")
+    if session.extra.get("prompt") is not None:
+        checks.wrong(f"{path}.prompt", "cannot be honoured by this model: stored prompts are the vendor's own")
+    turns = session.turn_detection
+    transcription = session.transcription or {}
+    return Settings(
+        spoken="audio" in session.modalities,
+        instructions=session.instructions,
+        voice=session.voice,
+        speed=session.speed,
+        input_format=session.input_format,
+        output_format=session.output_format,
+        detection=_detection(turns, f"{path}.audio.input.turn_detection") if turns is not None else None,
+        create_response=turns is None or turns.create_response,
+        interrupt_response=turns is None or turns.interrupt_response,
+        transcribes=session.transcription is not None,
+        language=transcription.get("language"),
+        prompt=transcription.get("prompt"),
+        tools=tuple(_tool(tool, f"{path}.tools.{index}") for index, tool in enumerate(session.tools)),
+        tool_choice=_tool_choice(session.tool_choice, f"{path}.tool_choice"),
+        parallel_tool_calls=_boolean(session.extra, "parallel_tool_calls", path),
+        max_tokens=session.max_output_tokens,
+        temperature=session.temperature,
+    )
+
+
+def _boolean(extra: Mapping[str, Any], name: str, path: str) -> bool | None:
+    checks.optional_boolean(extra, name, path)
+    return extra.get(name)
+
+
+def _detection(turns: TurnDetection, path: str) -> vad.Settings:
+    if turns.extra.get("idle_timeout_ms") is not None:
+        checks.wrong(f"{path}.idle_timeout_ms", "cannot be honoured by this model; leave it out")
+    if turns.kind == "semantic_vad":
+        return vad.Settings(silence_ms=PATIENCE_MS.get(turns.extra.get("eagerness") or "auto", PATIENCE_MS["auto"]))
+    return vad.Settings(
+        threshold=turns.threshold, prefix_ms=turns.prefix_padding_ms, silence_ms=turns.silence_duration_ms
+    )
+
+
+def _tool(value: Any, path: str) -> Tool:
+    tool = checks.need_object(value, path)
+    if tool.get("type", "function") != "function":
+        kind = str(tool.get("type"))[:40]
+        message = f"'{path}.type' must be 'function': tools of type '{kind}' are the vendor's own."
+        raise InvalidField(f"{path}.type", message, code="unsupported_tool")
+    checks.optional_string(tool, "description", path)
+    return Tool(
+        name=checks.string_member(tool, "name", path),
+        description=tool.get("description"),
+        parameters=checks.optional_object(tool, "parameters", path),
+    )
+
+
+def _tool_choice(value: Any, path: str) -> ToolChoice | None:
+    match value:
+        case None:
+            return None
+        case "auto" | "none" | "required":
+            return ToolChoice(mode=value)
+        case {"type": "function", "name": str(name)}:
+            return ToolChoice(mode="tool", name=name)
+    checks.wrong(path, "must be 'auto', 'none', 'required' or a function with its name")

@@ -1,0 +1,1 @@
+"""The server process: application, handlers, life cycle."""

@@ -1,0 +1,143 @@
+"""The one place where parts are joined: a Gate becomes a Tornado application.
+
+Every path is either public, by name, in `PUBLIC`, or handled by a KeyedHandler: the routes of formats, and /v1/_explain, which
+answers for them; or it is the address of a kept file, whose signature is the key. There is no fourth kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.web import Application
+
+from tornado_gate.errors import GateError, MethodNotAllowed
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.server.handlers.answer import AnswerHandler
+from tornado_gate.server.handlers.authenticated import query_of
+from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.exchange import CallersRequest
+from tornado_gate.server.handlers.explain import ExplainHandler
+from tornado_gate.server.handlers.media import MediaHandler
+from tornado_gate.server.handlers.realtime import RealtimeHandler
+from tornado_gate.server.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
+
+PUBLIC: Mapping[str, type[GateHandler]] = {
+    "/healthz": HealthHandler,
+    "/readyz": ReadyHandler,
+    "/metrics": MetricsHandler,
+}
+"""Paths that need no key. `GET` only."""
+
+EXPLAIN = "/v1/_explain"
+
+
+class GateApplication(Application):
+    """Finds the handler of each request in the snapshot that is in force when it arrives, not in a list made at start.
+
+    Routes of formats get an Exchange; pages for operators, kept files and WebSockets a handler of Tornado's.
+    """
+
+    def __init__(self, gate: Gate, public: Mapping[str, type[GateHandler]]) -> None:
+        super().__init__(log_function=lambda _handler: None)
+        self._gate = gate
+        self._public = public
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        return _Dispatch(self, server_conn, request_conn)
+
+    def exchange(
+        self, connection: HTTPConnection, start_line: RequestStartLine, headers: HTTPHeaders
+    ) -> HTTPMessageDelegate | None:
+        """What answers on a route of a format that has its path for itself, as most do; None for everything else.
+
+        Raises HTTPInputError for a request without a sane Host.
+        """
+        matched = self._gate.snapshot.routes.own(start_line.method, start_line.path.partition("?")[0])
+        if matched is None or matched.served.route.socket:
+            return None
+        return AnswerHandler(self._gate, CallersRequest(connection, start_line, headers), matched)
+
+    def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
+        """Never declines: what no route answers is answered here with 404 or 405."""
+        method, path = request.method or "", request.path
+        try:
+            public = self._public.get(path[:-1] if path.endswith("/") else path)
+            if public is not None:
+                if method != "GET":
+                    raise MethodNotAllowed(method, ["GET"])
+                return self._delegate(request, public)
+            for store in (self._gate.media, self._gate.videos):
+                if path.startswith(store.address):
+                    if method not in ("GET", "HEAD"):
+                        raise MethodNotAllowed(method, ["GET", "HEAD"])
+                    return self._delegate(request, MediaHandler, store=store)
+            if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
+                return ExplainHandler(self._gate, _asked(request))
+            matched = self._gate.snapshot.routes.match(method, path, request.headers, query_of(_asked(request)))
+        except GateError as error:
+            wire_format = self._gate.snapshot.routes.any_format(path)
+            return self._delegate(request, RefusalHandler, error=error, format=wire_format)
+        if matched.served.route.socket:
+            return self._delegate(request, RealtimeHandler, matched=matched)
+        return AnswerHandler(self._gate, _asked(request), matched)
+
+    def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
+        return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
+
+
+def _asked(request: HTTPServerRequest) -> CallersRequest:
+    assert request.connection is not None
+    start_line = RequestStartLine(request.method or "", request.uri or "", request.version)
+    return CallersRequest(request.connection, start_line, request.headers)
+
+
+class _Dispatch(HTTPMessageDelegate):
+    """A request whose head is still to come: an Exchange takes it, or Tornado's own router."""
+
+    __slots__ = ("_application", "_connection", "_server_connection", "_taker")
+
+    def __init__(self, application: GateApplication, server_connection: object, connection: HTTPConnection) -> None:
+        self._application = application
+        self._server_connection = server_connection
+        self._connection = connection
+        self._taker: HTTPMessageDelegate = self
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        assert isinstance(start_line, RequestStartLine)
+        taker = self._application.exchange(self._connection, start_line, headers)
+        if taker is None:
+            taker = Application.start_request(self._application, self._server_connection, self._connection)
+        self._taker = taker
+        return taker.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        return self._taker.data_received(chunk)
+
+    def finish(self) -> None:
+        self._taker.finish()
+
+    def on_connection_close(self) -> None:
+        if self._taker is not self:
+            self._taker.on_connection_close()
+
+
+def make_app(gate: Gate, *, metrics: bool = True) -> Application:
+    """The application that an HTTPServer serves. `metrics` false leaves /metrics to a port of its own."""
+    public = dict(PUBLIC) if metrics else {path: handler for path, handler in PUBLIC.items() if path != "/metrics"}
+    return GateApplication(gate, public)
+
+
+def make_metrics_app(gate: Gate) -> Application:
+    """/metrics alone, for a port of its own."""
+    return GateApplication(gate, {"/metrics": MetricsHandler})

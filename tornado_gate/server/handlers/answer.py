@@ -1,0 +1,170 @@
+"""Every request -> reply route of every format, streamed or not."""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import lru_cache
+
+from tornado.iostream import StreamClosedError
+
+from tornado_gate.errors import GateError, InternalError
+from tornado_gate.gateway import pipeline
+from tornado_gate.server.handlers.authenticated import KeyedHandler
+from tornado_gate.server.handlers.exchange import let_go, set_nodelay
+from tornado_gate.server.handlers.files import send_file
+from tornado_gate.streams import stages
+from tornado_gate.streams.events import close
+from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.types import Call, Reply, Whole
+from tornado_gate.types.call import MORE_LOSSES, Closing
+
+LONGEST_HEADER = 4096
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+
+
+class AnswerHandler(KeyedHandler):
+    """Ask the pipeline, write the reply at the reader's pace; leave nothing open."""
+
+    async def answer(self) -> None:
+        """One request; what it opened is closed whatever happens."""
+        closing = Closing()
+        call = self.call = self.make_call(closing)
+        self.gate.entered(self.snapshot)
+        try:
+            wire = await self.wire_of_form(call) if self.form is not None else self.wire(call)
+            answer = await pipeline.answer(self.gate, self.snapshot, call, wire)
+            if answer.file is not None:
+                await send_file(self, self.gate.videos, answer.file.id, time.time())
+                return
+            assert answer.reply is not None, "an answer that is no file is a reply"
+            self.call = answer.call
+            call.meter.first_event_seconds = time.monotonic() - self.started
+            self._describe(answer.call, answer.reply)
+            if isinstance(answer.reply.chunks, Whole):
+                self.end(answer.reply.chunks.data)
+            else:
+                await self._write_reply(answer.reply)
+        except GateError as error:
+            self._fail_late(error)
+        finally:
+            try:
+                if not closing.untouched:
+                    await closing.aclose()
+            finally:
+                self.gate.left(self.snapshot)
+
+    def _describe(self, call: Call, reply: Reply) -> None:
+        self.status = reply.status
+        self.headers["Content-Type"] = reply.content_type
+        if reply.headers:
+            self.set_headers(reply.headers)
+        self._set_own_headers(call)
+
+    async def _write_reply(self, reply: Reply) -> None:
+        try:
+            if reply.content_type.startswith("text/event-stream"):
+                await self._write_stream(reply)
+            elif reply.content_type.startswith("application/json"):
+                await self._write_whole(reply)
+            else:
+                await self._write_pieces(reply)
+        except (GateError, StreamClosedError):
+            raise
+        except Exception:
+            self.log_exception()
+            self._fail_late(InternalError())
+        finally:
+            await close(reply.chunks)
+
+    def _set_own_headers(self, call: Call) -> None:
+        headers = self.headers
+        if call.target.provider:
+            headers["X-Gate-Provider"] = call.target.provider
+            headers["X-Gate-Model"] = _printable(call.target.upstream_model)
+        if call.losses:
+            headers["X-Gate-Loss"] = _listed(call.losses)
+        if self.rate_headers:
+            self.set_headers(self.rate_headers)
+        if call.meter.attempts > 1:
+            headers["X-Gate-Attempts"] = str(call.meter.attempts)
+
+    async def _write_whole(self, reply: Reply) -> None:
+        """One chunk gets a Content-Length; more are passed on as they come."""
+        held: bytes | None = None
+        async for chunk in reply.chunks:
+            if held is not None:
+                await self.send(held)
+            held = chunk
+        self.end(held or b"")
+
+    async def _write_pieces(self, reply: Reply) -> None:
+        """Whoever reads a stream, or plays a sound, wants each piece as soon as it is there."""
+        set_nodelay(self.connection)
+        async for batch in stages.in_batches(reply.chunks):
+            waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
+            if waiting is not None:
+                await waiting
+        self.end()
+
+    async def _write_stream(self, reply: Reply) -> None:
+        self.written_at = time.monotonic()
+        pings = _Pings(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
+        self.gate.metrics.stream_opened()
+        try:
+            await self._write_pieces(reply)
+        finally:
+            pings.stop()
+            self.gate.metrics.stream_closed()
+
+    def _fail_late(self, error: GateError) -> None:
+        """A failure that the format did not render itself. Before the headers went out it is an ordinary answer."""
+        if not self.headers_written:
+            self.fail(error)
+            return
+        wire_format = self.snapshot.formats[self.format]
+        if "event-stream" not in self.headers.get("Content-Type", ""):
+            self.cut()  # half an answer must not look whole
+            return
+        self.end(wire_format.translate_error(self.call, error, streaming=True))
+
+
+def _listed(losses: list[str]) -> str:
+    """As many names as a header has room for; dots say that there are more."""
+    text = _UNPRINTABLE.sub("?", ",".join(losses))
+    if len(text) <= LONGEST_HEADER:
+        return text
+    return text[: text.rfind(",", 0, LONGEST_HEADER) + 1] + MORE_LOSSES
+
+
+@lru_cache(4096)
+def _printable(text: str) -> str:
+    """What callers wrote, as a header may hold it: names of fields and models can be anything."""
+    return _UNPRINTABLE.sub("?", text[:LONGEST_HEADER])
+
+
+class _Pings:
+    """Writes the format's keep-alive when nothing was written for a while, between whole chunks."""
+
+    __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
+
+    def __init__(self, exchange: AnswerHandler, keep_alive: bytes, seconds: float) -> None:
+        self._exchange = exchange
+        self._keep_alive = keep_alive
+        self._seconds = seconds
+        self._wheel = wheel()
+        self._slot = self._limited(seconds) if keep_alive and seconds else None
+
+    def stop(self) -> None:
+        if self._slot is not None:
+            self._wheel.remove(self._slot, self)
+
+    def ring(self) -> None:
+        silent = time.monotonic() - self._exchange.written_at
+        if silent >= self._seconds:
+            let_go(self._exchange.write(self._keep_alive))
+            silent = 0.0
+        self._slot = self._limited(self._seconds - silent)
+
+    def _limited(self, seconds: float) -> int:
+        return self._wheel.add(self._wheel.loop.time() + seconds, self)

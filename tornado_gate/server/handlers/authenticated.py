@@ -1,0 +1,236 @@
+"""What every route that needs a key shares: the key, the limits, the body, a caller who may leave."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
+from types import MappingProxyType
+from typing import Any
+
+from tornado_gate.codec import json_body, multipart
+from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate.gateway import auth
+from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.routing import Matched
+from tornado_gate.server.handlers.exchange import CallersRequest, Exchange
+from tornado_gate.storage.files import AnswerFiles
+from tornado_gate.storage.keys import digest
+from tornado_gate.types import Call, Caller, Upload, WireRequest
+
+DRAIN_BYTES = 64 * 1024 * 1024
+"""How much of a refused body is read and thrown away, so that the client gets to see the answer."""
+
+WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
+NOBODY = Caller(id="", account="")
+JSON = "application/json"
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class KeyedHandler(Exchange):
+    """Everything that can be refused before the body is read, then the body, then `answer`."""
+
+    def __init__(self, gate: Gate, request: CallersRequest, matched: Matched) -> None:
+        super().__init__(gate, request, matched.served.format, matched.served.route.operation)
+        self.matched = matched
+        self.route = matched.served.route
+        self.body: list[bytes] = []
+        self.body_bytes = 0
+        self.reserved_bytes = 0
+        self.form: multipart.FormReader | None = None
+        self.rate_headers: Mapping[str, str] = {}
+        self.limit = 0
+        self.caller = NOBODY
+        self.key_digest = b""
+        self.lower_headers = request.lowered
+
+    def prepare(self) -> Awaitable[None] | None:
+        """Everything that can be refused before the body is read."""
+        is_form = self._is_form()
+        limits = self.snapshot.config.limits
+        self.limit = limits.upload_bytes if is_form else limits.body_bytes
+        self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
+        if self.gate.draining:
+            self.set_header("Connection", "close")
+            raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+        key = auth.find_key(self.lower_headers, self.query_values(auth.KEY_PARAMETER) if self.request.query else ())
+        key_digest = digest(key)
+        caller = self.gate.known_caller(key_digest)
+        if caller is None:
+            return self._look_up(key_digest, is_form)
+        return self._admit(caller, key_digest, is_form)
+
+    async def _look_up(self, key_digest: bytes, is_form: bool) -> None:
+        waiting = self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
+        if waiting is not None:
+            await waiting
+
+    def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> Awaitable[None] | None:
+        """The caller is known: may it do this, now?"""
+        self.caller = caller
+        self.key_digest = key_digest
+        self.check_operation()
+        self._check_body_headers(is_form)
+        if caller.requests_per_minute is not None or caller.tokens_per_minute is not None:
+            self.rate_headers = self.gate.limits.admit(caller)
+        if is_form:
+            content_type = self.lower_headers["content-type"]
+            self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
+            return None
+        return self._reserve()
+
+    def make_call(self, closing: AsyncExitStack) -> Call:
+        """The call, now that it is known who asks."""
+        gate, caller, headers = self.gate, self.caller, self.lower_headers
+        return Call(
+            id=self.request_id,
+            operation=self.operation,
+            format=self.format,
+            caller=caller,
+            strict=headers.get("x-gate-strict") == "1",
+            dialect=self.snapshot.config.dialect,
+            headers=without_keys(headers),
+            closing=closing,
+            memory=gate.memory.of(caller.account),
+            fetcher=gate.fetcher,
+            files=AnswerFiles(gate.media, self._public_url()),
+            key_digest=self.key_digest,
+        )
+
+    def bare_call(self) -> Call:
+        return self.make_call(AsyncExitStack())
+
+    def _is_form(self) -> bool:
+        if self.route.multipart == "no":
+            return False
+        return self.lower_headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data"
+
+    def _public_url(self) -> str:
+        """What stands before the paths of the gateway, as this caller sees them."""
+        return self.snapshot.config.server.public_url.rstrip("/") or f"{self.request.protocol}://{self.request.host}"
+
+    def query_values(self, name: str) -> list[str]:
+        """What the query says of `name`."""
+        values = self.request.query_arguments.get(name, ())
+        return [value.decode("utf-8", "replace").strip() for value in values]
+
+    def _reserve(self) -> Awaitable[None] | None:
+        """Wait until there is room for a large body. One that does not say its length is counted as the largest."""
+        length = self.lower_headers.get("content-length", "0")
+        is_chunked = "transfer-encoding" in self.lower_headers
+        size = self.limit if is_chunked else int(length) if length.isdecimal() else 0
+        return self._take(size) if size > SMALL_BYTES else None
+
+    async def _take(self, size: int) -> None:
+        await self.gate.bodies.take(size)
+        self.reserved_bytes = size
+
+    def release(self) -> None:
+        """Give back what the body holds."""
+        if self.form is not None:
+            self.form.close()
+        self.body.clear()
+        if self.reserved_bytes:
+            self.gate.bodies.give(self.reserved_bytes)
+            self.reserved_bytes = 0
+
+    def _check_body_headers(self, is_form: bool) -> None:
+        headers = self.lower_headers
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise UnsupportedMediaType("Compressed bodies are not accepted; send the body as it is.")
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self.limit:
+            raise self._too_large()
+        has_body = length != "0" or "transfer-encoding" in headers
+        if self.route.method in WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
+            return
+        if self.route.multipart == "only":
+            raise UnsupportedMediaType("This route takes a form: send 'Content-Type: multipart/form-data'.")
+        if not _is_json(headers.get("content-type", JSON)):
+            wanted = "'Content-Type: application/json'" + (" or a form" if self.route.multipart == "too" else "")
+            raise UnsupportedMediaType(f"This route takes a JSON body: send {wanted}.")
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"The body is larger than the {self.limit} bytes that are allowed.")
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Take the next bytes. The connection reads on when what is returned is done."""
+        if self.finished:
+            return None
+        self.body_bytes += len(chunk)
+        if self.body_bytes > self.limit:
+            self._refuse(self._too_large())
+        elif self.form is None:
+            self.body.append(chunk)
+        else:
+            return self._feed(self.form, chunk)
+        return None
+
+    async def _feed(self, form: multipart.FormReader, chunk: bytes) -> None:
+        try:
+            await form.feed(chunk)
+        except GateError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: GateError) -> None:
+        """Answer before the body has ended."""
+        self.release()
+        if not self.finished:
+            self.fail(error)
+
+    def check_operation(self) -> None:
+        """Raises NotAllowed for a key that is narrowed to other operations."""
+        auth.allowed_operations(self.caller, self.route.operations)
+
+    def wire(self, call: Call) -> WireRequest:
+        """What the caller sent. Raises RequestError for a body that is not JSON."""
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        self.body.clear()
+        body = EMPTY if self.route.method in WITHOUT_BODY else json_body.load_object(raw)
+        return self._wire(call, raw, body, ())
+
+    async def wire_of_form(self, call: Call) -> WireRequest:
+        """What the caller sent as a form. Raises RequestError for one that is none."""
+        assert self.form is not None
+        await self.form.finish()
+        return self._wire(call, b"", multipart.as_json(self.form.fields), tuple(self.form.files))
+
+    def _wire(self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]) -> WireRequest:
+        return WireRequest(
+            route=self.route,
+            path=self.request.path,
+            path_arguments=self.matched.arguments,
+            query=query_of(self.request) if self.request.query else EMPTY,
+            headers=call.headers,
+            raw=raw,
+            json=body,
+            files=files,
+            form=self.form is not None,
+        )
+
+
+def query_of(request: CallersRequest) -> Mapping[str, str]:
+    """The last value of each name in the query, without a key."""
+    return {
+        name: values[-1].decode("utf-8", "replace")
+        for name, values in request.query_arguments.items()
+        if name != auth.KEY_PARAMETER
+    }
+
+
+def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
+    """What plugins may see: no key, in whatever form it came."""
+    kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
+    if auth.PROTOCOLS in kept:
+        names = [name.strip() for name in kept[auth.PROTOCOLS].split(",")]
+        kept[auth.PROTOCOLS] = ", ".join(name for name in names if not name.startswith(auth.KEY_PROTOCOL))
+    return kept
+
+
+def _is_json(content_type: str) -> bool:
+    if content_type == JSON:
+        return True
+    kind, _, parameters = content_type.lower().partition(";")
+    kind = kind.strip()
+    charset = parameters.partition("charset=")[2].strip(' "')
+    return (kind == "application/json" or kind.endswith("+json")) and charset in ("", "utf-8", "utf8")

@@ -1,0 +1,130 @@
+"""What all handlers share, whatever they stand on: an id, the headers of every answer, an envelope for errors, accounts."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import orjson
+from tornado.httputil import HTTPServerRequest
+
+from tornado_gate.codec.ids import unique
+from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.telemetry.logs import AccessLine, access
+from tornado_gate.types import NOWHERE, Call, Meter
+
+log = logging.getLogger(__name__)
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+_SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The caller's `X-Request-Id` where it is one, else one of ours. `headers` are lower-case, or do not mind the case."""
+    given = headers.get("x-request-id")
+    return given if given and _SANE_ID.fullmatch(given) else "req_" + unique()[:24]
+
+
+def default_headers(request_id: str) -> dict[str, str]:
+    """The headers of every answer, with names as they are sent."""
+    return {
+        "X-Request-Id": request_id,
+        "Request-Id": request_id,  # where Anthropic's SDKs look for it
+        "Cache-Control": "private, no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateError) -> bytes:
+    """The body of an error answer, as the route's format has it; ours where no format is asked for."""
+    wire_format = snapshot.formats.get(format)
+    if wire_format is not None:
+        try:
+            return wire_format.translate_error(call, error)
+        except GateError:
+            pass  # the format itself has failed; its name is in the log
+    return orjson.dumps({"error": error.body()})
+
+
+def from_tornado(request: HTTPServerRequest, status: int) -> GateError:
+    """The error for what Tornado itself refuses."""
+    if status == 404:
+        return NotFound(f"There is no route '{request.path[:200]}'.", code="unknown_route")
+    if status == 405:
+        return MethodNotAllowed(request.method or "", ["GET"])
+    if 400 <= status < 500:
+        return RequestError("The request could not be read.", status=status)
+    return InternalError()
+
+
+class Asked(Protocol):
+    """A request, as far as accounts go: Tornado's own, or ours."""
+
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def path(self) -> str: ...
+
+
+class Ended(Protocol):
+    """A request that has ended, whatever came of it. `started` is of the monotonic clock; `call` None: it had none."""
+
+    gate: Gate
+    snapshot: Snapshot
+
+    @property
+    def request(self) -> Asked: ...
+
+    call: Call | None
+    request_id: str
+    format: str
+    operation: str
+    started: float
+    sent_bytes: int
+
+    @property
+    def status(self) -> int: ...
+
+
+def account(ended: Ended) -> None:
+    """Count and log a request."""
+    gate, call, request = ended.gate, ended.call, ended.request
+    seconds = time.monotonic() - ended.started
+    meter = call.meter if call else Meter()
+    target = call.target if call else NOWHERE
+    model = call.model if call else ""
+    usage = meter.usage
+    gate.metrics.request_finished(
+        format=ended.format,
+        operation=ended.operation,
+        model=target.model or model,
+        provider=target.provider,
+        status=ended.status,
+        seconds=seconds,
+        first_event_seconds=meter.first_event_seconds,
+        usage=usage,
+    )
+    if call is not None and usage is not None and usage.total_tokens is not None and not meter.charged:
+        gate.limits.spent(call.caller, usage.total_tokens)
+    if ended.snapshot.config.server.access_log:
+        access(
+            AccessLine(
+                method=request.method or "",
+                path=request.path,
+                status=ended.status,
+                milliseconds=seconds * 1000,
+                request_id=ended.request_id,
+                caller=call.caller.id if call else "",
+                model=model,
+                provider=target.provider,
+                bytes_out=ended.sent_bytes,
+                usage=usage,
+                attempts=meter.attempts,
+            )
+        )

@@ -1,0 +1,161 @@
+"""A kept file as an answer: with ranges and conditions, from the disk, at the reader's pace."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from email.utils import formatdate
+from typing import Protocol
+from urllib.parse import quote
+
+from tornado.httputil import HTTPHeaders
+from tornado.iostream import StreamClosedError
+
+from tornado_gate.errors import RequestError
+from tornado_gate.storage.files import MediaFile, MediaStore, Readable
+
+CHUNK_BYTES = 256 * 1024
+STALLED_SECONDS = 300.0
+"""How long a reader may take nothing before its connection is closed; players that pause come back with a Range."""
+
+_RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
+_TAG = re.compile(r'\*|"[^"]*"')
+_PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
+# A file may be a page with scripts, and it comes from the host where the console is.
+_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+
+
+class RangeNotSatisfiable(RequestError):
+    """The file ends before the range begins."""
+
+    status = 416
+    code = "range_not_satisfiable"
+
+
+class Asked(Protocol):
+    """A request, as far as a file goes."""
+
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def headers(self) -> HTTPHeaders: ...
+
+
+class Outlet(Protocol):
+    """What a file is sent through: a handler of either kind."""
+
+    @property
+    def request(self) -> Asked: ...
+
+    def set_status(self, status_code: int) -> None: ...
+    def set_header(self, name: str, value: str) -> None: ...
+    async def send(self, chunk: bytes) -> None: ...
+    def end(self) -> None: ...
+    def cut(self) -> None: ...
+
+
+async def send_file(outlet: Outlet, store: MediaStore, file_id: str, until: float) -> None:
+    """The file, or the range of it that was asked for; a cache may keep it until `until` (Unix seconds).
+
+    Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
+    """
+    async with store.reading(file_id) as (kept, file):
+        span = _span(outlet.request, kept)
+        _describe(outlet, kept, int(until))
+        if _is_known(outlet.request, kept):
+            outlet.set_status(304)
+            outlet.end()
+            return
+        first, end = span or (0, kept.size)
+        if span is not None:
+            outlet.set_status(206)
+            outlet.set_header("Content-Range", f"bytes {first}-{end - 1}/{kept.size}")
+        outlet.set_header("Content-Length", str(end - first))
+        if outlet.request.method == "HEAD":
+            outlet.end()
+        else:
+            await _send_bytes(outlet, file, first, end)
+
+
+def _describe(outlet: Outlet, kept: MediaFile, expires: int) -> None:
+    left = int(min(kept.expires, expires) - time.time())
+    outlet.set_header("Content-Type", kept.media_type)
+    outlet.set_header("Content-Disposition", disposition(kept))
+    outlet.set_header("Content-Security-Policy", _POLICY)
+    outlet.set_header("Referrer-Policy", "no-referrer")
+    outlet.set_header("Accept-Ranges", "bytes")
+    outlet.set_header("ETag", _etag(kept))
+    outlet.set_header("Last-Modified", _modified(kept))
+    outlet.set_header("Cache-Control", f"private, max-age={max(0, left)}")
+
+
+def _is_known(request: Asked, kept: MediaFile) -> bool:
+    tags = _TAG.findall(request.headers.get("If-None-Match", ""))
+    return "*" in tags or _etag(kept) in tags
+
+
+def _span(request: Asked, kept: MediaFile) -> tuple[int, int] | None:
+    """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
+    condition = request.headers.get("If-Range", "").strip()
+    if request.method != "GET" or _is_known(request, kept):
+        return None
+    if condition and condition not in (_etag(kept), _modified(kept)):
+        return None
+    return parse_range(request.headers.get("Range", ""), kept.size)
+
+
+async def _send_bytes(outlet: Outlet, file: Readable, first: int, end: int) -> None:
+    try:
+        await file.seek(first)
+        while first < end:
+            chunk = await file.read(min(CHUNK_BYTES, end - first))
+            if not chunk:
+                raise EOFError("the file has become shorter")
+            first += len(chunk)
+            async with asyncio.timeout(STALLED_SECONDS):
+                await outlet.send(chunk)
+        outlet.end()
+    except StreamClosedError:
+        raise  # the caller left while we wrote; it is an OSError too
+    except (OSError, EOFError):  # TimeoutError is one: the caller takes nothing
+        outlet.cut()  # half a file must not look whole
+
+
+def parse_range(header: str, size: int) -> tuple[int, int] | None:
+    """(first byte, byte after the last) of a file of `size` bytes; None, the whole file, for several ranges or for nonsense.
+
+    Raises RangeNotSatisfiable (RFC 9110 14.1.2, 15.5.17).
+    """
+    found = _RANGE.fullmatch(header)
+    if found is None or not any(found.groups()):
+        return None
+    begin, last = found.groups()
+    if not begin:
+        first, end = max(0, size - int(last)), size
+    else:
+        first, end = int(begin), min(size, int(last) + 1) if last else size
+        if last and int(last) < first:
+            return None
+    if first >= end:
+        message = f"The file has {size} bytes. Ask for a range within it."
+        raise RangeNotSatisfiable(message, headers={"Content-Range": f"bytes */{size}"})
+    return first, end
+
+
+def disposition(kept: MediaFile) -> str:
+    """Shown where a browser can do so without harm, saved everywhere else (RFC 6266, RFC 8187)."""
+    family, _, kind = kept.media_type.partition("/")
+    shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG holds scripts
+    name = kept.name.strip() or kept.id
+    plain = _PLAIN_NAME.sub("_", name)
+    extended = f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}" if plain != name else ""
+    return f'{"inline" if shown else "attachment"}; filename="{plain}"{extended}'
+
+
+def _etag(kept: MediaFile) -> str:
+    return f'"{kept.id}"'  # what has an id never changes
+
+
+def _modified(kept: MediaFile) -> str:
+    return formatdate(kept.created, usegmt=True)

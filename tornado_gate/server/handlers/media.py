@@ -1,0 +1,38 @@
+"""GET and HEAD /media/<id>: a file that the gateway keeps, to whoever has its signed address."""
+
+from __future__ import annotations
+
+from tornado.iostream import StreamClosedError
+
+from tornado_gate.errors import GateError
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.files import send_file
+from tornado_gate.storage.files import MediaStore, gone
+
+
+class MediaHandler(GateHandler):
+    """Streams from the disk at the reader's pace. Asks for no key: the signature is one, for this file, for a while."""
+
+    def initialize(self, gate: Gate, store: MediaStore) -> None:  # type: ignore[override]  # Tornado passes what a route holds
+        super().initialize(gate)
+        self.store = store
+        self.operation = "media"
+
+    async def get(self) -> None:
+        with self.gate.using(self.snapshot):
+            try:
+                await self._serve()
+            except GateError as error:
+                self.fail(error)
+            except StreamClosedError:
+                pass  # the caller left while we wrote
+
+    head = get
+
+    async def _serve(self) -> None:
+        file_id = self.request.path.removeprefix(self.store.address).removesuffix("/")
+        expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
+        if not self.store.signed(file_id, expires, signature):
+            raise gone()
+        await send_file(self, self.store, file_id, int(expires))

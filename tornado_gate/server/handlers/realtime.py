@@ -1,0 +1,241 @@
+"""GET /v1/realtime: what can be refused is refused while this is still HTTP; then it is a session (`realtime_session`).
+
+A failure to count what a session costs never ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import MappingProxyType
+from typing import Any
+
+from tornado.httputil import HTTPHeaders
+from tornado.web import Finish
+from tornado.websocket import WebSocketHandler, WebSocketProtocol13
+
+from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
+from tornado_gate.gateway import auth
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.routing import Matched
+from tornado_gate.http.websocket.connection import accept
+from tornado_gate.realtime import connect
+from tornado_gate.realtime.sessions import PREFIX, Held
+from tornado_gate.server.handlers.authenticated import NOBODY, without_keys
+from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.exchange import lowered
+from tornado_gate.server.handlers.realtime_session import Session
+from tornado_gate.storage.files import AnswerFiles
+from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
+
+log = logging.getLogger(__name__)
+
+SWITCHING, CALLER_LEFT, VERSION = 101, 499, "13"
+NO_HEADERS = HTTPHeaders()
+
+
+class UpgradeRequired(RequestError):
+    status = 426
+    code = "upgrade_required"
+
+
+class RealtimeHandler(GateHandler, WebSocketHandler):
+    """One session: Tornado's WebSocketHandler up to the upgrade, a connection on a transport of the loop from there on.
+
+    Tornado's own reader of frames costs two and a half times the CPU, and half as much memory again (bench/realtime.py).
+    """
+
+    side: RealtimeSide
+
+    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
+        super().initialize(gate)
+        self.matched = matched
+        self.format = matched.served.format
+        self.operation = matched.served.route.operation
+        self.rules = self.snapshot.config.realtime
+        self.closing = AsyncExitStack()
+        self.socket: Socket | None = None
+        self.session: Session | None = None
+        self.counted = False
+        self.ended = False
+
+    # Before the upgrade
+
+    async def prepare(self) -> None:
+        """Who asks, for what, and whether a provider is there for it."""
+        await self.closing.__aenter__()
+        try:
+            if self.gate.draining:
+                raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+            self._check_handshake()
+            self._check_origin_header()
+            self.closing.enter_context(self.gate.using(self.snapshot))
+            call, wire = await self._authenticated()
+            auth.allowed_operations(call.caller, (connect.OPERATION,))
+            call = self.snapshot.about(call, self.snapshot.asked_model(wire))
+            self.call = call
+            self.snapshot.targets(call, (connect.OPERATION,))
+            self.side = await self.snapshot.formats[self.format].open_session(call, wire)
+            self.gate.sessions.add(self, call.caller, self.rules.sessions_per_key, self.leave)
+            self.counted = True
+            self.gate.limits.admit(call.caller)
+            self.call, self.socket = await connect.connect(self.gate, self.snapshot, call, self.side)
+            if self.ended:
+                await self.closing.aclose()  # the caller left in the meantime
+                self.set_status(CALLER_LEFT)
+                raise Finish
+            self.side.connected(self.socket.dialect)
+            self._set_own_headers()
+        except GateError as error:
+            await self._end()
+            self.fail(error)
+        except BaseException:
+            await self._end()
+            raise
+
+    def _check_handshake(self) -> None:
+        """RFC 6455, 4.2.1."""
+        headers = self.request.headers
+        if headers.get("Upgrade", "").lower() != "websocket":
+            raise UpgradeRequired("This route is a WebSocket: connect with one.", headers={"Upgrade": "websocket"})
+        if headers.get("Sec-WebSocket-Version") != VERSION:
+            message = f"Version {VERSION} of the WebSocket protocol is spoken here."
+            raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": VERSION})
+        connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
+        if "upgrade" not in connection or not headers.get("Sec-WebSocket-Key") or not headers.get("Host"):
+            raise RequestError("The handshake lacks 'Connection: Upgrade', a 'Sec-WebSocket-Key' or a 'Host'.")
+
+    def _check_origin_header(self) -> None:
+        origin = self.request.headers.get("Origin", "").rstrip("/").lower()
+        if origin and self.rules.origins and origin not in self.rules.origins:
+            raise NotAllowed("Pages of this origin may not open realtime sessions here.", code="origin_not_allowed")
+
+    async def _authenticated(self) -> tuple[Call, WireRequest]:
+        headers = lowered(self.request.headers)
+        key = auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER))
+        query = {
+            name: values[-1].decode("utf-8", "replace")
+            for name, values in self.request.query_arguments.items()
+            if name != auth.KEY_PARAMETER
+        }
+        held: Held | None = None
+        if key.startswith(PREFIX):
+            caller, held = await self.gate.authenticate_secret(key)
+            if query.setdefault("model", held.model) != held.model:
+                raise NotAllowed("This client secret is for another model.", param="model", code="model_not_allowed")
+        else:
+            caller = await self.gate.authenticate(key)
+        plain = without_keys(headers)
+        call = Call(
+            id=self.request_id,
+            operation=self.operation,
+            format=self.format,
+            caller=caller,
+            dialect=self.snapshot.config.dialect,
+            headers=plain,
+            memory=self.gate.memory.of(caller.account),
+            fetcher=self.gate.fetcher,
+            files=AnswerFiles(self.gate.media, ""),
+            closing=self.closing,
+        )
+        body: Mapping[str, Any] = {"session": held.session} if held else {}
+        wire = WireRequest(
+            route=self.matched.served.route,
+            path=self.request.path,
+            path_arguments=self.matched.arguments,
+            query=query,
+            headers=plain,
+            raw=b"",
+            json=MappingProxyType(body),
+        )
+        return call, wire
+
+    def _set_own_headers(self) -> None:
+        assert self.call is not None
+        self.set_header("x-gate-provider", self.call.target.provider)
+        self.set_header("x-gate-model", self.call.target.upstream_model.encode("ascii", "replace").decode())
+
+    # The upgrade
+
+    def check_origin(self, origin: str) -> bool:
+        """`prepare` has looked at it."""
+        return True
+
+    def get_websocket_protocol(self) -> RealtimeHandler:  # type: ignore[override]  # of which `get` calls one method
+        """What takes over when `get` has looked at the handshake: this itself."""
+        return self
+
+    async def accept_connection(self, _: WebSocketHandler) -> None:
+        """Switch to WebSocket."""
+        self.ws_connection = None  # or the two would keep each other alive
+        assert self.socket is not None
+        self.session = Session(self.side, self.socket, self.rules, self.request_id, self._session_ended)
+        self._answer_handshake()
+        self.gate.metrics.stream_opened()
+        try:
+            await accept(self.detach(), self.session.caller)
+        except OSError:
+            self._session_ended()
+            return
+        if self.session.caller.over:
+            return
+        self.request.headers = self._headers = NO_HEADERS  # 2 KB that nobody reads again
+        self.session.begin()
+        if self.gate.draining:
+            self.session.leave()
+
+    def _answer_handshake(self) -> None:
+        headers = self.request.headers
+        self.set_status(SWITCHING)
+        self.set_header("Upgrade", "websocket")
+        self.set_header("Connection", "Upgrade")
+        self.set_header("Sec-WebSocket-Accept", WebSocketProtocol13.compute_accept_value(headers["Sec-WebSocket-Key"]))
+        offered = [name.strip() for name in headers.get("Sec-WebSocket-Protocol", "").split(",")]
+        if self.side.subprotocol and self.side.subprotocol in offered:
+            self.set_header("Sec-WebSocket-Protocol", self.side.subprotocol)
+        self.clear_header("Content-Type")
+        self.finish()
+
+    # The end
+
+    def leave(self) -> None:
+        """The gateway shuts down."""
+        if self.session is not None:
+            self.session.leave()
+
+    def on_connection_close(self) -> None:
+        """The caller left before its handshake was answered."""
+        self._ending = asyncio.ensure_future(self._end())
+
+    def _session_ended(self) -> None:
+        assert self.session is not None
+        self.sent_bytes = self.session.sent_bytes
+        self.gate.metrics.stream_closed()
+        self._ending = asyncio.ensure_future(self._end())
+        super().on_finish()
+
+    def on_finish(self) -> None:
+        """Only for a handshake that was refused; a session is counted when it closes."""
+        if self.get_status() != SWITCHING:
+            super().on_finish()
+
+    async def _end(self) -> None:
+        """Give back everything; once."""
+        if self.ended:
+            return
+        self.ended = True
+        if self.counted:
+            self.gate.sessions.remove(self, self.call.caller if self.call else NOBODY)
+        code = None
+        if self.session is not None:
+            self.session.stop()
+            code = self.session.caller.close_code
+        try:
+            if self.socket is not None:
+                await self.socket.close(code if code is not None and code in range(1000, 1004) else 1000)
+        except Exception as error:
+            log.info("closing a provider's end failed: %s", type(error).__name__)
+        finally:
+            await self.closing.aclose()

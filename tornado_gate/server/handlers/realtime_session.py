@@ -1,0 +1,224 @@
+"""A realtime session after its handshake: messages go both ways until one side ends it.
+
+Neither direction reads faster than the other end takes, and next to nothing is kept between them. A message passes from one
+connection to the other without a task, unless somebody has to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import orjson
+
+from tornado_gate.config.model import Realtime
+from tornado_gate.errors import (
+    GateError,
+    InternalError,
+    InvalidField,
+    RateLimited,
+    RequestError,
+    TooLarge,
+    UpstreamError,
+)
+from tornado_gate.http.websocket import UpstreamSocket
+from tornado_gate.http.websocket.connection import Connection
+from tornado_gate.http.websocket.frames import NO_CODE
+from tornado_gate.types import RealtimeSide, Socket
+
+log = logging.getLogger(__name__)
+
+HARD_LIMIT_BYTES = 16 * 1024 * 1024
+"""A message beyond this ends the connection (1009); up to here one that is too large is only refused."""
+NORMAL, GOING_AWAY, UPSTREAM_FAILED = 1000, 1001, 1011
+
+
+class Session:
+    """Between the caller, whose end is `caller`, and the provider, whose end is `socket`.
+
+    `ended` is called once, when the caller's connection is gone, by whichever side. Who calls `begin` calls `stop` in the end.
+    """
+
+    __slots__ = (
+        "_expiry", "_relay", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes", "socket"
+    )  # fmt: skip
+
+    def __init__(
+        self, side: RealtimeSide, socket: Socket, rules: Realtime, request_id: str, ended: Callable[[], None]
+    ) -> None:
+        self._side = side
+        self._rules = rules
+        self._request_id = request_id
+        self._slow_down = _Bucket(rules.messages_per_second)
+        self._relay: asyncio.Task[None] | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self.socket = socket
+        self.caller = Connection(server=True, most=HARD_LIMIT_BYTES, ended=ended, receive=self._up)
+        self.sent_bytes = 0
+
+    def begin(self) -> None:
+        """The caller's connection is there; what the provider says may come."""
+        self._expiry = asyncio.get_running_loop().call_later(self._rules.minutes * 60, self._expired)
+        if isinstance(self.socket, UpstreamSocket):
+            self.socket.relay(self._down, self._upstream_ended)
+        else:
+            self._relay = asyncio.ensure_future(self._pull(self.socket))
+
+    def leave(self) -> None:
+        """The gateway shuts down. Before `begin` there is nobody to tell."""
+        if self._expiry is not None:
+            self.caller.close(GOING_AWAY, "the gateway is shutting down")
+
+    def stop(self) -> None:
+        """Nothing is said or heard any more."""
+        self._stopped = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._relay is not None:
+            self._relay.cancel()
+
+    # What the caller says
+
+    def _up(self, message: str | bytes) -> Awaitable[object] | None:
+        """One message of the caller; the next is read when this one has gone up. Most wait for nothing, and cost no task."""
+        wait = self._slow_down.take()
+        if wait:
+            return self._later(message, wait)
+        try:
+            texts = self._understood(message)
+            if not isinstance(self.socket, UpstreamSocket):
+                return self._send(texts, message)
+            rest = None
+            for text in texts:
+                rest = self.socket.write(text)
+            return rest
+        except Exception as error:
+            self._failed(error, message)
+            return None
+
+    def _understood(self, message: str | bytes) -> list[str]:
+        if isinstance(message, bytes):
+            raise InvalidField(
+                "", "Messages must be JSON text, not binary; send audio in base64.", code="invalid_message"
+            )
+        if len(message) > self._rules.message_bytes:
+            raise TooLarge(f"A message may have {self._rules.message_bytes} bytes; send audio in smaller pieces.")
+        return self._side.client(message)
+
+    async def _later(self, message: str | bytes, wait: float) -> None:
+        if self._slow_down.first_of_a_flood():
+            limit = f"At most {self._rules.messages_per_second} messages a second are taken; you are slowed down."
+            self._say(RateLimited(limit, retry_after=1), "")
+        await asyncio.sleep(wait)
+        try:
+            await self._send(self._understood(message), message)
+        except Exception as error:
+            self._failed(error, message)
+
+    async def _send(self, texts: list[str], message: str | bytes) -> None:
+        try:
+            for text in texts:
+                await self.socket.send(text)
+        except Exception as error:
+            self._failed(error, message)
+
+    def _failed(self, error: Exception, message: str | bytes) -> None:
+        if isinstance(error, UpstreamError):
+            self._upstream_lost(error)
+        elif isinstance(error, GateError):
+            self._say(error, message)
+        else:
+            log.error("realtime session %s", self._request_id, exc_info=error)
+            self._say(InternalError(), message)
+
+    # What the provider says
+
+    def _down(self, message: str | bytes) -> Awaitable[object] | None:
+        """One message of the provider; what is given is to be waited for, because the caller reads slowly."""
+        rest = None
+        try:
+            for text in self._side.server(str(message)):
+                self.sent_bytes += len(text)
+                rest = self.caller.write(text)
+        except ConnectionError:
+            pass  # the caller left
+        except Exception:
+            log.exception("realtime session %s", self._request_id)
+            self._say(InternalError(), "")
+            self.caller.close(UPSTREAM_FAILED, "internal error")
+        return rest
+
+    async def _pull(self, socket: Socket) -> None:
+        """What a provider says that has no connection, until it ends."""
+        try:
+            while (message := await socket.receive()) is not None:
+                await (self._down(message) or asyncio.sleep(0))
+            self._upstream_ended()
+        except UpstreamError as error:
+            self._upstream_lost(error)
+        except Exception:
+            log.exception("realtime session %s", self._request_id)
+            self._say(InternalError(), "")
+            self.caller.close(UPSTREAM_FAILED, "internal error")
+
+    def _upstream_ended(self) -> None:
+        code = self.socket.close_code
+        if isinstance(self.socket, UpstreamSocket) and code is None:
+            self._upstream_lost(self.socket.lost)
+        else:
+            self.caller.close(NORMAL if code in (None, NO_CODE) else code, self.socket.close_reason)
+
+    def _expired(self) -> None:
+        minutes = f"{self._rules.minutes:g}"
+        self._say(
+            RequestError(f"A session lasts {minutes} minutes at most; open a new one.", code="session_expired"), ""
+        )
+        self.caller.close(NORMAL, "session expired")
+
+    def _upstream_lost(self, error: UpstreamError) -> None:
+        if not self._stopped:
+            self._say(error, "")
+            self.caller.close(UPSTREAM_FAILED, "the provider's connection broke")
+
+    def _say(self, error: GateError, about: str | bytes) -> None:
+        """Tell the caller of a failure; the session lives on."""
+        with suppress(ConnectionError):
+            self.caller.write(self._side.error(error, _event_id(about)))
+
+
+def _event_id(message: str | bytes) -> str:
+    """The id that the caller gave its message, if that can be read."""
+    try:
+        event = orjson.loads(message)
+    except orjson.JSONDecodeError:
+        return ""
+    given = event.get("event_id") if isinstance(event, dict) else None
+    return given if isinstance(given, str) else ""
+
+
+class _Bucket:
+    """So many a second, twice that at once."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._level = 0.0
+        self._then = 0.0
+        self._told = float("-inf")
+
+    def take(self) -> float:
+        """Count one; how many seconds it must wait."""
+        now = asyncio.get_running_loop().time()
+        self._level = max(0.0, self._level - (now - self._then) * self._per_second) + 1
+        self._then = now
+        return max(0.0, (self._level - 2 * self._per_second) / self._per_second)
+
+    def first_of_a_flood(self) -> bool:
+        """Whether the caller should be told: once a second is enough."""
+        now = asyncio.get_running_loop().time()
+        if now - self._told < 1:
+            return False
+        self._told = now
+        return True

@@ -1,0 +1,406 @@
+"""The life of a server: bind, serve, reload, drain; one process, or several on the same sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+
+from tornado_gate import config as conf
+from tornado_gate.config.model import Config
+from tornado_gate.errors import ConfigError
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.snapshot import Snapshot, build, secrets_of
+from tornado_gate.http.server.front import Server
+from tornado_gate.plugins import failure_log
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server import heap
+from tornado_gate.server.app import make_app, make_metrics_app
+from tornado_gate.storage.keys import KeyStore
+from tornado_gate.telemetry import logs
+from tornado_gate.telemetry.metrics import Metrics, prepare_directory, process_ended
+from tornado_gate.types.value import Value, replace
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = 1.0
+RELOAD_SECONDS = 120.0
+IDLE_SECONDS = 120.0
+BODY_SECONDS = 600.0
+RESTART_SECONDS = 1.0
+REST_SECONDS = 0.5
+"""How long a server has served before it imports what was put off: who waits for its start, waits for nothing else."""
+
+
+FileState = tuple[int, int, int] | None
+
+
+class CannotServe(Exception):
+    """The server cannot start; the message says what to do."""
+
+
+class Overrides(Value, frozen=True, kw_only=True):
+    """Flags of the command line, which beat the file. None: not given."""
+
+    host: str | None = None
+    port: int | None = None
+    processes: int | None = None
+    data_dir: Path | None = None
+
+
+def load_config(path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ) -> Config:
+    """The file's conf, or the default without a file, with the flags put in. Raises ConfigError."""
+    config = conf.load(path, environment) if path else conf.default_config()
+    given = {
+        name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
+    }
+    return replace(config, server=replace(config.server, **given))
+
+
+def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
+    """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
+    seen = file_state(path)
+    config = load_config(path, overrides)
+    server = config.server
+    logging_ = logs.configure(server.log_level, server.log_format, secrets_of(config))
+    keystore = KeyStore.open(server.data_dir)
+    failure_log.clear(server.data_dir)
+    count = server.processes or os.cpu_count() or 1
+    if count > 1:
+        prepare_directory(server.data_dir / "metrics")
+    host = PluginHost()
+    first = check_plugins(config, host)
+    if count > 1:
+        host.load_rest()  # once, in memory that the processes share
+        heap.leave_garbage_alone()  # also what they share, or a collection would copy all of it
+    sockets = _bind(server.host, server.port)
+    metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
+    process = Process(
+        path=path,
+        seen=seen,
+        overrides=overrides,
+        config=config,
+        host=host,
+        keystore=keystore,
+        scrubber=logging_.scrubber,
+        sockets=sockets,
+        metrics_sockets=metrics_sockets,
+    )
+
+    def ready() -> None:
+        _greet(say, _address(server.host, sockets), config, first, keystore)
+
+    if count == 1:
+        run_loop(server.loop, process.serve(ready))
+    else:
+        Supervisor(count, lambda told: run_loop(server.loop, process.serve(told)), logging_.close).run(ready)
+
+
+def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
+    """Run a process's work to its end on the loop that conf names; on Python's own where uvloop is not to be had."""
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    if kind == "uvloop":
+        try:
+            import uvloop
+
+            new_loop = uvloop.new_event_loop
+        except ImportError:
+            log.warning("uvloop is not installed here; asyncio's own loop serves instead")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serving)
+
+
+def check_plugins(config: Config, host: PluginHost) -> Snapshot:
+    """A first snapshot, so that faults stop the start; a plugin that hangs at import is interrupted. Raises ConfigError."""
+    host.watchdog.start()
+    try:
+        return build(config, host)
+    finally:
+        host.watchdog.stop()
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    try:
+        return bind_sockets(port, host)
+    except OSError as error:
+        raise CannotServe(
+            f"cannot listen on {host}:{port}: {error.strerror or error}. "
+            "Choose another with --port (or server.port in conf), or stop what uses it."
+        ) from error
+
+
+def _address(host: str, sockets: list[socket.socket]) -> str:
+    shown = f"[{host}]" if ":" in host else host or "127.0.0.1"
+    return f"http://{shown}:{sockets[0].getsockname()[1]}"
+
+
+def _greet(say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore) -> None:
+    """Where to find the gateway; and on the very first start, with no key anywhere, a key and a line that works as pasted."""
+    if not config.keys and not keystore.any_key():
+        key, _ = keystore.create("first")
+        model = next((entry.name for entry in snapshot.models.listed()), "MODEL")
+        say(
+            "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
+            f"  {key}\nTry it:\n"
+            f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+            f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
+            "Make more with: tornado-gate keys create --name NAME"
+        )
+    say(f"tornado-gate: serving {address}")
+    sys.stdout.flush()
+
+
+def file_state(path: Path | None) -> FileState:
+    """What changes when a file does; None for one that is not there."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
+
+
+class Listening(Protocol):
+    """A front that serves callers: Tornado's HTTPServer, or ours."""
+
+    def stop(self) -> None: ...
+    async def close_all_connections(self) -> None: ...
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """One serving process: everything that `run` has prepared, joined inside a loop."""
+
+    path: Path | None
+    seen: FileState
+    overrides: Overrides
+    config: Config
+    host: PluginHost
+    keystore: KeyStore
+    scrubber: logs.Scrubber
+    sockets: list[socket.socket]
+    metrics_sockets: list[socket.socket]
+
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""
+        gate = Gate(self.config, self.host, self.keystore, Metrics())
+        journal = failure_log.FailureJournal(self.config.server.data_dir)
+        self.host.on_failure.append(journal.note)
+        await gate.start()
+        servers = await self._listen(gate)
+        reloader = Reloader(gate, self._load, self.scrubber, self.path, self.seen)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, gate, stop)
+        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        watching = asyncio.ensure_future(reloader.watch())
+        heap.leave_garbage_alone()
+        ready()
+        resting = asyncio.ensure_future(self._load_rest())
+        await stop.wait()
+        watching.cancel()
+        resting.cancel()
+        await self._drain(gate, servers)
+        await gate.close()
+        await asyncio.to_thread(journal.write)
+
+    async def _load_rest(self) -> None:
+        """Import what was put off, in a thread: the loop has its turn every few milliseconds.
+
+        The thread is a daemon: a module that never comes must not keep the server from ending.
+        """
+        await asyncio.sleep(REST_SECONDS)
+        threading.Thread(target=self._import_rest, name="imports", daemon=True).start()
+
+    def _import_rest(self) -> None:
+        self.host.load_rest()
+        heap.keep_freed()
+        gc.freeze()
+
+    def _load(self) -> Config:
+        return load_config(self.path, self.overrides)
+
+    async def _listen(self, gate: Gate) -> list[Listening]:
+        app = make_app(gate, metrics=not self.metrics_sockets)
+        servers = [await self._serving(app, self.sockets)]
+        if self.metrics_sockets:
+            servers.append(await self._serving(make_metrics_app(gate), self.metrics_sockets))
+        return servers
+
+    async def _serving(self, app: Application, sockets: list[socket.socket]) -> Listening:
+        if self.config.server.http == "httptools":
+            server = Server(app, idle_seconds=IDLE_SECONDS, body_seconds=BODY_SECONDS)
+            await server.listen(sockets)
+            return server
+        tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
+        tornados.add_sockets(sockets)
+        return tornados
+
+    def _stop(self, gate: Gate, stop: asyncio.Event) -> None:
+        if gate.draining:
+            gate.idle.set()
+        gate.drain()
+        stop.set()
+
+    async def _drain(self, gate: Gate, servers: list[Listening]) -> None:
+        """Take no new connection, let open requests end, then close what is left."""
+        for server in servers:
+            server.stop()
+        seconds = self.config.server.drain_seconds
+        log.info("draining: %d open requests, up to %.0f s", gate.open_requests, seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                await gate.idle.wait()
+        except TimeoutError:
+            log.warning("%d requests were still open after %.0f s", gate.open_requests, seconds)
+        for server in servers:
+            await server.close_all_connections()
+
+
+class Reloader:
+    """Puts a changed configuration in force; a faulty one is reported, and the old one stays."""
+
+    def __init__(
+        self, gate: Gate, load: Callable[[], Config], scrubber: logs.Scrubber, path: Path | None, seen: FileState
+    ) -> None:
+        self._gate = gate
+        self._seen = seen
+        self._load = load
+        self._scrubber = scrubber
+        self._path = path
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Reload soon, as SIGHUP does."""
+        self._asked.set()
+
+    async def watch(self) -> None:
+        """Reload when asked, and when the file has changed."""
+        while True:
+            try:
+                async with asyncio.timeout(WATCH_SECONDS):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            now = await asyncio.to_thread(file_state, self._path)
+            if self._asked.is_set() or now != self._seen:
+                self._asked.clear()
+                self._seen = now
+                await self.reload()
+
+    async def reload(self) -> bool:
+        """Build a new snapshot beside the old one. True when it is in force."""
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS):
+                snapshot = await asyncio.to_thread(self._build)
+        except ConfigError as error:
+            for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
+                log.error("configuration not reloaded: %s", line)
+        except TimeoutError:
+            log.error("configuration not reloaded: it took longer than %.0f s; does a plugin hang?", RELOAD_SECONDS)
+        except Exception:
+            log.exception("configuration not reloaded")
+        else:
+            self._put_in_force(snapshot)
+            return True
+        self._gate.metrics.reload(False)
+        return False
+
+    def _build(self) -> Snapshot:
+        config = self._load()
+        host = self._gate.host
+        host.discover()
+        snapshot = build(config, host, self._gate.snapshot.number + 1)
+        host.load_rest()
+        return snapshot
+
+    def _put_in_force(self, snapshot: Snapshot) -> None:
+        old, new = self._gate.snapshot.config, snapshot.config
+        fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format", "loop", "http", "upstream_http")
+        changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
+        if changed:
+            log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))
+        self._scrubber.replace(secrets_of(old) | secrets_of(new))
+        logging.getLogger().setLevel(new.server.log_level.upper())
+        self._gate.replace(snapshot)
+        self._gate.metrics.reload(True)
+        log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
+
+
+class Supervisor:
+    """Runs `child` in `count` processes until SIGTERM or SIGINT; starts one again when it dies; passes SIGHUP on.
+
+    `child` is given what it must call when it serves; `flush` is the last thing a child does.
+    """
+
+    def __init__(self, count: int, child: Callable[[Callable[[], None]], None], flush: Callable[[], None]) -> None:
+        self._count = count
+        self._child = child
+        self._flush = flush
+        self._started: dict[int, float] = {}
+        self._stopping = False
+        self._hear, self._tell = os.pipe()
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Returns when the last child has ended. `ready` is called when all of them serve."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._pass_on)
+        for _ in range(self._count):
+            self._start()
+        heard = 0
+        while heard < self._count and not self._stopping:
+            heard += len(os.read(self._hear, self._count - heard))
+        ready()
+        while self._started:
+            self._replace(*os.wait())
+
+    def _start(self) -> None:
+        process = os.fork()
+        if process == 0:
+            self._run_child()
+        self._started[process] = time.monotonic()
+
+    def _replace(self, process: int, status: int) -> None:
+        process_ended(process)
+        started = self._started.pop(process, None)
+        if started is None or self._stopping:
+            return
+        log.error("process %d ended with %s; starting another", process, os.waitstatus_to_exitcode(status))
+        if time.monotonic() - started < RESTART_SECONDS:
+            time.sleep(RESTART_SECONDS)
+        self._start()
+
+    def _pass_on(self, number: int, _frame: object) -> None:
+        self._stopping = self._stopping or number != signal.SIGHUP
+        for process in list(self._started):
+            os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
+
+    def _serves(self) -> None:
+        os.write(self._tell, b".")
+
+    def _run_child(self) -> None:
+        """Never returns: what a child leaves behind must not run the parent's code."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is about to read a fresh configuration anyway
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        code = 1
+        try:
+            self._child(self._serves)
+            code = 0
+        except BaseException:
+            log.exception("a process failed")
+        finally:
+            self._flush()
+            os._exit(code)

@@ -1,0 +1,398 @@
+"""API keys made by command: hashed, in SQLite below the data directory; and the ring that looks them up for the event loop.
+
+A key is 256 random bits, so its SHA-256 is all that must be kept and no slow hash is needed. Every change bumps
+`revision`, which each process watches: that is how a revocation comes into force everywhere within a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from tornado_gate.config.model import KeyEntry
+from tornado_gate.errors import Unavailable
+from tornado_gate.storage.sqlite import Schema, SqliteFile
+from tornado_gate.types.value import Value
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+FILE_NAME = "gate.db"
+LONGEST_NAME = 100
+PREFIX_CHARACTERS = 10
+CACHED_KEYS = 10_000
+UNKNOWN_KEY_SECONDS = 2.0
+POLL_SECONDS = 0.4
+TOUCH_SECONDS = 10.0
+
+_COLUMNS = (
+    "id",
+    "name",
+    "account",
+    "digest",
+    "prefix",
+    "models",
+    "operations",
+    "created",
+    "expires",
+    "revoked",
+    "last_used",
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM api_keys"
+_SCHEMA = Schema(
+    version=1,
+    statements=(
+        """CREATE TABLE IF NOT EXISTS api_keys (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL, digest BLOB NOT NULL UNIQUE,
+            prefix TEXT NOT NULL, models TEXT NOT NULL, operations TEXT NOT NULL,
+            created REAL NOT NULL, expires REAL, revoked REAL, last_used REAL)""",
+        "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value)",
+        "INSERT OR IGNORE INTO meta VALUES ('revision', 0)",
+    ),
+)
+
+
+class KeyStoreError(Exception):
+    """The file of keys cannot be used. The message says which file, what is wrong and what to do."""
+
+
+def digest(key: str) -> bytes:
+    """What is kept of a key. Never raises, whatever a caller sent."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+_DURATION = re.compile(r"([0-9]{1,6})([hdw])", re.IGNORECASE)
+_UNIT_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def parse_duration(text: str, now: float | None = None) -> float:
+    """The Unix time that ``30d``, ``12h``, ``2w`` from now or ``2027-01-01`` (its first moment in UTC) stands for.
+
+    Raises ValueError, with a message for whoever typed it.
+    """
+    now = time.time() if now is None else now
+    if (match := _DURATION.fullmatch(text.strip())) is not None:
+        moment = now + int(match[1]) * _UNIT_SECONDS[match[2].lower()]
+    else:
+        try:
+            date = datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise ValueError(
+                f"'{text}' is neither a time span like 30d, 12h or 2w nor a date like 2027-01-01"
+            ) from None
+        moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    if moment <= now:
+        raise ValueError(f"'{text}' is not in the future")
+    return moment
+
+
+class StoredKey(Value, frozen=True, kw_only=True):
+    """A key in the file. Times are Unix seconds; empty `models` and `operations` mean all."""
+
+    id: str
+    name: str
+    account: str
+    digest: bytes
+    prefix: str
+    models: tuple[str, ...]
+    operations: tuple[str, ...]
+    created: float
+    expires: float | None
+    revoked: float | None
+    last_used: float | None
+
+    unshown = frozenset({"digest"})
+
+    def in_force(self, now: float) -> bool:
+        return self.revoked is None and (self.expires is None or self.expires > now)
+
+
+def _stored_key(row: Sequence[Any]) -> StoredKey:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in ("models", "operations"):
+        values[name] = tuple(json.loads(values[name]))
+    return StoredKey(**values)
+
+
+class KeyStore:
+    """The file of keys. Synchronous: call it from a thread when an event loop runs. For threads, processes and forks.
+
+    Every method raises KeyStoreError for a file that is gone, damaged, locked for too long, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._file = SqliteFile(self.path, _SCHEMA, KeyStoreError)
+
+    @classmethod
+    def open(cls, data_dir: Path) -> KeyStore:
+        """The store below `data_dir`, both made when they are missing, readable by their owner only."""
+        store = cls(data_dir / FILE_NAME)
+        store._file.make()
+        return store
+
+    def close(self) -> None:
+        self._file.close()
+
+    def create(
+        self,
+        name: str,
+        *,
+        account: str | None = None,
+        models: Iterable[str] = (),
+        operations: Iterable[str] = (),
+        expires: float | None = None,
+    ) -> tuple[str, StoredKey]:
+        """Make a key: its text, which is kept nowhere, and what is stored of it. ValueError for an unfit name."""
+        if not name.strip() or len(name) > LONGEST_NAME:
+            raise ValueError(f"a key's name must have 1 to {LONGEST_NAME} characters")
+        text = "tg-" + secrets.token_urlsafe(32)
+        identity = "key_" + secrets.token_hex(6)
+        stored = StoredKey(
+            id=identity,
+            name=name,
+            account=account or identity,
+            digest=digest(text),
+            prefix=text[:PREFIX_CHARACTERS],
+            models=tuple(models),
+            operations=tuple(operations),
+            created=time.time(),
+            expires=expires,
+            revoked=None,
+            last_used=None,
+        )
+        values = [getattr(stored, column) for column in _COLUMNS]
+        row = [json.dumps(value) if isinstance(value, tuple) else value for value in values]
+        with self._changing() as connection:
+            connection.execute(f"INSERT INTO api_keys VALUES ({', '.join('?' * len(row))})", row)
+        return text, stored
+
+    def list(self) -> tuple[StoredKey, ...]:
+        """All keys, those out of force too, oldest first."""
+        with self._file.using() as connection:
+            rows = connection.execute(f"{_SELECT} ORDER BY created, id").fetchall()
+            return tuple(_stored_key(row) for row in rows)
+
+    def find(self, wanted: bytes) -> StoredKey | None:
+        """The key with this digest; None for one that is unknown, revoked or expired."""
+        with self._file.using() as connection:
+            row = connection.execute(f"{_SELECT} WHERE digest = ?", (wanted,)).fetchone()
+            key = None if row is None else _stored_key(row)
+        if key is None or not hmac.compare_digest(key.digest, wanted) or not key.in_force(time.time()):
+            return None
+        return key
+
+    def revoke(self, identity: str) -> bool:
+        """Put the key with this id out of force for good. False when there is none, or it was revoked before."""
+        with self._changing() as connection:
+            update = "UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
+            return bool(connection.execute(update, (time.time(), identity)).rowcount)
+
+    def revision(self) -> int:
+        """A number that differs after every change to what keys there are or may do."""
+        with self._file.using() as connection:
+            (revision,) = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
+            return int(revision)
+
+    def any_key(self) -> bool:
+        """Whether a key was ever made here, in force or not."""
+        with self._file.using() as connection:
+            return connection.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is not None
+
+    def touch(self, times: Mapping[str, float]) -> None:
+        """Note when keys were used last, by id. Changes no revision, as no key may do more or less for it."""
+        update = "UPDATE api_keys SET last_used = MAX(COALESCE(last_used, 0), ?) WHERE id = ?"
+        with self._file.transaction() as connection:
+            connection.executemany(update, [(moment, identity) for identity, moment in times.items()])
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that every process will notice."""
+        with self._file.transaction() as connection:
+            yield connection
+            connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
+
+
+class KeyRecord(Value, frozen=True, kw_only=True):
+    """What a key that was presented may do. `id` is safe to log; limits are None where the key says nothing."""
+
+    id: str
+    account: str
+    name: str
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    expires: float | None = None
+    source: Literal["conf", "store"] = "store"
+
+
+def _of_conf(entry: KeyEntry) -> KeyRecord:
+    return KeyRecord(
+        id=f"conf:{entry.name}",
+        account=entry.account,
+        name=entry.name,
+        models=tuple(entry.models),
+        operations=tuple(entry.operations),
+        requests_per_minute=entry.requests_per_minute,
+        tokens_per_minute=entry.tokens_per_minute,
+        source="conf",
+    )
+
+
+def _of_store(key: StoredKey) -> KeyRecord:
+    return KeyRecord(
+        id=key.id,
+        account=key.account,
+        name=key.name,
+        models=key.models,
+        operations=key.operations,
+        expires=key.expires,
+    )
+
+
+class KeyRing:
+    """Keys of conf and of the store, for the event loop. What was found is kept until the store's revision changes.
+
+    `conf` maps digests to entries. When the store cannot be read, keys of conf and keys that were used since the
+    last change go on working, and the log says so once.
+    """
+
+    def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store = store
+        self._poll_seconds = poll_seconds
+        self._conf: dict[bytes, KeyRecord] = {}
+        self._found: OrderedDict[bytes, KeyRecord] = OrderedDict()
+        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        self._used: dict[str, float] = {}
+        self._revision: int | None = None
+        self._changes = 0
+        self._lost = False
+        self._task: asyncio.Task[None] | None = None
+        self.replace(conf)
+
+    def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
+        """Take these keys for conf's. An empty key is no key."""
+        self._conf = {digest: _of_conf(entry) for digest, entry in conf.items() if entry.key}
+
+    async def start(self) -> None:
+        """Read the revision, and watch it from now on."""
+        await self.check()
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._write_used()
+
+    async def find(self, key: str) -> KeyRecord | None:
+        """What the key may do; None for one that is unknown, revoked or expired.
+
+        Raises Unavailable for a key that is not known yet while the store cannot be read.
+        """
+        return await self.find_digest(digest(key)) if key else None
+
+    async def find_digest(self, wanted: bytes) -> KeyRecord | None:
+        """`find` by the digest of a key."""
+        record = self.known(wanted)
+        if record is not None or wanted in self._found or self._unknown.get(wanted, 0.0) > time.monotonic():
+            return record
+        record = await self._look_up(wanted)
+        return None if record is None else self._noted(record)
+
+    def known(self, wanted: bytes) -> KeyRecord | None:
+        """`find_digest` without the store: None where it must be asked, and for a key that has expired."""
+        record = self._conf.get(wanted)
+        if record is not None:
+            return record
+        record = self._found.get(wanted)
+        if record is None:
+            return None
+        self._found.move_to_end(wanted)
+        return self._noted(record)
+
+    def _noted(self, record: KeyRecord) -> KeyRecord | None:
+        """A record that is used now; None when it has expired."""
+        now = time.time()
+        if record.expires is not None and record.expires <= now:
+            return None
+        self._used[record.id] = now
+        return record
+
+    async def _look_up(self, wanted: bytes) -> KeyRecord | None:
+        changes = self._changes
+        try:
+            key = await asyncio.to_thread(self._store.find, wanted)
+        except KeyStoreError as error:
+            self._note_lost(error)
+            raise Unavailable("API keys cannot be checked at the moment. Try again soon.") from error
+        if changes == self._changes:  # else what was read may be older than a revocation
+            if key is None:
+                _remember(self._unknown, wanted, time.monotonic() + UNKNOWN_KEY_SECONDS)
+            else:
+                _remember(self._found, wanted, _of_store(key))
+        return None if key is None else _of_store(key)
+
+    async def check(self) -> None:
+        """Look for changes now. A change makes the ring forget what it knows of the store. Never raises."""
+        try:
+            revision = await asyncio.to_thread(self._store.revision)
+        except KeyStoreError as error:
+            self._note_lost(error)
+            return
+        if revision != self._revision or self._lost:
+            self._changes += 1
+            self._found.clear()
+            self._unknown.clear()
+        if self._lost:
+            log.warning("the keys made by command can be read again: %s", self._store.path)
+        self._revision, self._lost = revision, False
+
+    def _note_lost(self, error: KeyStoreError) -> None:
+        if not self._lost:
+            log.error("keys made by command are known only as far as they were used before: %s", error)
+        self._lost = True
+
+    async def _watch(self) -> None:
+        next_write = time.monotonic() + TOUCH_SECONDS
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.check()
+                if time.monotonic() >= next_write:
+                    next_write = time.monotonic() + TOUCH_SECONDS
+                    await self._write_used()
+            except Exception:  # a watch that ended would leave revoked keys in force
+                log.exception("the watch over keys stumbled")
+
+    async def _write_used(self) -> None:
+        used, self._used = self._used, {}
+        if used and not self._lost:
+            try:
+                await asyncio.to_thread(self._store.touch, used)
+            except KeyStoreError as error:
+                log.warning("when keys were used last could not be noted: %s", error)
+
+
+def _remember(cache: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
+    cache[digest] = value
+    cache.move_to_end(digest)
+    if len(cache) > CACHED_KEYS:
+        cache.popitem(last=False)

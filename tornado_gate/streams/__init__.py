@@ -1,0 +1,1 @@
+"""Streams of events: their order, stages, server-sent events, time limits."""

@@ -1,0 +1,201 @@
+"""Time limits around whatever a plugin or an upstream does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+from tornado_gate.errors import UpstreamTimeout
+from tornado_gate.streams.stages import Batched, close, reader
+from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.types import Timeouts
+
+T = TypeVar("T")
+Blame = Callable[[BaseException], BaseException]
+
+NEVER = float("inf")
+
+
+class Deadlines:
+    """The time one attempt has; counts from when it is made, inside the running loop. All in seconds.
+
+    One place in the wheel serves all limits of an attempt, as those of a stream come and go with every event: a limit is a
+    number that is set and unset, and is looked at when the wheel comes round, which is seldom.
+    """
+
+    __slots__ = (
+        *("_due", "_ends", "_first", "_timeouts", "_provider"),
+        *("_cancelled", "_in_gap", "_loop", "_over", "_rang", "_rings_at", "_slot", "_task", "_wheel"),
+    )
+
+    def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
+        self._timeouts = timeouts
+        self._provider = provider
+        self._wheel = wheel()
+        self._loop = self._wheel.loop
+        now = self._loop.time()
+        self._ends = now + timeouts.total
+        # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
+        self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
+        self._due = self._rings_at = NEVER
+        self._rang = self._in_gap = False
+        self._over = False  # the last item has come
+        self._cancelled = 0
+        self._task: asyncio.Task[object] | None = None
+        self._slot: int | None = None  # of the wheel
+
+    async def first(self, awaitable: Awaitable[T]) -> T:
+        """What must be there by the first event. Raises UpstreamTimeout."""
+        self._set(self._first)
+        try:
+            return await awaitable
+        except BaseException as error:
+            self.stop()
+            if self._is_ours(error):
+                raise UpstreamTimeout(f"The provider '{self._provider}' did not begin to answer in time.") from None
+            raise
+        finally:
+            self._due = NEVER
+            if self._over:
+                self.stop()
+
+    def alive(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
+        return _Alive(self, chunks)
+
+    def between(self, items: AsyncIterator[T], blame: Blame | None = None) -> AsyncIterator[T]:
+        """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout.
+
+        `blame` is given what they raise, and gives what is raised instead.
+        """
+        return _Between(self, items, blame)
+
+    def stop(self) -> None:
+        """No limit any more, and nothing left in the loop."""
+        self._due = NEVER
+        if self._slot is not None:
+            self._wheel.remove(self._slot, self)
+            self._slot = None
+            self._rings_at = NEVER
+
+    def _end(self) -> None:
+        """The items are: nothing is limited any more but what waits for the first event, if that does."""
+        self._over = True
+        if self._due == NEVER:
+            self.stop()
+
+    def _set(self, due: float) -> None:
+        """From here until it is unset, the task that runs now may wait until `due`."""
+        self._due = due
+        self._rang = False
+        self._task = task = asyncio.current_task(self._loop)
+        self._cancelled = task.cancelling() if task is not None else 0
+        if due < self._rings_at:
+            if self._slot is not None:
+                self._wheel.remove(self._slot, self)
+            self._ring_at(due)
+
+    def _ring_at(self, due: float) -> None:
+        self._rings_at = due
+        self._slot = self._wheel.add(due, self)
+
+    def ring(self) -> None:
+        """For the wheel."""
+        self._slot = None
+        self._rings_at = NEVER
+        if self._due == NEVER:
+            return
+        if self._loop.time() < self._due:
+            self._ring_at(self._due)
+        elif self._task is not None:
+            self._rang = True
+            self._task.cancel()
+
+    def _is_ours(self, error: BaseException) -> bool:
+        """Whether a cancellation is the timer's alone, and not also that of somebody who wants the task to end."""
+        if not self._rang or not isinstance(error, asyncio.CancelledError) or self._task is None:
+            return False
+        self._rang = False
+        return self._task.uncancel() <= self._cancelled
+
+    def _begin_gap(self, seconds: float) -> float:
+        """Limit what is awaited next; the limit that holds around it, which is put back afterwards."""
+        outer = self._due
+        self._in_gap = outer == NEVER
+        if self._in_gap or seconds != NEVER:  # else what holds around it is narrower already
+            self._set(min(outer, self._ends, self._loop.time() + seconds))
+        return outer
+
+    def _put_off(self) -> None:
+        """A sign of life in a gap."""
+        if self._in_gap and self._due != NEVER:
+            self._due = min(self._ends, self._loop.time() + self._timeouts.gap)
+
+    def _gap_error(self, error: BaseException) -> BaseException:
+        if not self._is_ours(error):
+            return error
+        return UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.")
+
+
+class _Between(Batched[T]):
+    """Items of an attempt under its limits; ends with the last of them, and closes what it reads from."""
+
+    __slots__ = ("_blame", "_gap", "_items", "_limits", "_next")
+
+    def __init__(self, limits: Deadlines, items: AsyncIterator[T], blame: Blame | None) -> None:
+        super().__init__()
+        self._limits = limits
+        self._items = items
+        self._next = reader(items)
+        self._blame = blame
+        self._gap = NEVER  # what comes before the first item is not a gap
+
+    async def more(self) -> list[T]:
+        limits = self._limits
+        outer = limits._begin_gap(self._gap)
+        try:
+            items = await self._next()
+        except StopAsyncIteration:
+            limits._due = outer
+            await self.aclose()
+            raise
+        except BaseException as error:
+            limits._due = outer
+            await self.aclose()
+            ended = limits._gap_error(error) if outer == NEVER else error
+            if self._blame is not None:
+                ended = self._blame(ended)
+            if ended is error:
+                del ended  # it would hold itself by its traceback
+                raise
+            raise ended from error
+        limits._due = outer
+        self._gap = limits._timeouts.gap
+        return items
+
+    async def aclose(self) -> None:
+        """End it before its last item."""
+        self._left = []
+        self._limits._end()
+        await close(self._items)
+
+
+class _Alive(Batched[bytes]):
+    """Chunks of an attempt, each of which puts off the end of the gap."""
+
+    __slots__ = ("_chunks", "_limits")
+
+    def __init__(self, limits: Deadlines, chunks: AsyncIterator[bytes]) -> None:
+        super().__init__()
+        self._limits = limits
+        self._chunks = chunks
+
+    async def more(self) -> list[bytes]:
+        chunk = await anext(self._chunks)
+        self._limits._put_off()
+        return [chunk]
+
+    async def aclose(self) -> None:
+        self._left = []
+        await close(self._chunks)

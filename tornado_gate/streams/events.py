@@ -1,0 +1,358 @@
+"""Events to a whole result, and back; and their order, checked. Pure: no wire format, no I/O.
+
+A whole answer is a stream that was collected, so that both take one path.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams import stages
+from tornado_gate.streams.event_order import OrderChecker, OrderError
+from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
+from tornado_gate.types.events import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    UsageReport,
+)
+from tornado_gate.types.media_results import PartialImage, SpeechStart
+from tornado_gate.types.results import ChatResult, Choice, Usage
+from tornado_gate.types.value import State, field
+
+__all__ = [
+    "Collector",
+    "OrderChecker",
+    "OrderError",
+    "aiter_events",
+    "checked",
+    "close",
+    "collect",
+    "collected",
+    "rendered",
+    "replay",
+    "single",
+]
+
+_HELD = (ResponseStart, SpeechStart)
+"""Events that promise something and say nothing yet."""
+
+
+class _OpenPart(State):
+    start: PartStart
+    pieces: list[Any] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
+
+
+class _OpenChoice(State):
+    parts: dict[int, Part] = field(default_factory=dict)
+    logprobs: dict[str, list[Any]] = field(default_factory=dict)
+    finish: Finish | None = None
+
+
+class Collector:
+    """Takes events and makes a ChatResult of them."""
+
+    def __init__(self) -> None:
+        self._start: ResponseStart | None = None
+        self._open: dict[int, _OpenPart] = {}
+        self._choices: dict[int, _OpenChoice] = {}
+        self._usage: Usage | None = None
+
+    def add(self, event: StreamEvent) -> None:
+        """Take one event. Raises the error of a StreamError."""
+        match event:
+            case PartDelta(index=index):
+                self._add_delta(self._open[index], event)
+            case PartStart(index=index):
+                self._open[index] = _OpenPart(event)
+                self._choices.setdefault(event.choice, _OpenChoice())
+            case PartEnd(index=index):
+                part = self._open.pop(index)
+                self._choices[part.start.choice].parts[index] = _closed(part, event)
+            case Finish(choice=choice):
+                self._choices.setdefault(choice, _OpenChoice()).finish = event
+            case UsageReport(usage=usage):
+                self._usage = usage
+            case ResponseStart():
+                self._start = event
+            case StreamError(error=error):
+                raise error
+            case _:
+                raise OrderError(f"{type(event).__name__} where a chat was expected")
+
+    def _add_delta(self, part: _OpenPart, delta: PartDelta) -> None:
+        if delta.data:
+            part.pieces.append(delta.data)
+        if delta.transcript:
+            part.transcript.append(delta.transcript)
+        if delta.logprobs:
+            kind = "refusal" if part.start.kind == "refusal" else "content"
+            self._choices[part.start.choice].logprobs.setdefault(kind, []).extend(delta.logprobs)
+
+    def result(self) -> ChatResult:
+        """The whole answer. Raises UpstreamError when the stream ended before its end."""
+        if self._start is None or not self._choices or any(c.finish is None for c in self._choices.values()):
+            raise UpstreamError("The upstream's answer ended before it was complete.")
+        return ChatResult(
+            model=self._start.model,
+            id=self._start.id,
+            created=self._start.created,
+            extra=self._start.extra,
+            usage=self._usage,
+            choices=tuple(_choice(self._choices[index]) for index in sorted(self._choices)),
+        )
+
+
+def _choice(choice: _OpenChoice) -> Choice:
+    finish = choice.finish
+    assert finish is not None, "result() has looked"
+    return Choice(
+        parts=tuple(choice.parts[index] for index in sorted(choice.parts)),
+        reason=finish.reason,
+        raw_reason=finish.raw,
+        stop_sequence=finish.stop_sequence,
+        logprobs=choice.logprobs or None,
+        extra=finish.extra,
+    )
+
+
+def _closed(part: _OpenPart, end: PartEnd) -> Part:
+    start = part.start
+    extra = {**start.extra, **end.extra}
+    if start.part is not None:
+        return start.part
+    if start.kind == "audio":
+        sound = base64.b64encode(b"".join(part.pieces)).decode()
+        return Audio(
+            source=Data(media_type=start.media_type, base64=sound),
+            reference=start.id or None,
+            transcript="".join(part.transcript) or None,
+            extra=extra,
+        )
+    text = "".join(part.pieces)
+    match start.kind:
+        case "tool_call":
+            return ToolCall(
+                id=start.id, name=start.name, arguments=text, kind=start.tool_kind, signature=end.signature, extra=extra
+            )
+        case "thinking":
+            return Thinking(text=text, signature=end.signature, redacted=start.redacted, extra=extra)
+        case "refusal":
+            return Refusal(text=text, extra=extra)
+        case "text":
+            return Text(text=text, signature=end.signature, extra=extra)
+        case _:
+            raise OrderError(f"a part of kind {start.kind} must come whole")
+
+
+async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
+    """The whole answer. Raises the error of a stream that failed, UpstreamError for one that just stopped."""
+    collector = Collector()
+    async for together in stages.in_batches(events):
+        for event in together:
+            collector.add(event)
+    return collector.result()
+
+
+def rendered(
+    events: AsyncIterator[StreamEvent],
+    frames: Callable[[list[StreamEvent], list[bytes]], None],
+    last: Callable[[], bytes],
+    failure: Callable[[GateError], bytes],
+) -> AsyncIterator[bytes]:
+    """The chunks of a reply that is streamed; what comes together is one chunk.
+
+    `frames` is given events and appends what they are on the wire; `last` ends an answer that has ended well. A failure before
+    the first chunk is raised and keeps its status, a later one is the last chunk, by `failure`.
+    """
+    return stages.then(events, _Rendered(frames, last, failure))
+
+
+class _Rendered(stages.Step[StreamEvent, bytes]):
+    __slots__ = ("_begun", "_failure", "_frames", "_last")
+
+    def __init__(
+        self,
+        frames: Callable[[list[StreamEvent], list[bytes]], None],
+        last: Callable[[], bytes],
+        failure: Callable[[GateError], bytes],
+    ) -> None:
+        self._frames = frames
+        self._last = last
+        self._failure = failure
+        self._begun = False
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        frames: list[bytes] = []
+        try:
+            self._frames(items, frames)
+        finally:
+            if frames:
+                self._begun = True
+                out.append(b"".join(frames))
+
+    def end(self, out: list[bytes]) -> None:
+        out.append(self._last())
+
+    def fail(self, error: GateError) -> list[bytes] | GateError:
+        return [self._failure(error)] if self._begun else error
+
+
+def collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
+    """What `render` makes of the whole answer, as one chunk. Raises as `collect`."""
+    return stages.then(events, _Collected(render))
+
+
+class _Collected(stages.Step[StreamEvent, bytes]):
+    __slots__ = ("_collector", "_render")
+
+    def __init__(self, render: Callable[[ChatResult], bytes]) -> None:
+        self._render = render
+        self._collector = Collector()
+
+    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+        add = self._collector.add
+        for event in items:
+            add(event)
+
+    def end(self, out: list[bytes]) -> None:
+        out.append(self._render(self._collector.result()))
+
+
+def replay(result: ChatResult) -> Iterator[StreamEvent]:
+    """The events of a whole answer: collecting them gives it back."""
+    yield ResponseStart(model=result.model, id=result.id, created=result.created, extra=result.extra)
+    index = 0
+    for number, choice in enumerate(result.choices):
+        logprobs = {kind: tuple(entries) for kind, entries in (choice.logprobs or {}).items()}
+        for part in choice.parts:
+            yield from _replay_part(index, number, part, logprobs)
+            index += 1
+    if result.usage is not None:
+        yield UsageReport(usage=result.usage)
+    for number, choice in enumerate(result.choices):
+        yield Finish(
+            reason=choice.reason,
+            raw=choice.raw_reason,
+            choice=number,
+            stop_sequence=choice.stop_sequence,
+            extra=choice.extra,
+        )
+
+
+def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) -> Iterator[StreamEvent]:
+    start = partial(PartStart, index=index, choice=choice)
+    match part:
+        case Text():
+            yield start(kind="text", extra=part.extra)
+            yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("content", None))
+            yield PartEnd(index=index, signature=part.signature)
+        case Refusal():
+            yield start(kind="refusal", extra=part.extra)
+            yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("refusal", None))
+            yield PartEnd(index=index)
+        case Thinking():
+            yield start(kind="thinking", redacted=part.redacted, extra=part.extra)
+            yield PartDelta(index=index, data=part.text)
+            yield PartEnd(index=index, signature=part.signature)
+        case ToolCall():
+            yield start(kind="tool_call", id=part.id, name=part.name, tool_kind=part.kind, extra=part.extra)
+            yield PartDelta(index=index, data=part.arguments)
+            yield PartEnd(index=index, signature=part.signature)
+        case Audio(source=Data() as sound):
+            yield start(kind="audio", id=part.reference or "", media_type=sound.media_type, extra=part.extra)
+            yield PartDelta(index=index, data=base64.b64decode(sound.base64), transcript=part.transcript or "")
+            yield PartEnd(index=index)
+        case _:
+            yield start(kind="vendor", part=part)
+            yield PartEnd(index=index)
+
+
+R = TypeVar("R")
+
+
+async def single(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
+    """The one event of a whole answer. Raises the error of a StreamError, and OrderError for anything else."""
+    async for event in events:
+        if isinstance(event, kind):
+            return event
+        if isinstance(event, StreamError):
+            raise event.error
+        if not isinstance(event, ResponseStart | UsageReport | PartialImage):
+            raise OrderError(f"{type(event).__name__} where {kind.__name__} was expected")
+    raise UpstreamError("The upstream's answer ended before it was complete.")
+
+
+async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+    """A plain iterator as the async one that hooks return."""
+    for event in events:
+        yield event
+
+
+def checked(
+    events: AsyncIterator[StreamEvent], blame: Callable[[OrderError, str], GateError]
+) -> AsyncIterator[StreamEvent]:
+    """`events` with their order checked, and every failure after the first real event turned into a StreamError.
+
+    Before the first event that says something (anything but a start) a failure is raised, so that it keeps its status
+    and another target may be tried. `blame` makes the error for events in a wrong order.
+    """
+    return stages.then(events, _Checked(blame))
+
+
+class _Checked(stages.Step[StreamEvent, StreamEvent]):
+    __slots__ = ("_blame", "_checker", "_held", "_spoken")
+
+    def __init__(self, blame: Callable[[OrderError, str], GateError]) -> None:
+        self._blame = blame
+        self._checker = OrderChecker()
+        self._held: list[StreamEvent] = []
+        self._spoken = False
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> bool:
+        checker = self._checker
+        is_open = checker.open
+        for event in items:
+            if type(event) is not PartDelta or event.index not in is_open:  # nearly all are words of an open part
+                try:
+                    checker.check(event)
+                except OrderError as error:
+                    raise self._blame(error, "the order of its events") from error
+                if not self._spoken and self._holds(event, out):
+                    continue
+            out.append(event)
+            if checker.finished:
+                return True
+        return False
+
+    def end(self, out: list[StreamEvent]) -> None:
+        if not self._checker.complete():
+            raise UpstreamError("The upstream's stream stopped before its end.")
+
+    def fail(self, error: GateError) -> list[StreamEvent] | GateError:
+        return [StreamError(error=error)] if self._spoken else error
+
+    def _holds(self, event: StreamEvent, out: list[StreamEvent]) -> bool:
+        """Whether an event waits for the first that says something. Raises the error of a StreamError in that one's place."""
+        if isinstance(event, _HELD):
+            self._held.append(event)
+            return True
+        if isinstance(event, StreamError):
+            raise event.error
+        self._spoken = True
+        out += self._held
+        self._held.clear()
+        return False
+
+
+close = stages.close
+"""End an async generator that nobody will read on; anything else has nothing to close."""

@@ -1,0 +1,203 @@
+"""Server-sent events: bytes to frames and back. Pure; knows no wire format.
+
+Source: the WHATWG HTML standard, section "Server-sent events": lines end with LF, CR or CRLF; a blank line ends a frame; a
+line that begins with a colon is a comment; a leading byte order mark is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.streams import stages
+from tornado_gate.types.value import Value
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""A frame above this size is an upstream fault: nothing may grow without bound."""
+
+_BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
+_WHOLE_ENDS = (b"\n\n", b"\r\n\r\n")
+_LINE = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Frame(Value, frozen=True):
+    """One event: `event` is "" when unnamed, `data` its lines joined by LF."""
+
+    data: bytes
+    event: str = ""
+
+
+class FrameSplitter:
+    """Bytes in, raw frames out, each with its border: for a lane that passes frames on as they came."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._size = 0
+        self._last = b""
+
+    def take(self, chunk: bytes) -> bytes:
+        """The frames that `chunk` completes, in one piece as they came. Raises UpstreamError for one without end."""
+        if not self._held and chunk.endswith(_WHOLE_ENDS):
+            return chunk
+        window = self._last + chunk
+        end = _end_of_last_border(window)
+        self._held.append(chunk)
+        self._size += len(chunk)
+        if end:
+            buffer = b"".join(self._held)
+            end += len(buffer) - len(window)
+            ready, rest = buffer[:end], buffer[end:]
+            self._held, self._size, self._last = [rest] if rest else [], len(rest), rest[-3:]
+        else:
+            ready, self._last = b"", window[-3:]
+        if self._size > MAX_FRAME_BYTES:
+            raise UpstreamError("The upstream sent a stream event without end.")
+        return ready
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The frames that `chunk` completes, one by one. Raises as `take`."""
+        return split(self.take(chunk))
+
+    def rest(self) -> bytes:
+        """What came after the last border, when the stream has ended."""
+        rest = b"".join(self._held)
+        self._held, self._size, self._last = [], 0, b""
+        return rest
+
+
+def _end_of_last_border(piece: bytes) -> int:
+    """Where the last border in `piece` ends, or 0. A border that ends with CR may go on with an LF that is still to come."""
+    if piece.find(b"\r") < 0:
+        start = piece.rfind(b"\n\n")
+        return 0 if start < 0 else start + 2
+    end = 0
+    for border in _BORDER.finditer(piece):
+        if border.end() < len(piece) or not piece.endswith(b"\r"):
+            end = border.end()
+    return end
+
+
+def first_frame(frames: bytes) -> tuple[bytes, bytes]:
+    """Raw frames that came in one piece as the first of them and the others, b"" where there are none."""
+    if frames.find(b"\r") < 0:
+        return _cut(frames, frames.find(b"\n\n") + 2)
+    first, *others = split(frames)
+    return first, b"".join(others)
+
+
+def _cut(frames: bytes, end: int) -> tuple[bytes, bytes]:
+    """Empty lines at the very end belong to the last frame."""
+    rest = frames[end:]
+    return (frames[:end], rest) if rest.strip(b"\n") else (frames, b"")
+
+
+def split(frames: bytes) -> list[bytes]:
+    """Raw frames that came in one piece, each with its border and with what empty lines follow that."""
+    if frames.find(b"\n\n") == len(frames) - 2 and frames.find(b"\r") < 0:
+        return [frames]
+    ends = [border.end() for border in _BORDER.finditer(frames)]
+    if ends and ends[-1] < len(frames):
+        ends[-1] = len(frames)
+    return [frames[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def parse(raw: bytes) -> Frame | None:
+    """A raw frame as event and data; None for one without data, such as a comment."""
+    if raw.startswith(b"data: "):
+        only = raw[6:].rstrip(b"\r\n")
+        if only.find(b"\n") < 0 and only.find(b"\r") < 0:
+            return Frame(only)  # one line, as almost all have
+    event = ""
+    data: list[bytes] = []
+    for line in _LINE.split(raw.removeprefix(_BYTE_ORDER_MARK)):
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            data.append(value)
+        elif name == b"event":
+            event = value.decode("utf-8", "replace")
+    return Frame(b"\n".join(data), event) if data else None
+
+
+def _data(raw: bytes) -> bytes | None:
+    """The data of a raw frame, with its border or without; None when it has none."""
+    if not raw:
+        return None
+    place = raw.find(b"\n") + 1 if raw.startswith(b"event: ") else 0
+    if raw.startswith(b"data: ", place) and raw.find(b"\n", place) < 0 and raw.find(b"\r") < 0:
+        return raw[place + 6 :]  # one line, as almost all have
+    frame = parse(raw)
+    return None if frame is None else frame.data
+
+
+async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
+    """The frames of a byte stream, however it is cut. An unfinished last frame is given too: some upstreams omit its border."""
+    splitter = FrameSplitter()
+    try:
+        async for chunk in chunks:
+            for raw in splitter.feed(chunk):
+                if (frame := parse(raw)) is not None:
+                    yield frame
+        if (frame := parse(splitter.rest())) is not None:
+            yield frame
+    finally:
+        await stages.close(chunks)
+
+
+def json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """The JSON of each frame's data; ends at ``[DONE]``. Raises UpstreamError for a frame that is no JSON."""
+    return stages.then(chunks, _JsonFrames())
+
+
+class _JsonFrames(stages.Step[bytes, Any]):
+    """An unfinished last frame is given too: some upstreams omit its border."""
+
+    __slots__ = ("_splitter",)
+
+    def __init__(self) -> None:
+        self._splitter = FrameSplitter()
+
+    def take(self, items: list[bytes], out: list[Any]) -> bool:
+        for chunk in items:
+            frames = self._splitter.take(chunk)
+            if not frames:
+                continue
+            if _read(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
+                return True
+        return False
+
+    def end(self, out: list[Any]) -> None:
+        _read([self._splitter.rest()], out)
+
+
+def _read(raw_frames: list[bytes], out: list[Any]) -> bool:
+    """Append the JSON of raw frames; whether ``[DONE]`` was among them. Raises UpstreamError."""
+    for raw in raw_frames:
+        data = _data(raw)
+        if data is None:
+            continue
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            if data.strip() == b"[DONE]":
+                return True
+            raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+        out.append(value)
+    return False
+
+
+def render(data: bytes, event: str = "") -> bytes:
+    """One frame. `data` must hold no line break, as JSON without indentation never does."""
+    if event:
+        return b"event: %b\ndata: %b\n\n" % (event.encode(), data)
+    return b"data: %b\n\n" % data
+
+
+def render_json(value: Any, event: str = "") -> bytes:
+    """One frame with `value` as its JSON."""
+    return render(orjson.dumps(value), event)

@@ -1,0 +1,1 @@
+"""Logs, metrics, and the redaction of secrets in both."""

@@ -1,0 +1,396 @@
+"""Prometheus counters with bounded labels, and how late the event loop runs.
+
+Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make
+series. With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them
+renders the sum of all.
+
+What requests add is tallied first. `render` shows all of it; the files of several processes get it from `LoopLag` every
+quarter of a second while one runs, and at once when none does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tornado_gate._version import __version__
+from tornado_gate.errors import GateError, PluginError, UpstreamError
+from tornado_gate.telemetry.request_counters import DIRECTIONS, Labels, Tally
+from tornado_gate.types import Usage
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Gauge
+
+DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+OTHER = "other"
+MOST_CHILDREN = 20_000
+"""A last bound: conf with thousands of models times formats times statuses ends here, and counts as "other"."""
+
+REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
+
+
+class Metrics:
+    """Every counter of the gateway. Make one for each process, before `Gate`; call it from the event loop only, but for
+    `flush` and `render`, which any thread may call."""
+
+    def __init__(self) -> None:
+        self._multiprocess = bool(os.environ.get(DIRECTORY_VARIABLE))
+        self._registry = _registry()
+        self._models: frozenset[str] = frozenset()
+        self._providers: frozenset[str] = frozenset()
+        self._kinds = _error_codes()
+        self._cache: dict[tuple[str, str, str, str, int], Tally] = {}
+        self._waiting: deque[Tally] = deque()
+        self._flushing = threading.Lock()
+        self._at_once = self._multiprocess
+        self._streams = self._streams_told = 0
+        self._make_request_metrics()
+        self._make_process_metrics()
+        self._make_video_metrics()
+
+    def _make_request_metrics(self) -> None:
+        from prometheus_client import Counter, Histogram
+
+        registry = self._registry
+        self._requests = Counter(
+            "tornado_gate_requests",
+            "Requests that were answered, by the status of the answer.",
+            ["format", "operation", "model", "provider", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "tornado_gate_request_seconds",
+            "From the request's first byte to the answer's last.",
+            ["format", "operation"],
+            registry=registry,
+            buckets=REQUEST_BUCKETS,
+        )
+        self._first_event = Histogram(
+            "tornado_gate_first_event_seconds",
+            "From the request's first byte to the upstream's first event.",
+            ["format", "operation", "provider"],
+            registry=registry,
+            buckets=FIRST_EVENT_BUCKETS,
+        )
+        self._tokens = Counter(
+            "tornado_gate_tokens",
+            "Tokens that upstreams reported; cached ones are also input, reasoning is also output.",
+            ["model", "provider", "direction"],
+            registry=registry,
+        )
+        self._upstream_errors = Counter(
+            "tornado_gate_upstream_errors",
+            "Attempts at a target that failed, by the error's code.",
+            ["provider", "kind"],
+            registry=registry,
+        )
+
+    def _make_process_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge
+
+        registry = self._registry
+        self._open_streams: Gauge = Gauge(
+            "tornado_gate_open_streams",
+            "Streamed answers under way.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._loop_lag: Gauge = Gauge(
+            "tornado_gate_event_loop_lag_seconds",
+            "The longest that the event loop was late in the last period; of the worst process.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._plugin_errors = Counter(
+            "tornado_gate_plugin_errors", "Failures of plugins.", ["plugin"], registry=registry
+        )
+        self._reloads = Counter("tornado_gate_reloads", "Reloads of conf.", ["result"], registry=registry)
+        build = Gauge(
+            "tornado_gate_build_info",
+            "Always 1; the labels say what runs.",
+            ["version", "python"],
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        build.labels(__version__, platform.python_version()).set(1)
+
+    def _make_video_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        registry = self._registry
+        self._videos_told: set[tuple[str, str]] = set()
+        self._videos_ended: set[tuple[str, str]] = set()
+        # Every process sees the tasks of all: the last to look is right, and a sum would count them many times.
+        self._videos: Gauge = Gauge(
+            "tornado_gate_open_video_tasks",
+            "Video tasks that have not ended, of all processes.",
+            ["provider", "state"],
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self._video_oldest: Gauge = Gauge(
+            "tornado_gate_video_oldest_seconds",
+            "The age of the oldest video task that has not ended.",
+            registry=registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self._video_tasks = Counter(
+            "tornado_gate_video_tasks",
+            "Video tasks that have ended.",
+            ["provider", "model", "outcome"],
+            registry=registry,
+        )
+        self._video_seconds = Histogram(
+            "tornado_gate_video_task_seconds",
+            "From a video task's request to its end.",
+            ["provider", "outcome"],
+            registry=registry,
+            buckets=VIDEO_BUCKETS,
+        )
+
+    def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
+        """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
+        with self._flushing:
+            self._flush()
+            self._models, self._providers = frozenset(models), frozenset(providers)
+            gone = [tally for tally in self._cache.values() if not self._is_known(tally.labels)]
+            self._cache = {key: tally for key, tally in self._cache.items() if self._is_known(tally.labels)}
+            if not self._multiprocess:  # the files of several processes only ever grow, until the next start
+                for tally in gone:
+                    self._forget(tally.labels)
+            self._forget_videos()
+
+    def _is_known(self, labels: Labels) -> bool:
+        return self._are_known(labels.model, labels.provider)
+
+    def _are_known(self, model: str, provider: str) -> bool:
+        return model in self._models | {"", OTHER} and provider in self._providers | {"", OTHER}
+
+    def _forget_videos(self) -> None:
+        for provider, model in [labels for labels in self._videos_ended if not self._are_known(labels[1], labels[0])]:
+            self._videos_ended.remove((provider, model))
+            self._video_tasks.remove(provider, model, "completed")
+            self._video_tasks.remove(provider, model, "failed")
+            if provider not in self._providers:
+                self._video_seconds.remove(provider, "completed")
+                self._video_seconds.remove(provider, "failed")
+        for provider, state in [labels for labels in self._videos_told if not self._are_known("", labels[0])]:
+            self._videos_told.remove((provider, state))
+            self._videos.remove(provider, state)
+
+    def _forget(self, labels: Labels) -> None:
+        self._requests.remove(*labels[:4], str(labels.status))
+        for direction in DIRECTIONS:
+            self._tokens.remove(labels.model, labels.provider, direction)
+        if labels.provider not in self._providers | {"", OTHER}:
+            self._first_event.remove(labels.format, labels.operation, labels.provider)
+
+    def request_finished(
+        self,
+        format: str,
+        operation: str,
+        model: str,
+        provider: str,
+        status: int,
+        seconds: float,
+        first_event_seconds: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        """Count a request that has ended. `model` is the name of conf's entry; "" where the request reached none."""
+        tally = self._cache.get((format, operation, model, provider, status))
+        if tally is None:  # conf's own names are found above
+            tally = self._tally(Labels(format, operation, *self._names(model, provider), status))
+        tally.add(seconds, first_event_seconds, usage)
+        if not tally.waiting:
+            tally.waiting = True
+            self._waiting.append(tally)
+            if self._at_once:
+                self.flush()
+
+    def _names(self, model: str, provider: str) -> tuple[str, str]:
+        return (
+            model if not model or model in self._models else OTHER,
+            provider if not provider or provider in self._providers else OTHER,
+        )
+
+    def _tally(self, labels: Labels) -> Tally:
+        if labels not in self._cache and len(self._cache) >= MOST_CHILDREN:
+            labels = Labels(OTHER, OTHER, OTHER, OTHER, labels.status)
+        if labels not in self._cache:
+            self._cache[labels] = Tally(labels, REQUEST_BUCKETS, FIRST_EVENT_BUCKETS)
+        return self._cache[labels]
+
+    def defer(self, deferred: bool) -> None:
+        """Say that somebody calls `flush` every now and then, or does so no more: then all is flushed, now and later."""
+        self._at_once = self._multiprocess and not deferred
+        if not deferred:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tell Prometheus' series what has been tallied since the last time."""
+        with self._flushing:
+            self._flush()
+
+    def _flush(self) -> None:
+        for _ in range(len(self._waiting)):
+            self._waiting.popleft().flush(self._requests, self._seconds, self._first_event, self._tokens)
+        streams = self._streams
+        if streams != self._streams_told:
+            self._open_streams.set(streams)
+            self._streams_told = streams
+
+    def upstream_error(self, provider: str, kind: str) -> None:
+        """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
+        known = provider if provider in self._providers else OTHER
+        self._upstream_errors.labels(known, kind if kind in self._kinds else OTHER).inc()
+
+    def plugin_error(self, plugin: str) -> None:
+        """Count a failure of an installed plugin."""
+        self._plugin_errors.labels(plugin).inc()
+
+    def stream_opened(self) -> None:
+        self._streams += 1
+        if self._at_once:
+            self.flush()
+
+    def stream_closed(self) -> None:
+        self._streams -= 1
+        if self._at_once:
+            self.flush()
+
+    def video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
+        """Say how many video tasks of all processes have not ended, by provider entry and by "queued" or "running", and the
+        age of the oldest, 0 without any. Each process says it every now and then; what is not named is none."""
+        told = dict.fromkeys(self._videos_told, 0)
+        for (provider, state), count in counts.items():
+            labels = (provider if provider in self._providers else OTHER, state)
+            told[labels] = told.get(labels, 0) + count
+        for labels, count in told.items():
+            self._videos.labels(*labels).set(count)
+        self._videos_told = set(told)
+        self._video_oldest.set(oldest_seconds)
+
+    def video_ended(self, provider: str, model: str, outcome: Literal["completed", "failed"], seconds: float) -> None:
+        """Count a video task that has ended, `seconds` after it was asked for. Call it in the process that ended it, once."""
+        labels = (
+            provider if provider in self._providers else OTHER,
+            model if model in self._models else OTHER,
+        )
+        if labels not in self._videos_ended and len(self._videos_ended) >= MOST_CHILDREN:
+            labels = (OTHER, OTHER)
+        self._videos_ended.add(labels)
+        self._video_tasks.labels(*labels, outcome).inc()
+        self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # a clock may have been set back
+
+    def loop_lag(self, seconds: float) -> None:
+        self._loop_lag.set(seconds)
+
+    def reload(self, ok: bool) -> None:
+        """Count a reload that took effect, or one that was refused."""
+        self._reloads.labels("ok" if ok else "failed").inc()
+
+    def render(self) -> tuple[bytes, str]:
+        """The text that Prometheus scrapes, and its content type. Reads files when there are several processes."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        self.flush()
+        registry = self._registry
+        if self._multiprocess:
+            registry = _registry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _registry() -> CollectorRegistry:
+    from prometheus_client import CollectorRegistry
+
+    return CollectorRegistry()
+
+
+def _error_codes() -> frozenset[str]:
+    """The codes that the gateway itself gives to failures of upstreams and plugins."""
+    codes = {"upstream_authentication", PluginError.code}
+    pending: list[type[GateError]] = [UpstreamError]
+    while pending:
+        kind = pending.pop()
+        codes.add(kind.code)
+        pending += kind.__subclasses__()
+    return frozenset(codes)
+
+
+def prepare_directory(directory: Path) -> None:
+    """Make a directory for several processes, and name it in the environment. Call before the first `Metrics`.
+
+    What a former run counted is removed: it must not be added to what this one counts.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left_over in directory.glob("*.db"):
+        left_over.unlink(missing_ok=True)
+    os.environ[DIRECTORY_VARIABLE] = str(directory)
+
+
+def process_ended(process_id: int) -> None:
+    """Forget the open streams and the lag of a process that is gone; what it counted stays."""
+    if os.environ.get(DIRECTORY_VARIABLE):
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(process_id)  # type: ignore[no-untyped-call]
+
+
+class LoopLag:
+    """Asks the event loop to be called back every `interval_seconds`, and notes how much later it was.
+
+    The largest delay of each `period_seconds` goes to `metrics`, which is flushed at every call, and at the end. `start`
+    inside the loop; both calls may be repeated.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        interval_seconds: float = 0.25,
+        period_seconds: float = 5.0,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._interval = interval_seconds
+        self._period = period_seconds
+        self._loop: Any = loop
+        self._handle: asyncio.TimerHandle | None = None
+        self._due = self._period_ends = self._largest = 0.0
+
+    def start(self) -> None:
+        if self._handle is None:
+            self._loop = self._loop or asyncio.get_running_loop()
+            self._period_ends = self._loop.time() + self._period
+            self._metrics.defer(True)
+            self._ask()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+            self._metrics.defer(False)
+
+    def _ask(self) -> None:
+        self._due = self._loop.time() + self._interval
+        self._handle = self._loop.call_later(self._interval, self._tick)
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self._largest = max(self._largest, now - self._due)
+        if now >= self._period_ends:
+            self._metrics.loop_lag(self._largest)
+            self._largest = 0.0
+            self._period_ends = now + self._period
+        self._ask()
+        self._metrics.flush()

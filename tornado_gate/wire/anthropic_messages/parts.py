@@ -1,0 +1,178 @@
+"""Content blocks, to the vocabulary and back. Pure.
+
+Unknown members of a block are kept in its part's `extra`, those of its ``source`` below that name. A block of a type
+that is not known here (server tools and their results, search results, …) is a `VendorPart`.
+
+Source: anthropic-python 2.11, types/content_block_param.py and types/content_block.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.types import (
+    File,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    VendorPart,
+)
+from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
+from tornado_gate.wire.anthropic_messages.json_values import (
+    WIRE_FORMAT,
+    compact,
+    given,
+    object_of,
+    rest,
+    string,
+    with_extra,
+)
+from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
+
+_JSON_MARK: Final = "json:"
+"""Begins a signature that is no string at its issuer's, so that it comes back as what it was."""
+
+
+def parse_content(content: Any) -> tuple[Part, ...]:
+    """The parts of a content that is a string, an array of blocks, or absent."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(text=content),)
+    return tuple(parse_block(value) for value in content)
+
+
+def parse_block(value: Mapping[str, Any]) -> Part:
+    """One block of a body that was checked, or of an answer."""
+    parse = _PARSERS.get(string(value.get("type")))
+    part = parse(value) if parse is not None else None
+    return VendorPart(wire_format=WIRE_FORMAT, value=value) if part is None else part
+
+
+def _parse_text(value: Mapping[str, Any]) -> Part | None:
+    text = value.get("text")
+    return Text(text=text, extra=rest(value, "type", "text")) if isinstance(text, str) else None
+
+
+def _parse_medium(value: Mapping[str, Any]) -> Part | None:
+    source = value.get("source")
+    parsed = parse_source(source) if isinstance(source, dict) else None
+    if parsed is None:
+        return None
+    known, unknown = parsed
+    inner = {"source": unknown} if unknown else {}
+    if value["type"] == "image":
+        return Image(source=known, extra=rest(value, "type", "source") | inner)
+    return File(source=known, name=value.get("title"), extra=rest(value, "type", "source", "title") | inner)
+
+
+def _parse_thinking(value: Mapping[str, Any]) -> Part | None:
+    match value:
+        case {"type": "thinking", "thinking": str(text)}:
+            signature = parse_signature(value.get("signature"))
+            return Thinking(text=text, signature=signature, extra=rest(value, "type", "thinking", "signature"))
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return Thinking(redacted=True, signature=parse_signature(data), extra=rest(value, "type", "data"))
+    return None
+
+
+def _parse_call(value: Mapping[str, Any]) -> Part | None:
+    match value:
+        case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
+            extra = rest(value, "type", "id", "name", "input")
+            return ToolCall(id=parse_id(call_id), name=name, arguments=compact(arguments), extra=extra)
+    return None
+
+
+def _parse_result(value: Mapping[str, Any]) -> Part | None:
+    call_id, content = value.get("tool_use_id"), value.get("content")
+    if not isinstance(call_id, str):
+        return None
+    return ToolResult(
+        call_id=parse_id(call_id),
+        parts=() if content == "" else parse_content(content),
+        is_error=value.get("is_error") is True,
+        extra=rest(value, "type", "tool_use_id", "content", "is_error"),
+    )
+
+
+_PARSERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Part | None]]] = {
+    "text": _parse_text,
+    "image": _parse_medium,
+    "document": _parse_medium,
+    "thinking": _parse_thinking,
+    "redacted_thinking": _parse_thinking,
+    "tool_use": _parse_call,
+    "tool_result": _parse_result,
+}
+"""By type of a block; None for one whose members do not have the known shape."""
+
+
+def parse_signature(value: Any) -> Opaque | None:
+    """A signature as its issuer gave it; "" stands for none, because a thinking block cannot leave it out."""
+    if not isinstance(value, str) or not value:
+        return None
+    if value.startswith(_JSON_MARK):
+        try:
+            return Opaque(issuer="", value=orjson.loads(value[len(_JSON_MARK) :]))
+        except orjson.JSONDecodeError:
+            pass
+    return Opaque(issuer="", value=value)
+
+
+def render_signature(signature: Opaque | None) -> str:
+    """The signature as a string, "" when there is none."""
+    if signature is None:
+        return ""
+    value = signature.value
+    if isinstance(value, str) and not value.startswith(_JSON_MARK):
+        return value
+    return _JSON_MARK + compact(value)
+
+
+def render_block(part: Part, own: bool) -> dict[str, Any] | None:
+    """One block, or None for what this format cannot say. A tool's result is `turns`' own business.
+
+    `own` is True when the part came in this format: only then its `extra`, a stored file, or a block of no known type can
+    go back.
+    """
+    value = _render(part, own)
+    if value is None or not own or isinstance(part, VendorPart):
+        return value
+    return with_extra(value, part.extra, inside="source")
+
+
+def _render(part: Part, own: bool) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            return {"type": "text", "text": text}
+        case Image(source=source):
+            found = render_image(source, own)
+            return found and {"type": "image", "source": found}
+        case File(source=source, name=name):
+            found = render_document(source, own)
+            return found and {"type": "document", "source": found} | given(title=name)
+        case Thinking(redacted=True):
+            return {"type": "redacted_thinking", "data": render_signature(part.signature)}
+        case Thinking(text=text):
+            return {"type": "thinking", "thinking": text, "signature": render_signature(part.signature)}
+        case ToolCall(kind="function" | "custom"):
+            return render_call(part)
+        case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
+            return dict(value)
+        case _:
+            return None
+
+
+def render_call(call: ToolCall) -> dict[str, Any]:
+    """A ``tool_use`` block without `extra`. The input is always an object: free text goes below ``input``."""
+    arguments = {"input": call.arguments} if call.kind == "custom" else object_of(call.arguments)
+    return {"type": "tool_use", "id": render_id(call.id), "name": call.name, "input": arguments}

@@ -1,0 +1,279 @@
+"""Our events as the events of a stream: the server half. Pure.
+
+The format has one open block at a time, with indexes that count up from 0. A part that begins while another is open waits:
+what it says is kept, and goes out when the open one has ended. ``message_start`` waits for the first event that says
+something, so that it has the usage of the prompt where the upstream tells it early; ``message_delta`` for the last,
+because others tell it late.
+
+Source: anthropic-python 2.11, types/raw_*_event.py and types/raw_content_block_delta.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse
+from tornado_gate.streams import stages
+from tornado_gate.types import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    ToolCall,
+    UsageReport,
+)
+from tornado_gate.types.value import State, field
+from tornado_gate.wire.anthropic_messages.parts import render_call, render_signature
+from tornado_gate.wire.anthropic_messages.response import (
+    FINISH_EXTRA,
+    TOP_EXTRA,
+    answer_id,
+    known_extra,
+    render_answer_block,
+)
+from tornado_gate.wire.anthropic_messages.usage import render_delta_usage, render_stop_reason, render_usage
+
+Event = dict[str, Any]
+
+_CALL_EXTRA: Final = ("caller", "toolset_name")
+_TEXT_DELTAS: Final = {
+    "text": ("text_delta", "text"),
+    "refusal": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_call": ("input_json_delta", "partial_json"),
+}
+"""By kind of a part whose deltas are text: the type of the format's, and the member that holds it."""
+
+
+def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[Event]:
+    """The data of each event, whose ``type`` is also its name. Raises the error of a StreamError.
+
+    `id` is used where the upstream gave none in this format's shape. Raises UpstreamError for an answer that the
+    model could not finish.
+    """
+    return stages.then(events, _Events(StreamWriter(id, model)))
+
+
+class _Events(stages.Step[StreamEvent, Event]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: StreamWriter) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[Event]) -> None:
+        for event in items:
+            out += self._writer.write(event)
+
+    def end(self, out: list[Event]) -> None:
+        out += self._writer.end()
+
+
+class _Part(State):
+    """A part that is open or waits. `waiting` are its events that have not been written yet."""
+
+    start: PartStart
+    in_pieces: bool
+    waiting: list[PartStart | PartDelta | PartEnd] = field(default_factory=list)
+    ended: bool = False
+    block_open: bool = False
+    pieces: list[str] = field(default_factory=list)
+    """Text of a part that can only be written when it is whole."""
+
+
+class StreamWriter:
+    """One answer. `id` and `model` are as for `render_stream`, which is this with the events around it."""
+
+    def __init__(self, id: str, model: str) -> None:
+        self._id = id
+        self._model = model
+        self._started = False
+        self._usage: UsageReport | None = None
+        self._finish: Finish | None = None
+        self._start_extra: dict[str, Any] = {}
+        self._next_index = 0
+        self._parts: dict[int, _Part] = {}
+        self._queue: deque[_Part] = deque()  # the first is the one that may be written
+        self._written: list[Event] = []
+        self._goes_on = -1  # the part whose block is open, where its deltas are but text
+        self._frame = (b"", b"")  # what stands around the text in their frames
+
+    def frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+        """Append the server-sent events of what `write` gives for `events`. Raises as that, after what came before."""
+        for event in events:
+            if type(event) is PartDelta and event.index == self._goes_on and event.data and type(event.data) is str:
+                before, after = self._frame
+                out.append(before + orjson.dumps(event.data) + after)
+            else:
+                out += map(as_frame, self.write(event))
+
+    def write(self, event: StreamEvent) -> list[Event]:
+        """The events of one of ours. There is one choice: what belongs to another is passed over.
+
+        Raises the error of a StreamError.
+        """
+        written: list[Event] = []
+        self._written = written
+        match event:
+            case PartDelta() if (part := self._parts.get(event.index)) is not None:
+                if part is self._queue[0]:
+                    self._write_delta(part, event)
+                else:
+                    part.waiting.append(event)
+            case PartStart(choice=0):
+                self._start_message()
+                part = self._parts[event.index] = _Part(event, _comes_in_pieces(event))
+                self._queue.append(part)
+                self._take(part, event)
+            case PartEnd() if (part := self._parts.get(event.index)) is not None:
+                part.ended = True
+                self._take(part, event)
+            case ResponseStart():
+                self._id = answer_id(event.id, self._id)
+                self._start_extra = known_extra(event.extra, *TOP_EXTRA)
+            case UsageReport():
+                self._usage = event
+                self._start_message()
+            case Finish(choice=0):
+                self._finish = event
+                self._start_message()
+            case StreamError(error=error):
+                raise error
+        return written
+
+    def end(self) -> list[Event]:
+        """The last two events. Raises UpstreamError for an answer that the model could not finish."""
+        written: list[Event] = []
+        self._written = written
+        finish = self._finish or Finish(reason="error")
+        usage = self._usage.usage if self._usage is not None else None
+        delta = {
+            "stop_reason": render_stop_reason(finish.reason, finish.raw, finish.stop_sequence),
+            "stop_sequence": finish.stop_sequence,
+            **known_extra(finish.extra, *FINISH_EXTRA, "container"),
+        }
+        self._start_message()
+        written.append({"type": "message_delta", "delta": delta, "usage": render_delta_usage(usage)})
+        written.append({"type": "message_stop"})
+        return written
+
+    def _start_message(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        message = {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": render_usage(self._usage.usage if self._usage is not None else None),
+            **self._start_extra,
+        }
+        self._written.append({"type": "message_start", "message": message})
+
+    def _take(self, part: _Part, event: PartStart | PartEnd) -> None:
+        """Write the start or the end of a part, or keep it while another part is open."""
+        if part is not self._queue[0]:
+            part.waiting.append(event)
+            return
+        self._write(part, event)
+        while self._queue and self._queue[0].ended:
+            del self._parts[self._queue.popleft().start.index]
+            if self._queue:
+                for kept in self._queue[0].waiting:
+                    self._write(self._queue[0], kept)
+                self._queue[0].waiting.clear()
+
+    def _write(self, part: _Part, event: PartStart | PartDelta | PartEnd) -> None:
+        match event:
+            case PartStart(kind="tool_call") if part.in_pieces:
+                call = ToolCall(id=event.id, name=event.name, arguments="", extra=event.extra)
+                self._open(part, render_call(call) | known_extra(event.extra, *_CALL_EXTRA))
+            case PartDelta():
+                self._write_delta(part, event)
+            case PartEnd():
+                self._write_end(part, event)
+
+    def _write_delta(self, part: _Part, event: PartDelta) -> None:
+        start = part.start
+        text = event.transcript if start.kind == "audio" else event.data
+        if not text or not isinstance(text, str) or start.part is not None:
+            return
+        if not part.in_pieces:
+            part.pieces.append(text)
+        else:
+            if start.kind == "thinking":
+                self._open_thinking(part)
+            elif not part.block_open:
+                self._open(part, {"type": "text", "text": ""})
+            kind, member = _TEXT_DELTAS.get(start.kind, _TEXT_DELTAS["text"])
+            self._delta({"type": kind, member: text})
+
+    def _write_end(self, part: _Part, event: PartEnd) -> None:
+        start = part.start
+        if not part.in_pieces:
+            block = _whole_block(part, event)
+            if block is not None:
+                self._open(part, block)
+        elif start.kind == "thinking" and event.signature is not None:
+            self._open_thinking(part)
+            self._delta({"type": "signature_delta", "signature": render_signature(event.signature)})
+        elif part.block_open and start.kind == "text":
+            citations = {**start.extra, **event.extra}.get("citations")
+            for citation in citations if isinstance(citations, list) else ():
+                self._delta({"type": "citations_delta", "citation": citation})
+        if part.block_open:
+            self._goes_on = -1
+            self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
+
+    def _open(self, part: _Part, block: dict[str, Any]) -> None:
+        part.block_open = True
+        self._next_index += 1
+        self._written.append({"type": "content_block_start", "index": self._next_index - 1, "content_block": block})
+        if part.in_pieces and part.start.kind in _TEXT_DELTAS:
+            kind, member = _TEXT_DELTAS[part.start.kind]
+            before, _, after = as_frame(self._delta_event({"type": kind, member: ""})).rpartition(b'""')
+            self._goes_on, self._frame = part.start.index, (before, after)
+
+    def _open_thinking(self, part: _Part) -> None:
+        if not part.block_open:
+            self._open(part, {"type": "thinking", "thinking": "", "signature": ""})
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        self._written.append(self._delta_event(delta))
+
+    def _delta_event(self, delta: dict[str, Any]) -> Event:
+        return {"type": "content_block_delta", "index": self._next_index - 1, "delta": delta}
+
+
+def as_frame(event: Event) -> bytes:
+    """The server-sent event of one of the format's."""
+    return sse.render_json(event, event["type"])
+
+
+def _comes_in_pieces(start: PartStart) -> bool:
+    """Whether a part can be written as it comes; the others need their end, or came whole."""
+    if start.part is not None or start.redacted:
+        return False
+    return start.kind in ("text", "refusal", "thinking", "audio") or (
+        start.kind == "tool_call" and start.tool_kind == "function"
+    )
+
+
+def _whole_block(part: _Part, end: PartEnd) -> dict[str, Any] | None:
+    start = part.start
+    if start.part is not None:
+        return render_answer_block(start.part)
+    if start.redacted:
+        return {"type": "redacted_thinking", "data": render_signature(end.signature)} if end.signature else None
+    call = ToolCall(id=start.id, name=start.name, arguments="".join(part.pieces), kind=start.tool_kind)
+    return render_answer_block(call)

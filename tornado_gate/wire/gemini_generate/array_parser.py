@@ -1,0 +1,84 @@
+"""A JSON array that comes in pieces, to its elements: what a stream is without ``alt=sse``. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.streams.sse import MAX_FRAME_BYTES
+
+_STRUCTURE: Final = re.compile(rb'["{}\[\]]')
+_IN_STRING: Final = re.compile(rb'["\\]')
+_BETWEEN: Final = b" \t\r\n,["
+
+
+class ArraySplitter:
+    """Bytes in, the text of each whole object out, as it came. `closed` when the array has ended."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._seen = 0
+        self._depth = 0
+        self._in_string = False
+        self.closed = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The objects that `chunk` completes. Raises UpstreamError for one without end, and for what is no array of objects."""
+        self._buffer += chunk
+        found: list[bytes] = []
+        while not self.closed and (element := self._next()) is not None:
+            found.append(element)
+        if len(self._buffer) > MAX_FRAME_BYTES:
+            raise UpstreamError("The upstream sent a stream event without end.")
+        return found
+
+    def _next(self) -> bytes | None:
+        if self._depth == 0 and not self._begin():
+            return None
+        while (match := (_IN_STRING if self._in_string else _STRUCTURE).search(self._buffer, self._seen)) is not None:
+            if match.group() == b"\\":
+                if match.end() == len(self._buffer):  # what is escaped is still to come
+                    self._seen = match.start()
+                    return None
+                self._seen = match.end() + 1
+                continue
+            self._seen = match.end()
+            if self._closes(match.group()) and self._depth == 0:
+                element, self._buffer, self._seen = self._buffer[: self._seen], self._buffer[self._seen :], 0
+                return element
+        self._seen = len(self._buffer)
+        return None
+
+    def _begin(self) -> bool:
+        """Skip what stands between objects; False when none has begun."""
+        self._buffer = self._buffer.lstrip(_BETWEEN)
+        self._seen = 0
+        if self._buffer.startswith(b"]"):
+            self.closed = True
+            return False
+        if self._buffer and not self._buffer.startswith(b"{"):
+            raise UpstreamError("The upstream's stream is no array of objects.")
+        return bool(self._buffer)
+
+    def _closes(self, character: bytes) -> bool:
+        """Note one character that matters; True when it closed something."""
+        if character == b'"':
+            self._in_string = not self._in_string
+            return False
+        self._depth += 1 if character in b"{[" else -1
+        return character in b"}]"
+
+
+async def json_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """The objects of an array that comes in pieces, or a single object. Raises UpstreamError for what is no JSON."""
+    splitter = ArraySplitter()
+    async for chunk in chunks:
+        for element in splitter.feed(chunk):
+            try:
+                yield orjson.loads(element)
+            except orjson.JSONDecodeError as error:
+                raise UpstreamError("The upstream sent a stream event that is not JSON.") from error

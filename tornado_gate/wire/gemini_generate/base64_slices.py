@@ -1,0 +1,34 @@
+"""Base64 of large files, a slice at a time: other requests go on in between.
+
+A slice takes about a millisecond; both its lengths (bytes and characters) are whole groups of base64.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Final
+
+from tornado_gate.wire.gemini_generate.audio import decoded
+from tornado_gate.wire.gemini_generate.json_values import plain_base64
+
+SLICE: Final = 768 * 1024
+
+
+async def encoded(data: bytes) -> str:
+    """The base64 of `data`."""
+    pieces: list[bytes] = []
+    for start in range(0, len(data), SLICE):
+        pieces.append(base64.b64encode(data[start : start + SLICE]))
+        await asyncio.sleep(0)
+    return b"".join(pieces).decode("ascii")
+
+
+async def decoded_in_slices(text: str) -> bytes:
+    """The bytes of base64, in either alphabet. Raises UpstreamError when it is none."""
+    plain = plain_base64(text)
+    pieces: list[bytes] = []
+    for start in range(0, len(plain), SLICE):
+        pieces.append(decoded(plain[start : start + SLICE]))
+        await asyncio.sleep(0)
+    return b"".join(pieces)

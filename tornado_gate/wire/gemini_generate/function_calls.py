@@ -1,0 +1,137 @@
+"""Calls and responses of functions: who answers whom. Pure.
+
+A call often has no id, and a response then belongs to the first call of its name that is not answered yet. The vocabulary
+joins by id, so a call without one gets its number in the conversation, the same in every later turn.
+
+Source: google-genai 3.4, types.FunctionCall and FunctionResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.types import Part, Text, ToolCall, ToolResult
+from tornado_gate.wire.gemini_generate.json_values import given, items, parse_signature, rest, string
+from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+from tornado_gate.wire.json_schema import has_keyword
+
+_SCHEMA_WORDS: Final = ("$ref", "$defs", "$schema")
+_NO_ID: Final = {"id": None}
+"""In `extra` of what came without an id: nothing is lost with it, and nothing is sent for it."""
+
+
+class CallBook:
+    """The calls of a conversation so far, in their order."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: list[tuple[str, str]] = []
+
+    def parse_call(self, part: Mapping[str, Any]) -> ToolCall:
+        """A ``functionCall`` part in a request."""
+        call = part["functionCall"]
+        given_id = string(call.get("id"))
+        identity = given_id or self._new_id()
+        name = string(call.get("name"))
+        self._open.append((identity, name))
+        extra = rest(part, "functionCall", "thought", "thoughtSignature")
+        if unknown := rest(call, "id", "name", "args"):
+            extra["functionCall"] = unknown
+        return ToolCall(
+            id=identity,
+            name=name,
+            arguments=orjson.dumps(call.get("args") or {}).decode(),
+            signature=parse_signature(part.get("thoughtSignature")),
+            extra=extra if given_id else {**extra, **_NO_ID},
+        )
+
+    def parse_response(self, part: Mapping[str, Any]) -> ToolResult:
+        """A ``functionResponse`` part."""
+        response = part["functionResponse"]
+        given_id, name = string(response.get("id")), string(response.get("name"))
+        text, is_error = _said(response.get("response"))
+        extra = rest(part, "functionResponse", "thought")
+        if unknown := rest(response, "id", "name", "response", "parts"):
+            extra["functionResponse"] = unknown
+        more: list[Part] = [parse_part(value) for value in items(response.get("parts"))]
+        return ToolResult(
+            call_id=self._answered(given_id, name),
+            name=name or None,
+            parts=(Text(text=text), *more),
+            is_error=is_error,
+            extra=extra if given_id else {**extra, **_NO_ID},
+        )
+
+    def _new_id(self) -> str:
+        self._count += 1
+        return f"call_{self._count}"
+
+    def _answered(self, identity: str, name: str) -> str:
+        """The id of the call that a response is for."""
+        for wanted, place in ((identity, 0), (name, 1)):
+            for call in self._open:
+                if wanted and call[place] == wanted:
+                    self._open.remove(call)
+                    return call[0]
+        return identity or self._new_id()
+
+
+def _said(response: Any) -> tuple[str, bool]:
+    """The text of a response, and whether it tells of an error."""
+    match response:
+        case {"result": str(text), **others} if not others:
+            return text, False
+        case {"error": error, **others} if not others:
+            return error if isinstance(error, str) else orjson.dumps(error).decode(), True
+        case None:
+            return "{}", False
+    return orjson.dumps(response).decode(), False
+
+
+def render_call(call: ToolCall) -> dict[str, Any] | None:
+    """A ``functionCall`` part without its signature; None when the arguments are no JSON object.
+
+    A call of a tool that takes free text, which this format has not, has it as ``input``.
+    """
+    arguments: Any = {"input": call.arguments}
+    if call.kind == "function":
+        try:
+            arguments = orjson.loads(call.arguments) if call.arguments.strip() else {}
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(arguments, dict):
+            return None
+    identity = None if call.extra.get("id", ...) is None else call.id
+    return {"functionCall": given(id=identity or None, name=call.name, args=arguments)}
+
+
+def render_result(result: ToolResult, name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """A ``functionResponse`` part with `parts` inside it; `name` is the function's, which the format must have."""
+    text = "".join(part.text for part in result.parts if isinstance(part, Text))
+    identity = None if result.extra.get("id", ...) is None else result.call_id
+    response = given(id=identity or None, name=name, response=_response(text, result.is_error))
+    if parts:
+        response["parts"] = parts
+    return {"functionResponse": response}
+
+
+def _response(text: str, is_error: bool) -> dict[str, Any]:
+    """An object, which the vendor wants. One that looks like a schema goes as text: its ``$ref`` would be refused."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = text
+    readable = isinstance(value, dict) and not has_keyword(value, _SCHEMA_WORDS)
+    if is_error:
+        return {"error": value if readable else text}
+    if readable:
+        return dict(value)
+    return {"result": text}
+
+
+def other_parts(result: ToolResult) -> list[tuple[int, dict[str, Any] | None]]:
+    """The parts of a result that are not text, with their places; None for one that this format cannot say."""
+    return [(place, render_part(part)) for place, part in enumerate(result.parts) if not isinstance(part, Text)]

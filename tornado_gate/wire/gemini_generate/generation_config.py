@@ -1,0 +1,135 @@
+"""``generationConfig``, to the fields of a chat request and back. Pure.
+
+What the vocabulary has no field for is in the request's `extra` under its path, ``generationConfig.mediaResolution``.
+
+Source: google-genai 3.4, types.GenerationConfig and GenerateContentConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, ResponseFormat
+from tornado_gate.wire.gemini_generate.json_values import given, mapping, rest
+from tornado_gate.wire.gemini_generate.model_features import Dialect
+from tornado_gate.wire.gemini_generate.schema import as_json_schema
+from tornado_gate.wire.gemini_generate.thinking import KNOWN, parse_thinking, render_thinking
+from tornado_gate.wire.json_schema import down_level
+
+MAX_STOPS: Final = 5
+
+FIELDS: Final[Mapping[str, str]] = {
+    "n": "candidateCount",
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "stop": "stopSequences",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "logprobs": "responseLogprobs",
+    "top_logprobs": "logprobs",
+    "response_format": "responseMimeType",
+    "modalities": "responseModalities",
+    "reasoning": "thinkingConfig",
+}
+"""Fields of ours and the members that say them."""
+
+_SAME: Final = ("n", "max_tokens", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
+_FORMAT: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
+_UNSAID: Final = "MODALITY_UNSPECIFIED"
+_JSON: Final = "application/json"
+
+
+def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(fields of `ChatRequest`, members that no field can hold) of a checked config."""
+    fields: dict[str, Any] = {name: config.get(FIELDS[name]) for name in (*_SAME, "logprobs", "top_logprobs")}
+    extra = rest(config, *FIELDS.values(), *_FORMAT)
+    top_k = config.get("topK")
+    if top_k is not None and top_k == int(top_k):
+        fields["top_k"] = int(top_k)
+    elif top_k is not None:
+        extra["topK"] = top_k
+    fields["stop"] = tuple(config.get("stopSequences") or ())
+    modalities = config.get("responseModalities") or ()
+    fields["modalities"] = tuple(one.lower() for one in modalities if one != _UNSAID)
+    thinking = mapping(config.get("thinkingConfig"))
+    fields["reasoning"] = parse_thinking(thinking)
+    if unknown := rest(thinking, *KNOWN):
+        extra["thinkingConfig"] = unknown
+    fields["response_format"] = _parse_format(config)
+    if fields["response_format"] is None:
+        extra |= {name: config[name] for name in _FORMAT if config.get(name) is not None}
+    return fields, extra
+
+
+def _parse_format(config: Mapping[str, Any]) -> ResponseFormat | None:
+    """None for what only this format knows, such as ``text/x.enum``."""
+    kind, schema = config.get("responseMimeType"), config.get("responseJsonSchema")
+    if schema is None and config.get("responseSchema") is not None:
+        schema = as_json_schema(config["responseSchema"])
+    if kind == _JSON:
+        return ResponseFormat(kind="json_object" if schema is None else "json_schema", schema=schema)
+    return ResponseFormat(kind="text") if kind == "text/plain" and schema is None else None
+
+
+def render_config(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+    """The whole ``generationConfig``; what it cannot say is reported to `call.lose`."""
+    config = given(**{FIELDS[name]: getattr(request, name) for name in _SAME})
+    config |= given(
+        topK=request.top_k,
+        stopSequences=_render_stops(call, request) or None,
+        responseLogprobs=request.logprobs,
+        logprobs=request.top_logprobs,
+        responseModalities=[one.upper() for one in request.modalities] or None,
+        speechConfig=_render_speech(call, request),
+        thinkingConfig=render_thinking(call, request, dialect),
+    )
+    return config | _render_format(call, request, dialect)
+
+
+def _render_stops(call: Call, request: ChatRequest) -> list[str]:
+    for number in range(MAX_STOPS, len(request.stop)):
+        call.lose(f"{request.field_name('stop')}.{number}")
+    return list(request.stop[:MAX_STOPS])
+
+
+def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
+    """The voice. Sound comes as raw samples, which only ``pcm16`` and ``wav`` can be made of."""
+    if request.audio is None:
+        return None
+    name = request.field_name("audio")
+    for member, value in request.audio.items():
+        if member != "voice" and value is not None and (member, value) not in (("format", "pcm16"), ("format", "wav")):
+            call.lose(f"{name}.{member}")
+    voice = request.audio.get("voice")
+    if voice is not None and not isinstance(voice, str):
+        call.lose(f"{name}.voice")
+    return {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": voice}}} if isinstance(voice, str) else None
+
+
+def _render_format(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+    wanted = request.response_format
+    if wanted is None:
+        return {}
+    name = request.field_name("response_format")
+    if wanted.kind == "text":
+        return {"responseMimeType": "text/plain"}
+    if request.tools and not dialect.tools_with_format:
+        call.lose(name)
+        return {}
+    config: dict[str, Any] = {"responseMimeType": _JSON}
+    if wanted.schema is not None:
+        schema = dict(wanted.schema)
+        if wanted.description is not None:
+            schema.setdefault("description", wanted.description)
+        if dialect.json_schema:
+            config["responseJsonSchema"] = schema
+        else:
+            config["responseSchema"] = down_level(schema, lambda place: call.lose(f"{name}.schema.{place}"))
+    for member, value in wanted.extra.items():
+        if value is not None:
+            call.lose(f"{name}.{member}")
+    return config

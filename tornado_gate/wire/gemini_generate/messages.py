@@ -1,0 +1,216 @@
+"""``contents`` and ``systemInstruction``, to messages and back. Pure.
+
+A content with responses of functions becomes a message of role "tool" and, when it says something else too, one of role "user".
+On the way back neighbours of one role are one content again, because the vendor wants turns to alternate and all
+responses of a turn together.
+
+Source: google-genai 3.4, types.Content; for thought signatures https://ai.google.dev/gemini-api/docs/thought-signatures
+(2026-01): in the current turn the first call of each step must carry one, and history that another model wrote may have
+the dummy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types.value import State, field
+from tornado_gate.wire.gemini_generate.function_calls import CallBook, other_parts, render_call, render_result
+from tornado_gate.wire.gemini_generate.json_values import items
+from tornado_gate.wire.gemini_generate.model_features import Dialect
+from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+
+SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
+"""The documented value that stands for a signature which nobody has."""
+
+
+def parse_system(value: Any) -> Message | None:
+    """``systemInstruction``: a string, a part, or a content; None when it says nothing."""
+    if isinstance(value, str):
+        return Message(role="system", parts=(Text(text=value),))
+    if not isinstance(value, dict):
+        return None
+    parts = value.get("parts", value if "text" in value else None)
+    parts = [parts] if isinstance(parts, dict) else parts
+    said = tuple(parse_part(part) for part in items(parts))
+    return Message(role="system", parts=said, plain=len(said) == 1) if said else None
+
+
+def parse_contents(contents: Any) -> tuple[Message, ...]:
+    """The messages of a checked ``contents``: an array of contents, or a single one."""
+    book = CallBook()
+    values = [contents] if isinstance(contents, dict) else items(contents)
+    return tuple(message for content in values for message in _parse_content(content, book))
+
+
+def paths_of(contents: Any, system: str) -> dict[str, str]:
+    """Where the parts of our messages stand in a body, for `ChatRequest.path`; `system` is the name of an instruction, or ""."""
+    names = {"messages": "contents", "content": "parts"}
+    number = int(bool(system))
+    if system:
+        names["messages.0"] = system
+    for place, content in enumerate([contents] if isinstance(contents, dict) else items(contents)):
+        values = _parts_of(content)
+        results = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
+        if not results:
+            if values and number != place:
+                names[f"messages.{number}"] = f"contents.{place}"
+            number += 1
+            continue
+        others = [n for n in range(len(values)) if n not in results]
+        for group in filter(None, [results, others]):
+            if number != place:
+                names[f"messages.{number}"] = f"contents.{place}"
+            for index, stood in enumerate(group):
+                if index != stood:
+                    names[f"messages.{number}.content.{index}"] = f"contents.{place}.parts.{stood}"
+            number += 1
+    return names
+
+
+def _parts_of(content: Mapping[str, Any]) -> list[Any]:
+    parts = content.get("parts")
+    return [parts] if isinstance(parts, dict) else list(items(parts))
+
+
+def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> bool:
+    role = content.get("role")
+    return role == "model" or (not role and any("functionCall" in part for part in values))
+
+
+def _parse_content(content: Mapping[str, Any], book: CallBook) -> Iterator[Message]:
+    values = _parts_of(content)
+    if _is_models(content, values):
+        said = tuple(_parse_said(part, book) for part in values)
+        yield Message(role="assistant", parts=said, plain=_is_plain(said))
+        return
+    results = tuple(book.parse_response(part) for part in values if _is_response(part))
+    if results:
+        yield Message(role="tool", parts=results)
+    others = tuple(parse_part(part) for part in values if not _is_response(part))
+    if others or not results:
+        yield Message(role="user", parts=others, plain=_is_plain(others))
+
+
+def _parse_said(part: Mapping[str, Any], book: CallBook) -> Part:
+    return book.parse_call(part) if isinstance(part.get("functionCall"), Mapping) else parse_part(part)
+
+
+def _is_response(part: Mapping[str, Any]) -> bool:
+    return isinstance(part.get("functionResponse"), Mapping)
+
+
+def _is_plain(parts: Sequence[Part]) -> bool:
+    """Whether a format that has both would write a bare string."""
+    return sum(not isinstance(part, ToolCall | Thinking) for part in parts) <= 1
+
+
+def render_contents(
+    call: Call, request: ChatRequest, own: bool, dialect: Dialect
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """``contents`` and ``systemInstruction``; what cannot be said is reported to `call.lose` by its place.
+
+    `own` when the messages came in this format. All system messages, wherever they stood, are one instruction.
+    """
+    writer = _Writer(call, own, dialect)
+    for number, message in enumerate(request.messages):
+        writer.write(message, partial(request.path, number))
+    contents, system = writer.contents, writer.system
+    if not contents and system:  # the vendor answers nothing without a turn of the user's
+        contents, system = [{"role": "user", "parts": system}], []
+    if dialect.signature_dummy:
+        _add_dummies(contents)
+    return contents, {"parts": system} if system else None
+
+
+class _Writer(State):
+    call: Call
+    own: bool
+    dialect: Dialect
+    contents: list[dict[str, Any]] = field(default_factory=list)
+    system: list[dict[str, Any]] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def write(self, message: Message, path: Callable[..., str]) -> None:
+        if message.name is not None:
+            self.call.lose(f"{path()}.name")
+        self._lose_extra(path, message.extra)
+        parts: list[dict[str, Any]] = []
+        for place, part in enumerate(message.parts):
+            parts += self._render(part, partial(path, place))
+        if message.role in ("system", "developer"):
+            self.system += parts
+        else:
+            self._append("model" if message.role == "assistant" else "user", parts)
+
+    def _append(self, role: str, parts: list[dict[str, Any]]) -> None:
+        if self.contents and self.contents[-1]["role"] == role:
+            self.contents[-1]["parts"] += parts
+        elif parts:
+            self.contents.append({"role": role, "parts": parts})
+
+    def _render(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
+        if isinstance(part, ToolResult):
+            return self._render_result(part, path)
+        if isinstance(part, ToolCall):
+            self._names[part.id] = part.name
+        value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
+        if value is None or value == {"text": ""} == value | self._signature(part):
+            if value is None:
+                self.call.lose(path())
+            return []  # the vendor refuses a part that says nothing
+        if isinstance(part, VendorPart):
+            return [value]
+        if isinstance(part, Image) and part.detail is not None:
+            self.call.lose(f"{path()}.detail")
+        return [self._with_extra(value | self._signature(part), part.extra, path)]
+
+    def _signature(self, part: Part) -> dict[str, Any]:
+        """The signature as its issuer gave it."""
+        signature = part.signature if isinstance(part, Text | Thinking | ToolCall) else None
+        return {} if signature is None else {"thoughtSignature": signature.value}
+
+    def _render_result(self, result: ToolResult, path: Callable[..., str]) -> list[dict[str, Any]]:
+        name = result.name or self._names.get(result.call_id) or result.call_id or "function"
+        inside: list[dict[str, Any]] = []
+        beside: list[dict[str, Any]] = []
+        for place, value in other_parts(result):
+            if value is None:
+                self.call.lose(f"{path()}.content.{place}")
+            elif self.dialect.parts_in_results and "text" not in value:
+                inside.append(value)
+            else:
+                beside.append(value)
+        value = self._with_extra(render_result(result, name, inside), result.extra, path)
+        return [value, *beside]
+
+    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: Callable[..., str]) -> dict[str, Any]:
+        if not self.own:
+            self._lose_extra(path, extra)
+            return value
+        for name, member in extra.items():
+            if member is not None and isinstance(value.get(name), dict) and isinstance(member, Mapping):
+                value[name] = {**member, **value[name]}
+            elif member is not None:
+                value.setdefault(name, member)
+        return value
+
+    def _lose_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
+        for name, value in extra.items():
+            if value is not None:
+                self.call.lose(f"{path()}.{name}")
+
+
+def _add_dummies(contents: list[dict[str, Any]]) -> None:
+    """Give the first call of each step of the current turn the dummy when it has no signature."""
+    turn = 0
+    for number, content in enumerate(contents):
+        if content["role"] == "user" and not any("functionResponse" in part for part in content["parts"]):
+            turn = number
+    for content in contents[turn:]:
+        for part in content["parts"]:
+            if "functionCall" in part:
+                part.setdefault("thoughtSignature", SIGNATURE_DUMMY)
+                break

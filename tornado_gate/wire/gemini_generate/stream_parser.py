@@ -1,0 +1,187 @@
+"""Chunks of a stream, each a whole response object, to events: the client half, which forgives much. Pure.
+
+Text and thoughts come in pieces, everything else whole. A part ends when another kind of part begins, or with its signature,
+which may come in a piece without text. What is said in a finished candidate is ignored.
+
+Source: google-genai 3.4, types.GenerateContentResponse.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.streams.events import close
+from tornado_gate.types import (
+    Audio,
+    Data,
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartKind,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+    UsageReport,
+)
+from tornado_gate.wire.gemini_generate.audio import decoded
+from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.json_values import items, mapping, rest, string
+from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs
+from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.response import ANSWER, CANDIDATE, index_of, parse_said
+from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
+
+
+async def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+    """The events of a stream. `chunks` are the parsed objects, as `sse.json_frames` gives them.
+
+    Raises UpstreamError for what is no chunk. A stream that just stops ends without a Finish, which the core makes an error.
+    """
+    reader = _Reader()
+    try:
+        async for chunk in chunks:
+            if (error := error_of(chunk)) is not None:
+                yield StreamError(error=error)
+                return
+            if not isinstance(chunk, dict):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            for event in reader.read(camelised(chunk)):
+                yield event
+    finally:
+        await close(chunks)
+
+
+class _Reader:
+    """What is known of the stream so far."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._usage: Usage | None = None
+        self._counts: Any = None
+        self._candidates: dict[int, _Candidate] = {}
+        self._next_part = itertools.count().__next__
+
+    def read(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one chunk."""
+        if not self._started:
+            self._started = True
+            extra = {name: value for name, value in rest(chunk, *ANSWER).items() if value is not None}
+            yield ResponseStart(
+                model=string(chunk.get("modelVersion")), id=string(chunk.get("responseId")) or None, extra=extra
+            )
+        counts = chunk.get("usageMetadata")
+        if counts != self._counts:
+            self._counts = counts
+            usage = parse_usage(counts)
+            if usage is not None and usage != self._usage:
+                self._usage = usage
+                yield UsageReport(usage=usage)
+        for value in items(chunk.get("candidates")):
+            yield from self._candidate(index_of(value)).read(value)
+        if (reason := blocked(chunk)) and not self._candidates:
+            candidate = self._candidate(0)
+            candidate.finished = True
+            yield Finish(reason="content_filter", raw=reason)
+
+    def _candidate(self, number: int) -> _Candidate:
+        if number not in self._candidates:
+            self._candidates[number] = _Candidate(number, self._next_part)
+        return self._candidates[number]
+
+
+class _Candidate:
+    """One candidate: `_open` is the kind and index of the part that pieces of text go to now."""
+
+    def __init__(self, number: int, next_part: Callable[[], int]) -> None:
+        self._number = number
+        self._next_part = next_part
+        self._open: tuple[PartKind, int] | None = None
+        self._extra: dict[str, Any] = {}
+        self._calls_tools = False
+        self.finished = False
+
+    def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one entry of ``candidates``."""
+        if self.finished:
+            return
+        result = value.get("logprobsResult")
+        logprobs = () if result is None else parse_logprobs(result)
+        for part in items(mapping(value.get("content")).get("parts")):
+            if self._open is not None and self._open[0] == "text" and _is_text_alone(part):
+                if part["text"] or logprobs:
+                    yield PartDelta(index=self._open[1], data=part["text"], logprobs=logprobs or None)
+                logprobs = ()
+                continue
+            said = parse_said(part)
+            if isinstance(said, Text | Thinking):
+                mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
+                yield from self._say(said, mine)
+            else:
+                yield from self._close()
+                yield from self._give(said)
+        if logprobs and self._open is not None:
+            yield PartDelta(index=self._open[1], logprobs=logprobs)
+        for name, member in value.items():
+            if name not in CANDIDATE and member is not None:
+                self._extra[name] = member
+        if raw := string(value.get("finishReason")):
+            yield from self._finish(raw)
+
+    def _say(self, said: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
+        kind: PartKind = "text" if isinstance(said, Text) else "thinking"
+        if self._open is None or self._open[0] != kind:
+            if not said.text and said.signature is None:
+                return
+            yield from self._close()
+            self._open = (kind, self._next_part())
+            yield PartStart(index=self._open[1], kind=kind, choice=self._number, extra=said.extra)
+        index = self._open[1]
+        if said.text or logprobs:
+            yield PartDelta(index=index, data=said.text, logprobs=logprobs or None)
+        if said.signature is not None:
+            self._open = None
+            yield PartEnd(index=index, signature=said.signature)
+
+    def _give(self, part: Any) -> Iterator[StreamEvent]:
+        """A part that comes whole."""
+        index = self._next_part()
+        match part:
+            case ToolCall():
+                self._calls_tools = True
+                yield PartStart(
+                    index=index, kind="tool_call", choice=self._number, id=part.id, name=part.name, extra=part.extra
+                )
+                yield PartDelta(index=index, data=part.arguments)
+                yield PartEnd(index=index, signature=part.signature)
+            case Audio(source=Data(media_type=media_type, base64=sound)):
+                yield PartStart(index=index, kind="audio", choice=self._number, media_type=media_type)
+                yield PartDelta(index=index, data=decoded(sound))
+                yield PartEnd(index=index)
+            case _:
+                yield PartStart(index=index, kind="vendor", choice=self._number, part=part)
+                yield PartEnd(index=index)
+
+    def _close(self) -> Iterator[StreamEvent]:
+        if self._open is not None:
+            index, self._open = self._open[1], None
+            yield PartEnd(index=index)
+
+    def _finish(self, raw: str) -> Iterator[StreamEvent]:
+        yield from self._close()
+        self.finished = True
+        yield Finish(
+            reason=parse_finish_reason(raw, self._calls_tools), raw=raw, choice=self._number, extra=self._extra
+        )
+
+
+def _is_text_alone(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a piece of text and nothing else, as nearly all are."""
+    return len(part) == 1 and isinstance(part.get("text"), str)

@@ -1,0 +1,165 @@
+"""Events to the chunks of a stream, each a whole response object: the server half. Pure.
+
+Pieces of text go out at once, calls of functions whole when their arguments are. The last chunk has the finish reason of every
+candidate and the usage, so that a client that stops at it has seen all.
+
+Source: google-genai 3.4, types.GenerateContentResponse; models.py (generate_content_stream).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tornado_gate.streams.events import close
+from tornado_gate.types import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    ToolCall,
+    Usage,
+    UsageReport,
+)
+from tornado_gate.types.value import State, field
+from tornado_gate.wire.gemini_generate.json_values import render_signature
+from tornado_gate.wire.gemini_generate.logprobs import render_logprobs
+from tornado_gate.wire.gemini_generate.response import (
+    CHOICE_EXTRA,
+    MALFORMED_MESSAGE,
+    TOP_EXTRA,
+    is_malformed,
+    known_extra,
+    render_said,
+)
+from tornado_gate.wire.gemini_generate.usage import MALFORMED_CALL, blocked, render_finish_reason, render_usage
+
+_UNKNOWN_SOUND = "application/octet-stream"
+
+
+async def render_stream(
+    events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
+) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream. Raises the error of a StreamError. `id` is used where the upstream gave none."""
+    writer = _Writer(id, model, include_thoughts)
+    try:
+        async for event in events:
+            if (chunk := writer.write(event)) is not None:
+                yield chunk
+    finally:
+        await close(events)
+    yield writer.last()
+
+
+class _OpenPart(State):
+    start: PartStart
+    pieces: list[str] = field(default_factory=list)
+
+
+class _Writer(State):
+    id: str
+    model: str
+    include_thoughts: bool
+    _extra: dict[str, Any] = field(default_factory=dict)
+    _usage: Usage | None = None
+    _parts: dict[int, _OpenPart] = field(default_factory=dict)
+    _finishes: dict[int, Finish] = field(default_factory=dict)
+    _malformed: set[int] = field(default_factory=set)
+    _spoken: bool = False
+
+    def write(self, event: StreamEvent) -> dict[str, Any] | None:
+        """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
+        match event:
+            case PartDelta(index=index):
+                return self._write_delta(self._parts[index], event)
+            case PartStart():
+                self._parts[event.index] = _OpenPart(event)
+            case PartEnd(index=index):
+                return self._write_end(self._parts.pop(index), event)
+            case Finish():
+                self._finishes[event.choice] = event
+            case UsageReport(usage=usage):
+                self._usage = usage
+            case ResponseStart():
+                self.id = event.id or self.id
+                self._extra = known_extra(event.extra, *TOP_EXTRA)
+            case StreamError(error=error):
+                raise error
+        return None
+
+    def last(self) -> dict[str, Any]:
+        """The chunk that ends every candidate."""
+        chunk: dict[str, Any] = {}
+        if self._spoken or not blocked(self._extra):
+            chunk["candidates"] = [self._finished(finish) for _, finish in sorted(self._finishes.items())]
+        if self._usage is not None:
+            chunk["usageMetadata"] = render_usage(self._usage)
+        return {**chunk, **self._envelope()}
+
+    def _finished(self, finish: Finish) -> dict[str, Any]:
+        candidate: dict[str, Any] = {
+            "content": {"role": "model", "parts": [{"text": ""}]},
+            "finishReason": render_finish_reason(finish.reason, finish.raw),
+            "index": finish.choice,
+        }
+        if finish.choice in self._malformed:
+            candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
+        return candidate | known_extra(finish.extra, *CHOICE_EXTRA)
+
+    def _envelope(self) -> dict[str, Any]:
+        return {"modelVersion": self.model, "responseId": self.id, **self._extra}
+
+    def _chunk(self, choice: int, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+        self._spoken = True
+        candidate = {"content": {"role": "model", "parts": [part]}, "index": choice, **more}
+        return {"candidates": [candidate], **self._envelope()}
+
+    def _write_delta(self, part: _OpenPart, event: PartDelta) -> dict[str, Any] | None:
+        start = part.start
+        if isinstance(event.data, bytes):
+            if event.data:
+                blob = {"mimeType": start.media_type or _UNKNOWN_SOUND, "data": base64.b64encode(event.data).decode()}
+                return self._chunk(start.choice, {"inlineData": blob})
+        elif start.kind == "tool_call":
+            part.pieces.append(event.data)
+        elif start.kind in ("text", "refusal") and event.logprobs:
+            more = {"logprobsResult": render_logprobs(event.logprobs)}
+            return self._chunk(start.choice, {"text": event.data}, **more)
+        elif start.kind in ("text", "refusal") and event.data:
+            return self._chunk(start.choice, {"text": event.data})
+        elif start.kind == "thinking" and event.data and self.include_thoughts:
+            return self._chunk(start.choice, {"text": event.data, "thought": True})
+        return None
+
+    def _write_end(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
+        start = part.start
+        if start.kind == "tool_call":
+            return self._write_call(part, event)
+        if start.part is not None:
+            value = render_said(start.part)
+            return None if value is None else self._chunk(start.choice, value)
+        if (signature := render_signature(event.signature)) is not None:
+            if start.kind == "text":
+                return self._chunk(start.choice, {"text": "", "thoughtSignature": signature})
+            if start.kind == "thinking" and self.include_thoughts and not start.redacted:
+                return self._chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
+        return None
+
+    def _write_call(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
+        start = part.start
+        call = ToolCall(
+            id=start.id,
+            name=start.name,
+            arguments="".join(part.pieces),
+            kind=start.tool_kind,
+            signature=event.signature,
+        )
+        value = render_said(call)
+        if value is not None and not is_malformed(call):
+            return self._chunk(start.choice, value)
+        self._malformed.add(start.choice)
+        return None

@@ -1,0 +1,305 @@
+"""Chunks of a stream to events: the client half, which forgives much. Pure.
+
+A part ends when another kind of part begins, so that a format with blocks can write it as it comes. Tool calls and
+audio, whose deltas may interleave with others, stay open until the choice is over; a tool call only until its arguments
+are certainly whole. What a delta of a finished choice says is ignored. ``logprobs`` of tokens that are no part of a
+text or a refusal are dropped.
+
+Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import UpstreamError
+from tornado_gate.streams import stages
+from tornado_gate.types import (
+    Finish,
+    PartDelta,
+    PartEnd,
+    PartKind,
+    PartStart,
+    ResponseStart,
+    StreamError,
+    StreamEvent,
+    Usage,
+    UsageReport,
+)
+from tornado_gate.types.value import State, field
+from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.parts import rest
+from tornado_gate.wire.openai_chat.response import LEGACY, content_pieces, decode_sound, parse_images, string
+from tornado_gate.wire.openai_chat.tool_deltas import ToolDeltas
+from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
+
+_WORDS: Final[Mapping[str, PartKind]] = {
+    "content": "text",
+    "reasoning_content": "thinking",
+    "reasoning": "thinking",
+    "refusal": "refusal",
+}
+"""Members of a delta that are words of a part of this kind."""
+
+_LISTS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
+"""Lists of a delta that belong to the end of a part of this kind."""
+
+
+def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
+    """The events of a stream. `frames` are the parsed chunks, as `sse.json_frames` gives them.
+
+    `audio_media_type` is that of the audio that was asked for. Raises UpstreamError for what is no chunk. A stream that
+    just stops ends without a Finish, which the core makes an error.
+    """
+    return stages.then(frames, _Reader(audio_media_type))
+
+
+class _Reader(stages.Step[Any, StreamEvent]):
+    """What is known of the stream so far."""
+
+    def __init__(self, audio_media_type: str) -> None:
+        self._audio_media_type = audio_media_type
+        self._started = False
+        self._extra: dict[str, Any] = {}
+        self._usage: Usage | None = None
+        self._choices: dict[int, _Choice] = {}
+        self._next_part = itertools.count().__next__
+
+    def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
+        for frame in items:
+            if (delta := self.more_words(frame)) is not None:
+                out.append(delta)
+                continue
+            if (error := error_of(frame)) is not None:
+                out.append(StreamError(error=error))
+                return True
+            if not isinstance(frame, dict):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            out.extend(self.read(frame))  # as far as it comes
+        return False
+
+    def more_words(self, frame: Any) -> PartDelta | None:
+        """The event of a chunk that says no more than a few words of the part that is open, as nearly all chunks do.
+
+        None for any other chunk, which `read` must be asked for.
+        """
+        if type(frame) is not dict:
+            return None
+        said = frame.get
+        choices = said("choices")
+        if (
+            type(choices) is not list
+            or len(choices) != 1
+            or said("usage")
+            or said("error")
+            or said("object") == "error"
+        ):
+            return None
+        entry = choices[0]
+        number = entry.get("index") if type(entry) is dict else None
+        choice = self._choices.get(number) if type(number) is int else None
+        return None if choice is None else choice.more_words(entry)
+
+    def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one chunk."""
+        choices = frame.get("choices")
+        choices = choices if isinstance(choices, list) else []
+        if not self._started:
+            unknown = rest(frame, *_CHUNK_MEMBERS)
+            self._extra |= {name: value for name, value in unknown.items() if value is not None}
+            if not (choices or frame.get("model") or frame.get("usage")):
+                return  # Azure's first chunk says only how the prompt was filtered
+            self._started = True
+            yield self._start(frame)
+        for value in choices:
+            if isinstance(value, dict):
+                yield from self._read_choice(value)
+                yield from self._read_usage(value.get("usage"))
+        yield from self._read_usage(frame.get("usage"))
+
+    def _start(self, frame: Mapping[str, Any]) -> ResponseStart:
+        created = frame.get("created")
+        return ResponseStart(
+            model=string(frame.get("model")),
+            id=string(frame.get("id")) or None,
+            created=int(created) if isinstance(created, (int, float)) and created else None,
+            extra=self._extra,
+        )
+
+    def _read_choice(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        number = value.get("index")
+        number = number if isinstance(number, int) else 0
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice(number, self._next_part, self._audio_media_type)
+        return choice.read(value)
+
+    def _read_usage(self, value: Any) -> Iterator[StreamEvent]:
+        usage = parse_usage(value)
+        if usage is not None and usage != self._usage:
+            self._usage = usage
+            yield UsageReport(usage=usage)
+
+
+_CHUNK_MEMBERS: Final = ("id", "object", "created", "model", "choices", "usage", "obfuscation")
+_CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprobs", "usage")
+
+
+class _Sound(State):
+    """The audio part of a choice: its index in the stream, its id, and base64 that is not yet a whole step."""
+
+    part: int
+    id: str
+    rest: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class _Choice:
+    """One choice of the stream: `_open` is the kind and index of the part that deltas go to now."""
+
+    def __init__(self, number: int, next_part: Callable[[], int], audio_media_type: str) -> None:
+        self._number = number
+        self._next_part = next_part
+        self._audio_media_type = audio_media_type
+        self._open: tuple[PartKind, int] | None = None
+        self._lists: dict[str, list[Any]] = {}
+        self._sound: _Sound | None = None
+        self._calls = ToolDeltas(number, next_part)
+        self._finished = False
+
+    def more_words(self, value: Mapping[str, Any]) -> PartDelta | None:
+        """The event of an entry that only goes on with the words of the open part; None for any other entry."""
+        said = value.get
+        delta = said("delta")
+        if self._open is None or type(delta) is not dict or said("logprobs") or said("finish_reason") or said("usage"):
+            return None
+        word, text = "", ""
+        for name, member in delta.items():
+            if name == "role" or member is None or member == "":
+                continue
+            if word or type(member) is not str:
+                return None
+            word, text = name, member
+        kind, part = self._open
+        return PartDelta(index=part, data=text) if _WORDS.get(word) == kind else None
+
+    def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The events of one entry of ``choices``."""
+        if self._finished:
+            return
+        delta = value.get("delta") or value.get("message")
+        delta = delta if isinstance(delta, dict) else {}
+        yield from self._read_words(delta, value.get("logprobs"))
+        audio = delta.get("audio")
+        if isinstance(audio, dict):
+            yield from self._read_audio(audio)
+        for image in parse_images(delta):
+            yield from self._close_open()
+            part = self._next_part()
+            yield PartStart(index=part, kind="image", choice=self._number, part=image)
+            yield PartEnd(index=part)
+        yield from self._read_calls(delta)
+        if reason := string(value.get("finish_reason")):
+            yield from self._finish(reason, value)
+
+    def _read_words(self, delta: Mapping[str, Any], logprobs: Any) -> Iterator[StreamEvent]:
+        thinking, text, refusal = content_pieces(delta)
+        for name in _LISTS:
+            if isinstance(entries := delta.get(name), list):
+                self._lists.setdefault(name, []).extend(entries)
+        if thinking or delta.get("reasoning_details"):
+            yield from self._say("thinking", thinking)
+        entries = _entries(logprobs, "content")
+        if text or (entries and self._may_say("text", delta.get("content"))):
+            yield from self._say("text", text, entries)
+        entries = _entries(logprobs, "refusal")
+        if refusal or (entries and self._may_say("refusal", delta.get("refusal"))):
+            yield from self._say("refusal", refusal, entries)
+
+    def _may_say(self, kind: PartKind, said: Any) -> bool:
+        """Whether probabilities that came without a letter belong to a part of this kind."""
+        return isinstance(said, str) or (self._open is not None and self._open[0] == kind)
+
+    def _say(
+        self, kind: PartKind, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None
+    ) -> Iterator[StreamEvent]:
+        if self._open is None or self._open[0] != kind:
+            yield from self._close_open()
+            self._open = (kind, self._next_part())
+            yield PartStart(index=self._open[1], kind=kind, choice=self._number)
+        if text or logprobs:
+            yield PartDelta(index=self._open[1], data=text, logprobs=logprobs)
+
+    def _read_audio(self, audio: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        named = string(audio.get("id"))
+        sound = self._sound
+        if sound is None or (named and sound.id and named != sound.id):
+            yield from self._close_sound()
+            yield from self._close_open()
+            sound = self._sound = _Sound(self._next_part(), named)
+            yield PartStart(
+                index=sound.part,
+                kind="audio",
+                choice=self._number,
+                id=named,
+                media_type=self._audio_media_type,
+            )
+        sound.extra |= rest(audio, "id", "data", "transcript")
+        text = sound.rest + string(audio.get("data"))
+        whole = len(text) - len(text) % 4
+        sound.rest = text[whole:]
+        transcript = string(audio.get("transcript"))
+        if whole or transcript:
+            yield PartDelta(index=sound.part, data=decode_sound(text[:whole]), transcript=transcript)
+
+    def _read_calls(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        calls = delta.get("tool_calls")
+        values = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        legacy = delta.get(LEGACY)
+        if isinstance(legacy, dict):
+            values.append({"index": -1, "function": legacy, LEGACY: True})
+        if values:
+            yield from self._close_words()
+        for value in values:
+            yield from self._calls.take(value)
+
+    def _close_open(self) -> Iterator[StreamEvent]:
+        """End what is certainly over when another part begins."""
+        yield from self._calls.close_complete()
+        yield from self._close_words()
+
+    def _close_words(self) -> Iterator[StreamEvent]:
+        if self._open is not None:
+            kind, part = self._open
+            self._open = None
+            names = [name for name, owner in _LISTS.items() if owner == kind and name in self._lists]
+            yield PartEnd(index=part, extra={name: self._lists.pop(name) for name in names})
+
+    def _close_sound(self) -> Iterator[StreamEvent]:
+        if self._sound is not None:
+            sound, self._sound = self._sound, None
+            if sound.rest:
+                padded = sound.rest + "=" * (4 - len(sound.rest))
+                yield PartDelta(index=sound.part, data=decode_sound(padded))
+            yield PartEnd(index=sound.part, extra=sound.extra)
+
+    def _finish(self, raw: str, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        yield from self._close_open()
+        yield from self._close_sound()
+        yield from self._calls.close_all()
+        self._finished = True
+        extra = rest(value, *_CHOICE_MEMBERS)
+        yield Finish(
+            reason=parse_finish_reason(raw, bool(self._calls)),
+            raw=raw,
+            choice=self._number,
+            stop_sequence=string(value.get("stop_reason")) or None,  # vLLM's word for it
+            extra={name: member for name, member in extra.items() if member is not None},
+        )
+
+
+def _entries(logprobs: Any, kind: str) -> tuple[Mapping[str, Any], ...] | None:
+    entries = logprobs.get(kind) if isinstance(logprobs, dict) else None
+    return tuple(entries) if isinstance(entries, list) and entries else None
