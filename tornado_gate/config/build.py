@@ -12,6 +12,7 @@ from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
     Circuits,
     Config,
+    FetchRules,
     KeyEntry,
     Limits,
     Media,
@@ -24,7 +25,6 @@ from tornado_gate.config.model import (
     Videos,
 )
 from tornado_gate.config.schema import FACTS
-from tornado_gate.http.fetch import FetchRules
 from tornado_gate.types import Timeouts
 
 _PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts"})

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TYPE_CHECKING
 
-from tornado_gate.types.value import Value, replace
+from tornado_gate.config.model import FetchRules
+from tornado_gate.types.value import replace
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -28,23 +29,6 @@ DENIED_PORTS = frozenset((
     5900, 6379, 9042, 9092, 11211, 27017,
 ))  # fmt: skip
 """The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), then those of well-known databases and of remote control."""
-
-
-class FetchRules(Value, frozen=True, kw_only=True):
-    """What may be fetched. `allow_private` opens the networks of an organisation and the machine itself, never the
-    addresses that clouds give secrets on; `allow_networks` opens any network that it names. `ports` None: all but
-    DENIED_PORTS. `seconds` holds for one fetch with everything it needs; of a file that is read while it arrives it holds for
-    the way to its beginning, and `gap_seconds` between two pieces of it. At most `parallel` run at once."""
-
-    max_bytes: int = 20 * 1024 * 1024
-    seconds: float = 20.0
-    gap_seconds: float = 60.0
-    redirects: int = 3
-    allow_private: bool = False
-    allow_networks: tuple[Network, ...] = ()
-    schemes: frozenset[str] = frozenset({"http", "https"})
-    ports: frozenset[int] | None = None
-    parallel: int = 32
 
 
 class Refused(Exception):
