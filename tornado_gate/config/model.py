@@ -164,29 +164,6 @@ class FetchRules(Value, frozen=True, kw_only=True):
     two chunks. At most `parallel` fetches run at once.
     """
 
-    max_bytes: int = 20 * 1024 * 1024 * 1024
-    prefixes: tuple[str, ...] = ("vendor",)
-    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-
-class Realtime(Value, frozen=True, kw_only=True):
-    """Sessions by voice: how many a key may have open in one process, for how long each, how many messages a caller may send
-    in a second (then it is slowed down), how large one may be. `origins` are the pages that may open one; empty means all.
-    """
-
-    sessions_per_key: int = 20
-    minutes: float = 60.0
-    messages_per_second: int = 200
-    message_bytes: int = 1024 * 1024
-    origins: tuple[str, ...] = ()
-
-
-class FetchRules(Value, frozen=True, kw_only=True):
-    """What may be fetched. `allow_private` opens the networks of an organisation and the machine itself, never the
-    addresses that clouds give secrets on; `allow_networks` opens any network that it names. `ports` None: all but
-    `http.fetch.DENIED_PORTS`. `seconds` holds for one fetch with everything it needs; of a file that is read while it arrives it holds for
-    the way to its beginning, and `gap_seconds` between two pieces of it. At most `parallel` run at once."""
-
     max_bytes: int = 20 * 1024 * 1024
     seconds: float = 20.0
     gap_seconds: float = 60.0

@@ -16,7 +16,8 @@ Knows no wire format. No refusal names an address that was found.
 """
 
 from tornado_gate.codec.media_types import image_size, sniff
-from tornado_gate.http.fetch.addresses import DENIED_PORTS, FetchRules, allowed, system_resolve
+from tornado_gate.config.model import FetchRules
+from tornado_gate.http.fetch.addresses import DENIED_PORTS, allowed, system_resolve
 from tornado_gate.http.fetch.fetcher import Fetched, Fetcher, PostFailed
 from tornado_gate.http.fetch.opened import Opened
 

@@ -11,12 +11,12 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from tornado_gate.codec.media_types import WrongMediaType, settle
+from tornado_gate.config.model import FetchRules
 from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch.addresses import (
     CHECK_IT,
     SEND_IT,
     Address,
-    FetchRules,
     Refused,
     Resolve,
     allowed,

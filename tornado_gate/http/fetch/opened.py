@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tornado_gate.codec.media_types import LOOKED_AT, WrongMediaType, plain, settle, sniff
+from tornado_gate.config.model import FetchRules
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch.addresses import FetchRules, Refused, too_large
+from tornado_gate.http.fetch.addresses import Refused, too_large
 from tornado_gate.http.fetch.connections import announced, decoded, faults
 from tornado_gate.types.value import Value
 
