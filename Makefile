@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONF ?= conf/gate.yaml
 CASE ?= chat
+KEY ?= $(HOME)/.ssh/id_ed25519
 STAMPS := $(VENV)/stamps
 NODE_TESTS := tests/node
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
@@ -19,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test lint matrix bench bench-self bench-profile clean moved
+.PHONY: help install run test coverage lint hooks matrix bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -32,6 +33,13 @@ run: install ## install, then serve conf/gate.yaml (CONF=FILE: another one)
 
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install what tests need, then run them all (PYTEST_ARGS=…: only some)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write htmlcov/: which lines they run (PYTEST_ARGS=…)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+hooks: $(STAMPS)/dev ## check style, types and layout before each commit (pre-commit)
+	$(BIN)/python -m pip install -qq pre-commit
+	$(BIN)/pre-commit install
 
 lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff check .
@@ -51,8 +59,22 @@ bench-self: $(STAMPS)/dev ## is a request dearer than bench/baseline.json says? 
 bench-profile: $(STAMPS)/dev ## where the time of one case goes (CASE=chat)
 	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)
 
+dist: $(STAMPS)/dev ## build the archives and wheels of the gateway and every plugin into dist/
+	sh tools/build_dist.sh $(BIN)/python
+
+dist-check: ## check the files in dist/ and install them into an empty environment
+	sh tools/check_dist.sh $(BIN)/python
+
+sbom: ## write dist/sbom.cdx.json: every distribution that dist/ brings, with version and licence
+	$(BIN)/python -m pip install -qq cyclonedx-bom
+	$(BIN)/python -m cyclonedx_py environment dist/venv -o dist/sbom.cdx.json
+
+sign: ## write and sign dist/SHA256SUMS (KEY=a private SSH key)
+	cd dist && sha256sum *.whl *.tar.gz sbom.cdx.json > SHA256SUMS
+	ssh-keygen -Y sign -f $(KEY) -n file dist/SHA256SUMS
+
 clean: ## remove everything that these commands made, but not var/
-	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist
+	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
 

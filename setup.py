@@ -21,6 +21,8 @@ setup(
     name="tornado-gate",
     version=version(),
     description="One server between applications and the makers of AI models",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
