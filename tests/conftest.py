@@ -10,10 +10,10 @@ import pytest
 from tests.support.aimock import Aimock
 from tests.support.gateway import Gateway
 from tests.support.process import Child
-from tests.support.served import app, ask, fake, gate, http_server
+from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
 
-__all__ = ["app", "ask", "fake", "gate", "http_server"]  # fixtures are found by name
+__all__ = ["app", "ask", "fake", "gate", "http_server", "services"]  # fixtures are found by name
 
 LOOPBACK = "127.0.0.1,localhost"
 

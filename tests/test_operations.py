@@ -16,15 +16,14 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 from tornado.tcpclient import TCPClient
-from tornado.web import Application
 
-from tests.support.gates import KEY, make_config, make_gate, model
+from tests.support.gates import KEY, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
 from tornado_gate.codec import multipart
 from tornado_gate.config.model import KeyEntry, Limits, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
-from tornado_gate.server.app import make_app
+from tornado_gate.server.services import Services
 from tornado_gate.streams.events import aiter_events
 
 UPLOAD_LIMIT = 3_000_000
@@ -158,7 +157,7 @@ def provider() -> ManyProvider:
 
 
 @pytest.fixture
-def gate(tmp_path: Path, provider: ManyProvider, io_loop: IOLoop) -> Iterator[Gate]:
+def services(tmp_path: Path, provider: ManyProvider, io_loop: IOLoop) -> Iterator[Services]:
     models = {
         "m": replace(model("m", "many"), facts={"image_family": "two"}),
         "m3": model("m3", "many"),
@@ -175,15 +174,10 @@ def gate(tmp_path: Path, provider: ManyProvider, io_loop: IOLoop) -> Iterator[Ga
         defaults={"images": "m", "images_three": "m3"},
     )
     config = replace(config, plugins={"lots": True, "many": True})
-    gate = make_gate(tmp_path, config, lots=ManyFormat(), many=provider)
-    io_loop.run_sync(gate.start)
-    yield gate
-    io_loop.run_sync(gate.close)
-
-
-@pytest.fixture
-def app(gate: Gate) -> Application:
-    return make_app(gate)
+    services = make_services(tmp_path, config, lots=ManyFormat(), many=provider)
+    io_loop.run_sync(services.start)
+    yield services
+    io_loop.run_sync(services.close)
 
 
 @pytest.fixture
@@ -423,21 +417,22 @@ def open_files() -> int:
 
 
 @pytest.mark.gen_test
-async def test_large_bodies_wait_for_each_other(send: Any, gate: Gate, provider: ManyProvider) -> None:
-    gate.bodies.total = 1
+async def test_large_bodies_wait_for_each_other(send: Any, services: Services, provider: ManyProvider) -> None:
+    snapshot = services.gate.snapshot
+    services.bodies.total = 1
     sizes: list[int] = []
-    take = gate.bodies.take
+    take = services.bodies.take
 
     async def watched(size: int) -> None:
         await take(size)
-        sizes.append(gate.bodies.held)
+        sizes.append(services.bodies.held)
 
-    gate.bodies.take = watched  # type: ignore[method-assign]
-    raised = replace(gate.snapshot.config.limits, body_bytes=4_000_000)
-    gate.replace(replace(gate.snapshot, config=replace(gate.snapshot.config, limits=raised)))
-    gate.bodies.total = 1
+    services.bodies.take = watched  # type: ignore[method-assign]
+    raised = replace(snapshot.config.limits, body_bytes=4_000_000)
+    services.replace(replace(snapshot, config=replace(snapshot.config, limits=raised)))
+    services.bodies.total = 1
     body = {"model": "m", "inputs": ["1"], "pad": "x" * 2_000_000}
     answers = await asyncio.gather(*(send("/vectors", body) for _ in range(5)))
     assert [answer.code for answer in answers] == [200] * 5
     assert sizes == [len(orjson.dumps(body))] * 5
-    assert gate.bodies.held == 0
+    assert services.bodies.held == 0

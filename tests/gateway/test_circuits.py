@@ -1,9 +1,9 @@
-"""Circuits open, are probed by one request, and close; retries have a budget."""
+"""Circuits open, are probed by one request, and close."""
 
 from __future__ import annotations
 
 from tornado_gate.config.model import Circuits
-from tornado_gate.gateway.circuits import MAX_CIRCUITS, Health
+from tornado_gate.gateway.circuits import MAX_CIRCUITS, Circuit, Health
 
 RULES = Circuits(failures=3, open_seconds=10)
 
@@ -16,78 +16,95 @@ class Clock:
         return self.now
 
 
-def failing(times: int) -> tuple[Health, Clock]:
-    clock = Clock()
-    health = Health(clock)
+def failing(times: int) -> tuple[Circuit, Clock]:
+    circuit, clock = Circuit(), Clock()
     for _ in range(times):
-        health.failed("t", RULES)
-    return health, clock
+        circuit.failed(clock(), RULES)
+    return circuit, clock
 
 
 def test_a_target_is_left_alone_after_failures_in_a_row() -> None:
-    health, _ = failing(2)
-    assert health.allows("t")
-    health.failed("t", RULES)
-    assert not health.allows("t")
-    assert health.allows("another")
+    circuit, clock = failing(2)
+    assert circuit.allows(clock())
+    circuit.failed(clock(), RULES)
+    assert not circuit.allows(clock())
+
+
+def test_each_target_has_its_own_circuit() -> None:
+    health = Health(Clock())
+    for _ in range(3):
+        health.circuit("t").failed(health.clock(), RULES)
+    assert not health.circuit("t").allows(health.clock())
+    assert health.circuit("another").allows(health.clock())
 
 
 def test_a_success_in_between_begins_the_count_again() -> None:
-    health, _ = failing(2)
-    health.succeeded("t")
-    health.failed("t", RULES)
-    assert health.allows("t")
+    circuit, clock = failing(2)
+    circuit.succeeded()
+    circuit.failed(clock(), RULES)
+    assert circuit.allows(clock())
 
 
 def test_half_of_the_last_twenty_failing_opens_too() -> None:
-    health, _ = failing(0)
+    circuit, clock = failing(0)
     for _ in range(10):
-        health.failed("t", RULES)
-        health.succeeded("t")
-    health.failed("t", RULES)
-    assert not health.allows("t")
+        circuit.failed(clock(), RULES)
+        circuit.succeeded()
+    circuit.failed(clock(), RULES)
+    assert not circuit.allows(clock())
 
 
 def test_one_request_probes_and_its_success_closes() -> None:
-    health, clock = failing(3)
+    circuit, clock = failing(3)
     clock.now += 10
-    assert health.allows("t")
-    assert not health.allows("t")
-    health.succeeded("t")
-    assert health.allows("t")
-    assert health.allows("t")
+    assert circuit.allows(clock())
+    assert not circuit.allows(clock())
+    circuit.succeeded()
+    assert circuit.allows(clock())
+    assert circuit.allows(clock())
 
 
 def test_a_failed_probe_opens_again() -> None:
-    health, clock = failing(3)
+    circuit, clock = failing(3)
     clock.now += 10
-    assert health.allows("t")
-    health.failed("t", RULES)
-    assert not health.allows("t")
+    assert circuit.allows(clock())
+    circuit.failed(clock(), RULES)
+    assert not circuit.allows(clock())
     clock.now += 10
-    assert health.allows("t")
+    assert circuit.allows(clock())
 
 
 def test_a_probe_whose_caller_left_gives_the_next_request_a_chance() -> None:
-    health, clock = failing(3)
+    circuit, clock = failing(3)
     clock.now += 10
-    assert health.allows("t")
-    health.released("t")
-    assert health.allows("t")
+    assert circuit.allows(clock())
+    circuit.released()
+    assert circuit.allows(clock())
 
 
-def test_retries_end_when_their_budget_is_spent_and_requests_fill_it() -> None:
-    health, _ = failing(0)
-    granted = sum(health.may_retry() for _ in range(100))
-    assert granted == 10
-    for _ in range(6):
-        health.request_began()
-    assert health.may_retry()
-    assert not health.may_retry()
+def test_looking_at_a_circuit_takes_no_probe() -> None:
+    circuit, clock = failing(3)
+    assert not circuit.would_allow(clock())
+    clock.now += 10
+    assert [circuit.would_allow(clock()) for _ in range(3)] == [True] * 3
+    assert circuit.allows(clock())
+    assert not circuit.would_allow(clock())
+
+
+def test_the_state_and_the_wait_follow_the_clock() -> None:
+    circuit, clock = failing(0)
+    assert (circuit.state(clock()), circuit.wait_seconds(clock())) == ("closed", 0)
+    circuit, clock = failing(3)
+    clock.now += 4
+    assert (circuit.state(clock()), circuit.wait_seconds(clock())) == ("open", 6)
+    clock.now += 6
+    assert (circuit.state(clock()), circuit.wait_seconds(clock())) == ("half-open", 0)
+    circuit.allows(clock())
+    assert (circuit.state(clock()), circuit.wait_seconds(clock())) == ("open", 0)
 
 
 def test_circuits_do_not_grow_without_bound() -> None:
-    health, _ = failing(0)
+    health = Health()
     for number in range(MAX_CIRCUITS + 10):
-        health.allows(number)
+        health.circuit(number)
     assert len(health._circuits) == MAX_CIRCUITS

@@ -1,4 +1,4 @@
-"""What lives as long as the process: connections of accounts, expired files, requests that a reload must not disturb."""
+"""What lives as long as the process: connections of accounts, requests that a reload must not disturb."""
 
 from __future__ import annotations
 
@@ -55,20 +55,6 @@ async def test_snapshots_that_nobody_uses_are_forgotten(gate: Gate) -> None:
         gate.pool(gate.snapshot.providers["fake"])
     await asyncio.gather(*gate._closing)
     assert (len(gate._retired), len(gate._pools), len(gate._users)) == (0, 1, 0)
-
-
-@pytest.mark.gen_test
-async def test_expired_files_are_looked_for(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    swept = asyncio.Event()
-
-    async def sweep() -> None:
-        swept.set()
-
-    monkeypatch.setattr("tornado_gate.gateway.gate.SWEEP_SECONDS", 0.001)
-    monkeypatch.setattr(gate.media, "sweep", sweep)
-    await gate.start()
-    await swept.wait()
-    await gate.close()
 
 
 def test_an_entry_without_secrets_in_its_repr(gate: Gate) -> None:

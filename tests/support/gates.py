@@ -15,6 +15,8 @@ from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget,
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server import app_parts
+from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.streams.events import Collector
 from tornado_gate.telemetry.metrics import Metrics
@@ -193,11 +195,22 @@ def model(name: str, *providers: str, **rest: Any) -> ModelEntry:
 
 def make_gate(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Gate:
     """A Gate with PlainFormat and the given providers. Start and close it inside the loop when it serves."""
+    config = config or make_config(tmp_path, providers=tuple(plugins))
+    return Gate(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
+
+
+def make_services(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Services:
+    """The parts of a serving process with PlainFormat and the given providers. Start and close them inside the loop."""
+    config = config or make_config(tmp_path, providers=tuple(plugins))
+    return app_parts.make_services(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
+
+
+def make_host(plugins: Mapping[str, Any]) -> PluginHost:
+    """A host with PlainFormat and the given providers only."""
     host = PluginHost()
     for name in list(host.plugins):
         del host.plugins[name]
     host.add("plain", PlainFormat)
     for name, implementation in plugins.items():
         host.add(name, implementation)
-    config = config or make_config(tmp_path, providers=tuple(plugins))
-    return Gate(config, host, KeyStore.open(tmp_path), Metrics())
+    return host

@@ -15,12 +15,13 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import Application
 
-from tests.support.gates import KEY, FakeProvider, make_config, make_gate
+from tests.support.gates import KEY, FakeProvider, make_config, make_services
 from tornado_gate.config import model
 from tornado_gate.config.model import KeyEntry, Limits, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.front import Server
 from tornado_gate.server.app import make_app
+from tornado_gate.server.services import Services
 
 BODY_LIMIT = 10_000
 NARROW = KeyEntry(name="narrow", key=Secret("narrow-key-0123"), account="n", operations=("embeddings",))
@@ -33,7 +34,7 @@ def fake() -> FakeProvider:
 
 
 @pytest.fixture
-def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
+def services(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Services]:
     base = make_config(tmp_path, limits=Limits(body_bytes=BODY_LIMIT))
     config = make_config(
         tmp_path,
@@ -41,15 +42,20 @@ def gate(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Gate]:
         keys=(*base.keys, NARROW, LIMITED),
         server=model.Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
     )
-    gate = make_gate(tmp_path, config, fake=fake)
-    io_loop.run_sync(gate.start)
-    yield gate
-    io_loop.run_sync(gate.close)
+    services = make_services(tmp_path, config, fake=fake)
+    io_loop.run_sync(services.start)
+    yield services
+    io_loop.run_sync(services.close)
 
 
 @pytest.fixture
-def app(gate: Gate) -> Application:
-    return make_app(gate)
+def gate(services: Services) -> Gate:
+    return services.gate
+
+
+@pytest.fixture
+def app(services: Services) -> Application:
+    return make_app(services)
 
 
 @pytest.fixture(params=["httptools", "tornado"])

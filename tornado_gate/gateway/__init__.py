@@ -1,1 +1,1 @@
-"""The way of one request from route to upstream and back, and the policies it obeys."""
+"""The way of a request through the gateway, without HTTP: targets are chosen and tried."""

@@ -1,7 +1,6 @@
-"""Circuits: which targets may be asked now; and the budget of retries. Pure but for the clock.
+"""Circuits: which targets may be asked now. Pure but for the clock.
 
-A target that failed several times in a row, or half of the time lately, is left alone for a while; then one request probes it. A
-retry costs from a budget that requests fill, so that an outage is not multiplied.
+A target that failed several times in a row, or half of the time lately, is left alone for a while; then one request probes it.
 """
 
 from __future__ import annotations
@@ -33,10 +32,24 @@ class Circuit:
         """Whether a request may go to the target now. A yes while it is open is the probe: the next answer is no."""
         if not self._open_until:
             return True
-        if now < self._open_until or now < self._probing_until:
+        if not self.would_allow(now):
             return False
         self._probing_until = now + PROBE_SECONDS
         return True
+
+    def would_allow(self, now: float) -> bool:
+        """What `allows` would answer. Does not take the probe."""
+        return not self._open_until or (now >= self._open_until and now >= self._probing_until)
+
+    def wait_seconds(self, now: float) -> float:
+        """How long the target is left alone from now on. 0 while a probe runs, for nobody knows how long that takes."""
+        return max(0.0, self._open_until - now)
+
+    def state(self, now: float) -> str:
+        """``closed``, ``open``, or ``half-open`` when the next request is the probe."""
+        if not self._open_until:
+            return "closed"
+        return "half-open" if self.would_allow(now) else "open"
 
     def succeeded(self) -> None:
         if self._open_until:
@@ -57,18 +70,13 @@ class Circuit:
         """The request that asked ended without saying anything about the target: the caller left, or was refused."""
         self._probing_until = 0.0
 
-    @property
-    def open(self) -> bool:
-        return bool(self._open_until)
-
 
 class Health:
-    """The circuits of all targets, by any hashable name, and the retry budget."""
+    """The circuits of all targets, by any hashable name."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self.clock = clock
         self._circuits: OrderedDict[Hashable, Circuit] = OrderedDict()
-        self._budget = 10.0
 
     def circuit(self, target: Hashable) -> Circuit:
         circuit = self._circuits.get(target)
@@ -77,29 +85,6 @@ class Health:
             if len(self._circuits) > MAX_CIRCUITS:
                 self._circuits.popitem(last=False)
         return circuit
-
-    def allows(self, target: Hashable) -> bool:
-        return self.circuit(target).allows(self._clock())
-
-    def succeeded(self, target: Hashable) -> None:
-        self.circuit(target).succeeded()
-
-    def failed(self, target: Hashable, rules: Circuits) -> None:
-        self.circuit(target).failed(self._clock(), rules)
-
-    def released(self, target: Hashable) -> None:
-        self.circuit(target).released()
-
-    def request_began(self) -> None:
-        """Every request adds a fifth of a retry to the budget."""
-        self._budget = min(100.0, self._budget + 0.2)
-
-    def may_retry(self) -> bool:
-        """Take one retry from the budget, if there is one."""
-        if self._budget < 1:
-            return False
-        self._budget -= 1
-        return True
 
 
 def circuit_name(target: Target) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from tornado_gate.gateway import auth, signatures
+from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.circuits import circuit_name
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pipeline import Once, verbatim_request
@@ -26,23 +27,22 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     call = snapshot.about(call, snapshot.asked_model(wire))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
     targets = snapshot.targets(call, operations)
-    open_circuits = [gate.health.circuit(circuit_name(target)).open for target, _ in targets]
-    chosen = next((number for number, is_open in enumerate(open_circuits) if not is_open), 0)
-    call = replace(call, operation=targets[chosen][0].first_of(operations))
+    target, provider = choose_target(gate, call, targets)
+    call = replace(call, operation=target.first_of(operations))
     return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
         "entry": targets[0][0].model,
-        "targets": [_listed(target, is_open) for (target, _), is_open in zip(targets, open_circuits, strict=True)],
+        "targets": [_listed(gate, candidate) for candidate, _ in targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _attempted(call, Once(wire, wire_format), *targets[chosen]),
+        **await _attempted(call, Once(wire, wire_format), target, provider),
         "limits": gate.limits.left(call.caller),
     }
 
 
-def _listed(target: Target, is_open: bool) -> dict[str, Any]:
-    circuit = "open" if is_open else "closed"
+def _listed(gate: Gate, target: Target) -> dict[str, Any]:
+    circuit = gate.health.circuit(circuit_name(target)).state(gate.health.clock())
     return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
 
 

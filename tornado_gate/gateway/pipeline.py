@@ -6,40 +6,31 @@ Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections.abc import AsyncIterator
+from functools import partial
 
-from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gateway import auth, embedding_batches, signatures
-from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.attempts import asked, try_targets
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.provider_call import asked
 from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
 from tornado_gate.plugins.host import FormatLane, ProviderLane
-from tornado_gate.realtime import connect
-from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.events import aiter_events, single
-from tornado_gate.tasks import service
+from tornado_gate.streams.events import single
 from tornado_gate.types import (
     NOWHERE,
     Call,
-    ClientSecretRequest,
     EmbeddingRequest,
     EmbeddingResult,
     Finish,
     ImageResult,
     Meter,
-    ModelList,
     ModerationResult,
     PartDelta,
     Reply,
     Request,
     SpeechEnd,
     StreamEvent,
-    TaskRequest,
     TranscriptionResult,
     UpstreamRequest,
     UsageReport,
@@ -47,9 +38,7 @@ from tornado_gate.types import (
     Whole,
     WireRequest,
 )
-from tornado_gate.types.value import Value, replace
-
-log = logging.getLogger(__name__)
+from tornado_gate.types.value import Value
 
 SLOW_TO_BEGIN = frozenset({"images", "image_edits"})
 """Operations whose streams say nothing for as long as the work takes."""
@@ -58,54 +47,21 @@ METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, Transcript
 
 
 class Answer(Value, frozen=True):
-    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known.
-
-    A `file` is the answer instead of a reply: a finished video, of which the caller may want a range.
-    """
+    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known."""
 
     call: Call
-    reply: Reply | None
-    file: MediaFile | None = None
+    reply: Reply
 
 
 async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
-    """Answer one request. Raises GateError, which the handler puts into the caller's envelope."""
-    wire_format = snapshot.formats[call.format]
-    if wire.route.model == "none":
-        return await _answer_ourselves(gate, snapshot, call, wire, wire_format)
-    if wire.route.operation == "videos":
-        return Answer(*await service.begin(gate, snapshot, call, wire, wire_format))
+    """Answer one request for a model: 1 find the model, 2 try its targets, and at each of them stops 3 to 6 (`_ask`).
+
+    Raises GateError, which the handler puts into the caller's envelope.
+    """
     call = snapshot.about(call, snapshot.asked_model(wire))
     operations = auth.allowed_operations(call.caller, wire.route.operations)
-    targets = snapshot.targets(call, operations)
-    once = Once(wire, wire_format)
-    gate.health.request_began()
-    failure: GateError | None = None
-    for target, provider in targets:
-        circuit = gate.health.circuit(circuit_name(target))
-        if not circuit.allows(time.monotonic()):
-            continue
-        if failure is not None and not gate.health.may_retry():
-            break
-        call.meter.attempts += 1
-        attempt = replace(
-            call,
-            target=target,
-            operation=target.first_of(operations),
-            losses=[],
-            pool=gate.pool(provider),
-        )
-        try:
-            reply = await _ask(attempt, provider, once)
-        except BaseException as error:
-            await _failed(gate, attempt, error)
-            if not isinstance(error, GateError) or not error.retryable:
-                raise
-            failure = error
-        else:
-            circuit.succeeded()
-            return Answer(attempt, reply)
-    raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
+    once = Once(wire, snapshot.formats[call.format])
+    return await try_targets(gate, snapshot, call, operations, partial(_ask, once))
 
 
 class Once:
@@ -131,22 +87,13 @@ class Once:
         return request
 
 
-async def _failed(gate: Gate, call: Call, error: BaseException) -> None:
-    """An attempt has: close what it opened. That is in `call.closing`, which holds nothing else yet."""
-    await call.closing.aclose()
-    if isinstance(error, GateError):
-        _note_failure(gate, call, error)
-    else:
-        gate.health.released(circuit_name(call.target))
-
-
-async def _ask(call: Call, provider: ProviderInUse, once: Once) -> Reply:
-    """Stops 3 to 6: one of the two lanes, up to the first chunk of the reply."""
+async def _ask(once: Once, call: Call, provider: ProviderInUse) -> Answer:
+    """Stops 3 to 6 at one target: one of the two lanes, up to the first chunk of the reply."""
     verbatim = await verbatim_request(call, provider, once)
     if verbatim is not None:
-        return await _verbatim_lane(call, once.wire_format, provider.working, verbatim)
+        return Answer(call, await _verbatim_lane(call, once.wire_format, provider.working, verbatim))
     request = await signatures.restored(call, await once.request(call), signatures=provider.capabilities.signatures)
-    return await _common_lane(call, once.wire_format, provider, request)
+    return Answer(call, await _common_lane(call, once.wire_format, provider, request))
 
 
 async def verbatim_request(call: Call, provider: ProviderInUse, once: Once) -> Verbatim | None:
@@ -233,27 +180,8 @@ async def _in_batches(
     yield embedding_batches.join(requests, results)
 
 
-async def _answer_ourselves(
-    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
-) -> Answer:
-    """No model, no provider: the core has the model list and the tasks, and the format what it has stored for the caller."""
-    request = await wire_format.answer_itself(call, wire)
-    if isinstance(request, Reply):
-        return Answer(call, await _with_first_chunk(wire_format, request))
-    if isinstance(request, ClientSecretRequest):
-        made = await connect.client_secret(gate, snapshot, call, request)
-        reply = wire_format.translate_response(call, request, aiter_events(iter([made])))
-        return Answer(call, await _with_first_chunk(wire_format, reply))
-    if isinstance(request, TaskRequest):
-        call, found = await service.answer(gate, snapshot, call, request, wire_format)
-        if isinstance(found, MediaFile):
-            return Answer(call, None, found)
-        return Answer(call, await _with_first_chunk(wire_format, found))
-    if request.model is None:
-        models = ModelList(models=snapshot.list_models(call.caller))
-    else:
-        models = ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)
-    reply = wire_format.translate_response(call, request, aiter_events(iter([models])))
+async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> Answer:
+    """The answer of a reply that no provider was asked for: its first chunk is read, so that a failure keeps its status."""
     return Answer(call, await _with_first_chunk(wire_format, reply))
 
 
@@ -332,16 +260,3 @@ class _Noted(stages.Step[StreamEvent, StreamEvent]):
             elif isinstance(event, METERED) and event.usage is not None:
                 self._meter.usage = event.usage
         out += items
-
-
-def _note_failure(gate: Gate, call: Call, error: GateError) -> None:
-    name, target = circuit_name(call.target), call.target
-    if error.retryable:
-        gate.note_failure(name, error)
-    else:
-        gate.health.released(name)
-    if error.type != "invalid_request_error" or error.code == "upstream_refused":
-        gate.metrics.upstream_error(target.provider, error.code)
-    if not isinstance(error, PluginError):
-        fields = {"request_id": call.id, "provider": target.provider, "model": target.model, "status": error.status}
-        log.info("target failed: %s", error.code, extra={"fields": fields})

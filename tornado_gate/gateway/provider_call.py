@@ -1,21 +1,18 @@
-"""Stops 4 and 5 of a request's way: a provider is asked, and its events come back in order and in time.
-
-For the pipeline, and for video tasks, which ask on their own behalf long after their caller has gone.
-"""
+"""What video tasks ask of providers and tell webhooks, on their own behalf, long after their caller has gone."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from tornado_gate.errors import PluginError, Unavailable
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.attempts import asked, note_failure, note_success
+from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.http.upstream import Pool
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.events import checked, single
+from tornado_gate.streams.events import single
 from tornado_gate.tasks import webhooks
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.view import task_of
@@ -23,7 +20,6 @@ from tornado_gate.types import (
     Call,
     Caller,
     Request,
-    StreamEvent,
     Timeouts,
     UpstreamResponse,
     VideoCancel,
@@ -31,7 +27,6 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
-    Whole,
 )
 from tornado_gate.types.value import replace
 
@@ -39,47 +34,36 @@ QUESTION_SECONDS = 60.0
 """One look at a task, or one cancellation, its answer included."""
 
 
-async def asked(
-    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines
-) -> AsyncIterator[StreamEvent]:
-    """One request to the upstream; the events of its answer."""
-    outgoing = await provider.translate_request(call, request)
-    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    if not isinstance(incoming.chunks, Whole):
-        incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
-    events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
-    return checked(events, provider.fault)
-
-
 class TaskAsker:
-    """Asks the provider of a task. `snapshot` gives the one in force, `using` holds its connections open meanwhile."""
+    """Asks the provider of a task, as the snapshot in force has it."""
 
-    def __init__(
-        self,
-        snapshot: Callable[[], Snapshot],
-        using: Callable[[Snapshot], AbstractContextManager[None]],
-        pool: Callable[[ProviderInUse], Pool],
-        fetcher: Fetcher,
-    ) -> None:
-        self._snapshot = snapshot
-        self._using = using
-        self._pool = pool
+    def __init__(self, gate: Gate, fetcher: Fetcher) -> None:
+        self._gate = gate
         self._fetcher = fetcher
 
     async def begin(self, record: TaskRecord, request: VideoRequest) -> VideoOperation:
-        """Have the upstream begin."""
-        return await self._operation(record, request, None)
+        """Have the upstream begin. What comes of it counts for the target's circuit, by which new tasks choose."""
+        async with self._call(record) as (call, provider):
+            deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False)
+            try:
+                events = await asked(call, provider, request, deadlines)
+                operation = await single(events, VideoOperation)
+            except BaseException as error:
+                note_failure(self._gate, call, error)
+                raise
+            note_success(self._gate, call)
+            return operation
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
         """How far it is; for a task without an operation, whether the upstream has it."""
         request = VideoPoll(model=record.model, task_id=record.id, operation=record.operation)
-        return await self._operation(record, request, QUESTION_SECONDS)
+        return await self._operation(record, request)
 
     async def cancel(self, record: TaskRecord) -> None:
         """Have it stopped, where the upstream can."""
         if record.operation is not None:
             request = VideoCancel(model=record.model, task_id=record.id, operation=record.operation)
-            await self._operation(record, request, QUESTION_SECONDS)
+            await self._operation(record, request)
 
     @asynccontextmanager
     async def download(self, record: TaskRecord, index: int) -> AsyncIterator[UpstreamResponse]:
@@ -93,26 +77,26 @@ class TaskAsker:
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether beginning it twice harms nobody."""
-        provider = self._snapshot().providers.get(record.provider)
+        provider = self._gate.snapshot.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
-    async def _operation(self, record: TaskRecord, request: Request, seconds: float | None) -> VideoOperation:
+    async def _operation(self, record: TaskRecord, request: Request) -> VideoOperation:
         async with self._call(record) as (call, provider):
-            timeouts = call.target.timeouts if seconds is None else replace(call.target.timeouts, total=seconds)
+            timeouts = replace(call.target.timeouts, total=QUESTION_SECONDS)
             deadlines = Deadlines(timeouts, call.target.provider, streaming=False)
             return await single(await asked(call, provider, request, deadlines), VideoOperation)
 
     @asynccontextmanager
     async def _call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
         """A call on the task's behalf. Raises Unavailable when conf no longer has its provider."""
-        snapshot = self._snapshot()
+        snapshot = self._gate.snapshot
         provider = snapshot.providers.get(record.provider)
         if provider is None:
             raise Unavailable(f"The provider '{record.provider}' of this task is no longer in conf.")
         if provider.lane is None:
             raise PluginError(provider.entry.plugin, "it is not usable")
         target = snapshot.target_of(record.model, record.provider, record.upstream_model)
-        with self._using(snapshot):
+        with self._gate.holding(snapshot):
             async with AsyncExitStack() as closing:
                 call = Call(
                     id=record.id,
@@ -121,7 +105,7 @@ class TaskAsker:
                     model=record.model,
                     caller=Caller(id=record.caller_id, account=record.account),
                     target=target,
-                    pool=self._pool(provider),
+                    pool=self._gate.pool(provider),
                     fetcher=self._fetcher,
                     closing=closing,
                     facts=target.facts,

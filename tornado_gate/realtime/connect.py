@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from functools import partial
 
-from tornado_gate.errors import GateError, NotAllowed, Unavailable
+from tornado_gate.errors import NotAllowed
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.attempts import try_targets
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
 from tornado_gate.realtime.inner_models import with_inner
+from tornado_gate.realtime.sessions import ClientSecrets, Held
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.types import Call, ClientSecret, ClientSecretRequest, RealtimeSide, Socket, Target, Timeouts
+from tornado_gate.types import Call, Caller, ClientSecret, ClientSecretRequest, RealtimeSide, Socket, Target, Timeouts
+from tornado_gate.types.call import Closing
 from tornado_gate.types.value import replace
 
 OPERATION = "realtime"
@@ -22,51 +24,41 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeSide
 
     Targets are tried in order of preference, as for any request; what was opened is closed by ``call.closing``.
     """
-    targets = snapshot.targets(call, (OPERATION,))
-    failure: GateError | None = None
-    for target, provider in targets:
-        name = circuit_name(target)
-        if not gate.health.allows(name):
-            continue
-        call.meter.attempts += 1
-        try:
-            connected = await _attempt(gate, snapshot, replace(call, target=target), provider, side)
-        except GateError as error:
-            if not error.retryable:
-                gate.health.released(name)
-                raise
-            gate.note_failure(name, error)
-            failure = error
-            continue
-        except BaseException:
-            gate.health.released(name)
-            raise
-        gate.health.succeeded(name)
-        return connected
-    raise failure or Unavailable(f"Every target of the model '{call.model}' is out of order; try again in a while.")
+    closing = Closing()  # of the attempts alone
+    attempts = replace(call, closing=closing)
+    connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
+    call.closing.push_async_exit(closing)  # not earlier: a caller who leaves meanwhile has had `call.closing` closed
+    return connected
 
 
-async def _attempt(
-    gate: Gate, snapshot: Snapshot, call: Call, provider: ProviderInUse, side: RealtimeSide
+async def _open(
+    gate: Gate, snapshot: Snapshot, side: RealtimeSide, call: Call, provider: ProviderInUse
 ) -> tuple[Call, Socket]:
-    async with AsyncExitStack() as closing:
-        attempt = with_inner(gate, snapshot, replace(call, closing=closing, pool=gate.pool(provider)))
-        lane = provider.working
-        deadlines = Deadlines(_handshake(call.target), call.target.provider, streaming=False)
-        outgoing = await deadlines.first(lane.translate_request(attempt, side.request))
-        socket = await deadlines.first(lane.open_socket(attempt, outgoing))
-        call.closing.push_async_exit(closing.pop_all())
-        return with_inner(gate, snapshot, replace(call, pool=attempt.pool)), socket  # `attempt` would hold its stack
+    call = with_inner(gate, snapshot, call)
+    lane = provider.working
+    deadlines = Deadlines(_handshake(call.target), call.target.provider, streaming=False)
+    outgoing = await deadlines.first(lane.translate_request(call, side.request))
+    return call, await deadlines.first(lane.open_socket(call, outgoing))
 
 
 def _handshake(target: Target) -> Timeouts:
     return replace(target.timeouts, total=min(target.timeouts.total, target.timeouts.first_event))
 
 
-async def client_secret(gate: Gate, snapshot: Snapshot, call: Call, request: ClientSecretRequest) -> ClientSecret:
+async def make_client_secret(
+    secrets: ClientSecrets, snapshot: Snapshot, call: Call, request: ClientSecretRequest
+) -> ClientSecret:
     """A short-lived key of the caller's for one model. Raises UnknownModel, NotAllowed, UnsupportedOperation."""
     auth.allowed_operations(call.caller, (OPERATION,))
     snapshot.targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
     if not call.key_digest:
         raise NotAllowed("A client secret cannot make another one; use an API key.")
-    return await gate.secrets.make(request, call.key_digest)
+    return await secrets.make(request, call.key_digest)
+
+
+async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) -> tuple[Caller, Held]:
+    """Who a client secret was made for, and for what. Raises AuthenticationFailed."""
+    held = await secrets.find(value)
+    if held is None:
+        raise auth.unknown_key()
+    return await gate.authenticate_digest(held.key_digest), held

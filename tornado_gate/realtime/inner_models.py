@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from functools import partial
 
-from tornado_gate.errors import GateError, Unavailable
-from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.attempts import asked, try_targets
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.provider_call import asked
 from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import close
 from tornado_gate.types import Call, Meter, Request, StreamEvent, Usage, UsageReport
+from tornado_gate.types.call import Closing
 from tornado_gate.types.value import replace
 
 
@@ -26,50 +25,42 @@ class InnerModels:
 
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
         """The events of an answer. Raises the GateError that a caller of `model` would get; targets are tried in order."""
-        call = replace(self._call, model=model, operation=operation, losses=[], meter=Meter(), strict=False)
         self._call.meter.charged = True
-        failure: GateError | None = None
-        for target, provider in self._snapshot.targets(call, (operation,)):
-            name = circuit_name(target)
-            if not self._gate.health.allows(name):
-                continue
-            spoken = False
+        async with Closing() as closing:
+            call = replace(
+                self._call, model=model, operation=operation, losses=[], meter=Meter(), strict=False, closing=closing
+            )
+            first, rest = await try_targets(
+                self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
+            )
+            usage = _usage_of(first)
             try:
-                async for event in self._events(replace(call, target=target), provider, request):
-                    if not spoken:
-                        spoken = True
-                        self._gate.health.succeeded(name)
-                    yield event
-                return
-            except GateError as error:
-                if spoken:
-                    raise
-                if not error.retryable:
-                    self._gate.health.released(name)
-                    raise
-                self._gate.note_failure(name, error)
-                failure = error
-            except BaseException:
-                if not spoken:
-                    self._gate.health.released(name)
-                raise
-        raise failure or Unavailable(f"Every target of the model '{model}' is out of order; try again in a while.")
-
-    async def _events(self, call: Call, provider: ProviderInUse, request: Request) -> AsyncIterator[StreamEvent]:
-        streaming = bool(getattr(request, "stream", False))
-        async with AsyncExitStack() as closing:
-            call = replace(call, closing=closing, pool=self._gate.pool(provider))
-            deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-            events = await asked(call, provider.working, request, deadlines)
-            usage: Usage | None = None
-            try:
-                async for event in events:
-                    usage = event.usage if isinstance(event, UsageReport) else getattr(event, "usage", None) or usage
+                yield first
+                async for event in rest:
+                    usage = _usage_of(event) or usage
                     yield event
             finally:
-                await close(events)
+                await close(rest)
                 if usage is not None and usage.total_tokens:
                     self._gate.limits.spent(call.caller, usage.total_tokens)
+
+
+async def _begin_events(
+    request: Request, call: Call, provider: ProviderInUse
+) -> tuple[StreamEvent, AsyncIterator[StreamEvent]]:
+    """Ask one target; its first event, and those after it. Until that is there, another target may be tried."""
+    streaming = bool(getattr(request, "stream", False))
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    events = await asked(call, provider.working, request, deadlines)
+    try:
+        return await anext(events), events
+    except BaseException:
+        await close(events)
+        raise
+
+
+def _usage_of(event: StreamEvent) -> Usage | None:
+    return event.usage if isinstance(event, UsageReport) else getattr(event, "usage", None)
 
 
 def with_inner(gate: Gate, snapshot: Snapshot, call: Call) -> Call:

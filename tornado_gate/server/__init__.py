@@ -1,1 +1,1 @@
-"""The server process: application, handlers, life cycle."""
+"""The serving process: its parts joined, and each request handed to the part that answers it."""

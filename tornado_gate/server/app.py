@@ -1,4 +1,4 @@
-"""The one place where parts are joined: a Gate becomes a Tornado application.
+"""Which handler answers which path: Services become a Tornado application.
 
 Every path is either public, by name, in `PUBLIC`, or handled by a KeyedHandler: the routes of formats, and /v1/_explain, which
 answers for them; or it is the address of a kept file, whose signature is the key. There is no fourth kind.
@@ -20,7 +20,6 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tornado_gate.errors import GateError, MethodNotAllowed
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import query_of
 from tornado_gate.server.handlers.base import GateHandler
@@ -29,6 +28,7 @@ from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
 from tornado_gate.server.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
+from tornado_gate.server.services import Services
 
 PUBLIC: Mapping[str, type[GateHandler]] = {
     "/healthz": HealthHandler,
@@ -46,9 +46,10 @@ class GateApplication(Application):
     Routes of formats get an Exchange; pages for operators, kept files and WebSockets a handler of Tornado's.
     """
 
-    def __init__(self, gate: Gate, public: Mapping[str, type[GateHandler]]) -> None:
+    def __init__(self, services: Services, public: Mapping[str, type[GateHandler]]) -> None:
         super().__init__(log_function=lambda _handler: None)
-        self._gate = gate
+        self._services = services
+        self._gate = services.gate
         self._public = public
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
@@ -64,7 +65,7 @@ class GateApplication(Application):
         matched = self._gate.snapshot.routes.own(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
             return None
-        return AnswerHandler(self._gate, CallersRequest(connection, start_line, headers), matched)
+        return AnswerHandler(self._services, CallersRequest(connection, start_line, headers), matched)
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
         """Never declines: what no route answers is answered here with 404 or 405."""
@@ -75,20 +76,21 @@ class GateApplication(Application):
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
                 return self._delegate(request, public)
-            for store in (self._gate.media, self._gate.videos):
+            for store in (self._services.media, self._services.videos.files):
                 if path.startswith(store.address):
                     if method not in ("GET", "HEAD"):
                         raise MethodNotAllowed(method, ["GET", "HEAD"])
                     return self._delegate(request, MediaHandler, store=store)
             if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
-                return ExplainHandler(self._gate, _asked(request))
+                return ExplainHandler(self._services, _asked(request))
             matched = self._gate.snapshot.routes.match(method, path, request.headers, query_of(_asked(request)))
         except GateError as error:
             wire_format = self._gate.snapshot.routes.any_format(path)
             return self._delegate(request, RefusalHandler, error=error, format=wire_format)
         if matched.served.route.socket:
-            return self._delegate(request, RealtimeHandler, matched=matched)
-        return AnswerHandler(self._gate, _asked(request), matched)
+            arguments = {"services": self._services, "matched": matched}
+            return self.get_handler_delegate(request, RealtimeHandler, arguments)
+        return AnswerHandler(self._services, _asked(request), matched)
 
     def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
@@ -132,12 +134,12 @@ class _Dispatch(HTTPMessageDelegate):
             self._taker.on_connection_close()
 
 
-def make_app(gate: Gate, *, metrics: bool = True) -> Application:
+def make_app(services: Services, *, metrics: bool = True) -> Application:
     """The application that an HTTPServer serves. `metrics` false leaves /metrics to a port of its own."""
     public = dict(PUBLIC) if metrics else {path: handler for path, handler in PUBLIC.items() if path != "/metrics"}
-    return GateApplication(gate, public)
+    return GateApplication(services, public)
 
 
-def make_metrics_app(gate: Gate) -> Application:
+def make_metrics_app(services: Services) -> Application:
     """/metrics alone, for a port of its own."""
-    return GateApplication(gate, {"/metrics": MetricsHandler})
+    return GateApplication(services, {"/metrics": MetricsHandler})

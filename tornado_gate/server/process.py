@@ -29,6 +29,8 @@ from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import heap
 from tornado_gate.server.app import make_app, make_metrics_app
+from tornado_gate.server.app_parts import make_services
+from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory, process_ended
@@ -194,16 +196,16 @@ class Process(Value, frozen=True, kw_only=True):
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""
-        gate = Gate(self.config, self.host, self.keystore, Metrics())
+        services = make_services(self.config, self.host, self.keystore, Metrics())
         journal = failure_log.FailureJournal(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
-        await gate.start()
-        servers = await self._listen(gate)
-        reloader = Reloader(gate, self._load, self.scrubber, self.path, self.seen)
+        await services.start()
+        servers = await self._listen(services)
+        reloader = Reloader(services, self._load, self.scrubber, self.path, self.seen)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, gate, stop)
+            loop.add_signal_handler(number, self._stop, services, stop)
         loop.add_signal_handler(signal.SIGHUP, reloader.ask)
         watching = asyncio.ensure_future(reloader.watch())
         heap.leave_garbage_alone()
@@ -212,8 +214,8 @@ class Process(Value, frozen=True, kw_only=True):
         await stop.wait()
         watching.cancel()
         resting.cancel()
-        await self._drain(gate, servers)
-        await gate.close()
+        await self._drain(services.gate, servers)
+        await services.close()
         await asyncio.to_thread(journal.write)
 
     async def _load_rest(self) -> None:
@@ -232,11 +234,11 @@ class Process(Value, frozen=True, kw_only=True):
     def _load(self) -> Config:
         return load_config(self.path, self.overrides)
 
-    async def _listen(self, gate: Gate) -> list[Listening]:
-        app = make_app(gate, metrics=not self.metrics_sockets)
+    async def _listen(self, services: Services) -> list[Listening]:
+        app = make_app(services, metrics=not self.metrics_sockets)
         servers = [await self._serving(app, self.sockets)]
         if self.metrics_sockets:
-            servers.append(await self._serving(make_metrics_app(gate), self.metrics_sockets))
+            servers.append(await self._serving(make_metrics_app(services), self.metrics_sockets))
         return servers
 
     async def _serving(self, app: Application, sockets: list[socket.socket]) -> Listening:
@@ -248,10 +250,10 @@ class Process(Value, frozen=True, kw_only=True):
         tornados.add_sockets(sockets)
         return tornados
 
-    def _stop(self, gate: Gate, stop: asyncio.Event) -> None:
-        if gate.draining:
-            gate.idle.set()
-        gate.drain()
+    def _stop(self, services: Services, stop: asyncio.Event) -> None:
+        if services.gate.draining:
+            services.gate.idle.set()
+        services.drain()
         stop.set()
 
     async def _drain(self, gate: Gate, servers: list[Listening]) -> None:
@@ -273,9 +275,15 @@ class Reloader:
     """Puts a changed configuration in force; a faulty one is reported, and the old one stays."""
 
     def __init__(
-        self, gate: Gate, load: Callable[[], Config], scrubber: logs.Scrubber, path: Path | None, seen: FileState
+        self,
+        services: Services,
+        load: Callable[[], Config],
+        scrubber: logs.Scrubber,
+        path: Path | None,
+        seen: FileState,
     ) -> None:
-        self._gate = gate
+        self._services = services
+        self._gate = services.gate
         self._seen = seen
         self._load = load
         self._scrubber = scrubber
@@ -334,7 +342,7 @@ class Reloader:
             log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))
         self._scrubber.replace(secrets_of(old) | secrets_of(new))
         logging.getLogger().setLevel(new.server.log_level.upper())
-        self._gate.replace(snapshot)
+        self._services.replace(snapshot)
         self._gate.metrics.reload(True)
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
 

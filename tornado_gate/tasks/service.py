@@ -15,12 +15,14 @@ from typing import Any
 import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, RateLimited, Unavailable
+from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
 from tornado_gate.http.fetch import pictures
 from tornado_gate.plugins.host import FormatLane
-from tornado_gate.storage.files import MediaFile
+from tornado_gate.storage.files import MediaFile, MediaStore
 from tornado_gate.streams.events import aiter_events
+from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord, request_as_json
 from tornado_gate.tasks.store import no_such_task
 from tornado_gate.tasks.view import task_of
@@ -38,7 +40,7 @@ from tornado_gate.types import (
     VideoRequest,
     WireRequest,
 )
-from tornado_gate.types.value import replace
+from tornado_gate.types.value import Value, replace
 
 MOST_WAIT_SECONDS = 60.0
 ENDED = frozenset({"completed", "failed"})
@@ -46,8 +48,16 @@ KEY_HEADER = "idempotency-key"
 LONGEST_KEY = 255
 
 
+class VideoParts(Value, frozen=True):
+    """What video tasks need of the process: who runs them, and where finished videos are."""
+
+    gate: Gate
+    tasks: TaskEngine
+    files: MediaStore
+
+
 async def begin(
-    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
+    parts: VideoParts, snapshot: Snapshot, call: Call, wire: WireRequest, wire_format: FormatLane
 ) -> tuple[Call, Reply]:
     """Keep a task for a request. It is durable when this returns; the upstream is asked later."""
     call = snapshot.about(replace(call, operation="videos"), snapshot.asked_model(wire))
@@ -56,13 +66,13 @@ async def begin(
     request = await wire_format.translate_request(call, wire)
     if not isinstance(request, VideoRequest):
         raise wire_format.broken("translate_request of a video gave no VideoRequest")
-    call, record = await _keep(gate, call, request, targets)
-    events = aiter_events(iter([TaskResult(task=_seen(gate, call, record))]))
+    call, record = await _keep(parts, call, request, targets)
+    events = aiter_events(iter([TaskResult(task=_seen(parts, call, record))]))
     return call, wire_format.translate_response(call, request, events)
 
 
 async def _keep(
-    gate: Gate,
+    parts: VideoParts,
     call: Call,
     request: VideoRequest,
     targets: list[tuple[Target, ProviderInUse]],
@@ -71,9 +81,9 @@ async def _keep(
     if request.image is not None:
         request = replace(request, image=await _at_hand(call, request.image, request.field_name("image")))
     key = _idempotency_key(call)
-    rules = gate.tasks.rules
-    target, provider = targets[0]
-    call = replace(call, target=target, pool=gate.pool(provider))
+    rules = parts.tasks.rules
+    target, provider = choose_target(parts.gate, call, targets)
+    call = replace(call, target=target, pool=parts.gate.pool(provider))
     task_id = f"video_{secrets.token_hex(16)}"
     await provider.working.translate_request(call, replace(request, task_id=task_id))  # what is wrong is said now
     now = time.time()
@@ -94,15 +104,15 @@ async def _keep(
         webhook={"url": request.webhook} if request.webhook else None,
         remixed_from=remixed_from,
     )
-    kept = await gate.tasks.store.earlier(record, key) if key else None
+    kept = await parts.tasks.store.earlier(record, key) if key else None
     if kept is None:
-        if await gate.tasks.store.count_active(record.account) >= rules.queued_per_account:
+        if await parts.tasks.store.count_active(record.account) >= rules.queued_per_account:
             message = (
                 f"This account has {rules.queued_per_account} video tasks that have not ended; wait until one has."
             )
             raise RateLimited(message, retry_after=30, code="too_many_tasks")
-        kept = await gate.tasks.store.create(record, _chunks(request.image), key)
-        gate.tasks.look()
+        kept = await parts.tasks.store.create(record, _chunks(request.image), key)
+        parts.tasks.look()
     return call, kept
 
 
@@ -168,71 +178,71 @@ async def _digest(model: str, request: VideoRequest, remixed_from: str | None) -
 
 
 async def answer(
-    gate: Gate, snapshot: Snapshot, call: Call, request: TaskRequest, wire_format: FormatLane
+    parts: VideoParts, snapshot: Snapshot, call: Call, request: TaskRequest, wire_format: FormatLane
 ) -> tuple[Call, Reply | MediaFile]:
     """What a caller asks of its tasks: a reply, or the file that is to be sent. Raises NotFound for a task of others."""
     if request.action == "list":
-        events = aiter_events(iter([await _listed(gate, call, request)]))
+        events = aiter_events(iter([await _listed(parts, call, request)]))
         return call, wire_format.translate_response(call, request, events)
-    record = await find(gate, call, request.task_id)
+    record = await find(parts, call, request.task_id)
     call = snapshot.about(call, record.model)
     match request.action:
         case "content":
-            return call, await _content(gate, record, request.index)
+            return call, await _content(parts, record, request.index)
         case "remix":
-            return await _remixed(gate, snapshot, call, record, request, wire_format)
+            return await _remixed(parts, snapshot, call, record, request, wire_format)
         case "events":
-            events = _followed(gate, call, record)
+            events = _followed(parts, call, record)
         case "delete":
-            await _delete(gate, record)
-            result = TaskResult(task=_seen(gate, call, record), deleted=True)
+            await _delete(parts, record)
+            result = TaskResult(task=_seen(parts, call, record), deleted=True)
             events = aiter_events(iter([result]))
         case _:
-            record = await _waited(gate, record, min(request.wait, MOST_WAIT_SECONDS))
-            events = aiter_events(iter([TaskResult(task=_seen(gate, call, record))]))
+            record = await _waited(parts, record, min(request.wait, MOST_WAIT_SECONDS))
+            events = aiter_events(iter([TaskResult(task=_seen(parts, call, record))]))
     return call, wire_format.translate_response(call, request, events)
 
 
-async def find(gate: Gate, call: Call, task_id: str) -> TaskRecord:
+async def find(parts: VideoParts, call: Call, task_id: str) -> TaskRecord:
     """A task of the caller's account. Raises NotFound, the same for one of another's as for one that never was."""
-    record = await gate.tasks.get(task_id)
+    record = await parts.tasks.get(task_id)
     if record.account != call.caller.account:
         raise no_such_task()
     return record
 
 
-def _seen(gate: Gate, call: Call, record: TaskRecord) -> Any:
+def _seen(parts: VideoParts, call: Call, record: TaskRecord) -> Any:
     base = call.files.public_url if call.files is not None else ""
-    urls = [base + gate.videos.sign(file.id, record.expires_at or time.time()) for file in record.files]
+    urls = [base + parts.files.sign(file.id, record.expires_at or time.time()) for file in record.files]
     done = record.status == "completed"
-    return task_of(record, position=gate.tasks.position(record), urls=urls if done else ())
+    return task_of(record, position=parts.tasks.position(record), urls=urls if done else ())
 
 
-async def _waited(gate: Gate, record: TaskRecord, seconds: float) -> TaskRecord:
+async def _waited(parts: VideoParts, record: TaskRecord, seconds: float) -> TaskRecord:
     """The task when it has ended, or after `seconds`."""
     ends = time.monotonic() + seconds
     while record.status not in ENDED and (left := ends - time.monotonic()) > 0:
-        record = await gate.tasks.changed(record, left)
+        record = await parts.tasks.changed(record, left)
     return record
 
 
-async def _followed(gate: Gate, call: Call, record: TaskRecord) -> AsyncIterator[StreamEvent]:
+async def _followed(parts: VideoParts, call: Call, record: TaskRecord) -> AsyncIterator[StreamEvent]:
     """The task now and at each change, until it has ended."""
     while record.status not in ENDED:
-        yield TaskResult(task=_seen(gate, call, record), last=False)
+        yield TaskResult(task=_seen(parts, call, record), last=False)
         before = record
         while (record.status, record.progress) == (before.status, before.progress):
-            record = await gate.tasks.changed(record, MOST_WAIT_SECONDS)
-    yield TaskResult(task=_seen(gate, call, record))
+            record = await parts.tasks.changed(record, MOST_WAIT_SECONDS)
+    yield TaskResult(task=_seen(parts, call, record))
 
 
-async def _listed(gate: Gate, call: Call, request: TaskRequest) -> TaskList:
+async def _listed(parts: VideoParts, call: Call, request: TaskRequest) -> TaskList:
     account = call.caller.account
-    page = await gate.tasks.store.list(account, request.after, request.limit, request.order)
-    return TaskList(tasks=tuple(_seen(gate, call, record) for record in page.records), has_more=page.has_more)
+    page = await parts.tasks.store.list(account, request.after, request.limit, request.order)
+    return TaskList(tasks=tuple(_seen(parts, call, record) for record in page.records), has_more=page.has_more)
 
 
-async def _content(gate: Gate, record: TaskRecord, index: int) -> MediaFile:
+async def _content(parts: VideoParts, record: TaskRecord, index: int) -> MediaFile:
     if record.status != "completed":
         state = "has failed" if record.status == "failed" else "is not ready yet"
         raise NotFound(f"The video {state}: its task is '{record.status}'.", code="video_not_ready")
@@ -240,21 +250,21 @@ async def _content(gate: Gate, record: TaskRecord, index: int) -> MediaFile:
         raise NotFound(
             f"The task has {len(record.files)} videos, counted from 0.", param="index", code="video_not_found"
         )
-    return await gate.videos.find(record.files[index].id)
+    return await parts.files.find(record.files[index].id)
 
 
-async def _delete(gate: Gate, record: TaskRecord) -> None:
+async def _delete(parts: VideoParts, record: TaskRecord) -> None:
     """Stop it if it runs; then nothing of it is left."""
     if record.status not in ENDED:
-        await gate.tasks.cancel(record)
-        record = await gate.tasks.store.get(record.id)  # with the files that it has brought home meanwhile
+        await parts.tasks.cancel(record)
+        record = await parts.tasks.store.get(record.id)  # with the files that it has brought home meanwhile
     for file in record.files:
-        await gate.videos.delete(file.id)
-    await gate.tasks.delete(record.id)
+        await parts.files.delete(file.id)
+    await parts.tasks.delete(record.id)
 
 
 async def _remixed(
-    gate: Gate, snapshot: Snapshot, call: Call, record: TaskRecord, request: TaskRequest, wire_format: FormatLane
+    parts: VideoParts, snapshot: Snapshot, call: Call, record: TaskRecord, request: TaskRequest, wire_format: FormatLane
 ) -> tuple[Call, Reply]:
     """A new task from a finished one, at the same provider."""
     if record.status != "completed" or record.operation is None:
@@ -269,6 +279,6 @@ async def _remixed(
         seconds=earlier.get("seconds"), width=earlier.get("width"), height=earlier.get("height"),
     )  # fmt: skip
     target = snapshot.target_of(record.model, record.provider, record.upstream_model)
-    call, kept = await _keep(gate, call, fresh, [(target, provider)], remixed_from=record.id)
-    events = aiter_events(iter([TaskResult(task=_seen(gate, call, kept))]))
+    call, kept = await _keep(parts, call, fresh, [(target, provider)], remixed_from=record.id)
+    events = aiter_events(iter([TaskResult(task=_seen(parts, call, kept))]))
     return call, wire_format.translate_response(call, fresh, events)

@@ -9,10 +9,11 @@ from functools import lru_cache
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError
-from tornado_gate.gateway import pipeline
+from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import KeyedHandler
 from tornado_gate.server.handlers.exchange import let_go, set_nodelay
 from tornado_gate.server.handlers.files import send_file
+from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close
 from tornado_gate.streams.timer_wheel import wheel
@@ -24,7 +25,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(KeyedHandler):
-    """Ask the pipeline, write the reply at the reader's pace; leave nothing open."""
+    """Have the request answered, write the reply at the reader's pace; leave nothing open."""
 
     async def answer(self) -> None:
         """One request; what it opened is closed whatever happens."""
@@ -33,11 +34,10 @@ class AnswerHandler(KeyedHandler):
         self.gate.entered(self.snapshot)
         try:
             wire = await self.wire_of_form(call) if self.form is not None else self.wire(call)
-            answer = await pipeline.answer(self.gate, self.snapshot, call, wire)
-            if answer.file is not None:
-                await send_file(self, self.gate.videos, answer.file.id, time.time())
+            answer = await dispatch(self.services, self.snapshot, call, wire)
+            if isinstance(answer, MediaFile):
+                await send_file(self, self.services.videos.files, answer.id, time.time())
                 return
-            assert answer.reply is not None, "an answer that is no file is a reply"
             self.call = answer.call
             call.meter.first_event_seconds = time.monotonic() - self.started
             self._describe(answer.call, answer.reply)

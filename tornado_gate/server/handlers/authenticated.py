@@ -11,9 +11,9 @@ from tornado_gate.codec import json_body, multipart
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.routing import Matched
 from tornado_gate.server.handlers.exchange import CallersRequest, Exchange
+from tornado_gate.server.services import Services
 from tornado_gate.storage.files import AnswerFiles
 from tornado_gate.storage.keys import digest
 from tornado_gate.types import Call, Caller, Upload, WireRequest
@@ -30,8 +30,9 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 class KeyedHandler(Exchange):
     """Everything that can be refused before the body is read, then the body, then `answer`."""
 
-    def __init__(self, gate: Gate, request: CallersRequest, matched: Matched) -> None:
-        super().__init__(gate, request, matched.served.format, matched.served.route.operation)
+    def __init__(self, services: Services, request: CallersRequest, matched: Matched) -> None:
+        super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
+        self.services = services
         self.matched = matched
         self.route = matched.served.route
         self.body: list[bytes] = []
@@ -81,7 +82,7 @@ class KeyedHandler(Exchange):
 
     def make_call(self, closing: AsyncExitStack) -> Call:
         """The call, now that it is known who asks."""
-        gate, caller, headers = self.gate, self.caller, self.lower_headers
+        services, caller, headers = self.services, self.caller, self.lower_headers
         return Call(
             id=self.request_id,
             operation=self.operation,
@@ -91,9 +92,9 @@ class KeyedHandler(Exchange):
             dialect=self.snapshot.config.dialect,
             headers=without_keys(headers),
             closing=closing,
-            memory=gate.memory.of(caller.account),
-            fetcher=gate.fetcher,
-            files=AnswerFiles(gate.media, self._public_url()),
+            memory=services.memory.of(caller.account),
+            fetcher=services.fetcher,
+            files=AnswerFiles(services.media, self._public_url()),
             key_digest=self.key_digest,
         )
 
@@ -122,7 +123,7 @@ class KeyedHandler(Exchange):
         return self._take(size) if size > SMALL_BYTES else None
 
     async def _take(self, size: int) -> None:
-        await self.gate.bodies.take(size)
+        await self.services.bodies.take(size)
         self.reserved_bytes = size
 
     def release(self) -> None:
@@ -131,7 +132,7 @@ class KeyedHandler(Exchange):
             self.form.close()
         self.body.clear()
         if self.reserved_bytes:
-            self.gate.bodies.give(self.reserved_bytes)
+            self.services.bodies.give(self.reserved_bytes)
             self.reserved_bytes = 0
 
     def _check_body_headers(self, is_form: bool) -> None:

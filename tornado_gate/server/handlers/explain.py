@@ -10,10 +10,10 @@ import orjson
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.explain import explain
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.routing import Matched, Served
 from tornado_gate.server.handlers.authenticated import KeyedHandler
 from tornado_gate.server.handlers.exchange import CallersRequest
+from tornado_gate.server.services import Services
 from tornado_gate.types import Route
 
 ROUTE = Route("POST", "/v1/_explain", "explain")
@@ -22,8 +22,8 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 class ExplainHandler(KeyedHandler):
     """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
 
-    def __init__(self, gate: Gate, request: CallersRequest) -> None:
-        super().__init__(gate, request, Matched(Served("", ROUTE), {}))
+    def __init__(self, services: Services, request: CallersRequest) -> None:
+        super().__init__(services, request, Matched(Served("", ROUTE), {}))
 
     def check_operation(self) -> None:
         """Each key may ask what its own requests would do; what it may not do is refused as there."""

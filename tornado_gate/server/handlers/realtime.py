@@ -18,7 +18,6 @@ from tornado.websocket import WebSocketHandler, WebSocketProtocol13
 
 from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.routing import Matched
 from tornado_gate.http.websocket.connection import accept
 from tornado_gate.realtime import connect
@@ -27,6 +26,7 @@ from tornado_gate.server.handlers.authenticated import NOBODY, without_keys
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.exchange import lowered
 from tornado_gate.server.handlers.realtime_session import Session
+from tornado_gate.server.services import Services
 from tornado_gate.storage.files import AnswerFiles
 from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
 
@@ -49,8 +49,9 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
 
     side: RealtimeSide
 
-    def initialize(self, gate: Gate, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
-        super().initialize(gate)
+    def initialize(self, services: Services, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
+        super().initialize(services.gate)
+        self.services = services
         self.matched = matched
         self.format = matched.served.format
         self.operation = matched.served.route.operation
@@ -78,7 +79,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self.call = call
             self.snapshot.targets(call, (connect.OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
-            self.gate.sessions.add(self, call.caller, self.rules.sessions_per_key, self.leave)
+            self.services.sessions.add(self, call.caller, self.rules.sessions_per_key, self.leave)
             self.counted = True
             self.gate.limits.admit(call.caller)
             self.call, self.socket = await connect.connect(self.gate, self.snapshot, call, self.side)
@@ -122,7 +123,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         }
         held: Held | None = None
         if key.startswith(PREFIX):
-            caller, held = await self.gate.authenticate_secret(key)
+            caller, held = await connect.authenticate_secret(self.gate, self.services.secrets, key)
             if query.setdefault("model", held.model) != held.model:
                 raise NotAllowed("This client secret is for another model.", param="model", code="model_not_allowed")
         else:
@@ -135,9 +136,9 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             caller=caller,
             dialect=self.snapshot.config.dialect,
             headers=plain,
-            memory=self.gate.memory.of(caller.account),
-            fetcher=self.gate.fetcher,
-            files=AnswerFiles(self.gate.media, ""),
+            memory=self.services.memory.of(caller.account),
+            fetcher=self.services.fetcher,
+            files=AnswerFiles(self.services.media, ""),
             closing=self.closing,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
@@ -227,7 +228,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             return
         self.ended = True
         if self.counted:
-            self.gate.sessions.remove(self, self.call.caller if self.call else NOBODY)
+            self.services.sessions.remove(self, self.call.caller if self.call else NOBODY)
         code = None
         if self.session is not None:
             self.session.stop()

@@ -1,0 +1,58 @@
+"""The parts of a serving process: what conf says reaches them, expired files are deleted, sessions end when it drains."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.gates import FakeProvider, make_config, make_services
+from tornado_gate.config.model import Limits, Videos
+from tornado_gate.gateway.snapshot import build
+from tornado_gate.server.services import Services
+from tornado_gate.types import Caller
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Services:
+    return make_services(tmp_path, make_config(tmp_path), fake=FakeProvider())
+
+
+@pytest.mark.gen_test
+async def test_expired_files_are_looked_for(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = [asyncio.Event(), asyncio.Event()]
+
+    async def sweep_media() -> None:
+        swept[0].set()
+
+    async def sweep_videos() -> None:
+        swept[1].set()
+
+    monkeypatch.setattr("tornado_gate.server.services.SWEEP_SECONDS", 0.001)
+    monkeypatch.setattr(services.media, "sweep", sweep_media)
+    monkeypatch.setattr(services.videos.files, "sweep", sweep_videos)
+    await services.start()
+    for store in swept:
+        await store.wait()
+    await services.close()
+
+
+def test_a_new_configuration_reaches_every_part(services: Services) -> None:
+    gate = services.gate
+    config = replace(gate.snapshot.config, limits=Limits(bodies_bytes=123), videos=Videos(max_bytes=456))
+    services.replace(build(config, gate.host, 2))
+    assert gate.snapshot.number == 2
+    assert services.bodies.total == 123
+    assert services.videos.files.max_bytes == 456
+    assert services.videos.tasks.rules is config.videos
+    assert services.fetcher.rules is config.fetch
+
+
+def test_sessions_end_when_the_process_drains(services: Services) -> None:
+    ended: list[bool] = []
+    services.sessions.add(object(), Caller(id="k", account="a"), 1, lambda: ended.append(True))
+    services.drain()
+    assert services.gate.draining
+    assert ended == [True]

@@ -1,0 +1,122 @@
+"""Targets are selected and tried here, for every operation; and one request is sent to one provider.
+
+Targets are tried in the order of the snapshot: by weight, then those of fallback models. A target whose circuit is open is
+skipped. A request tries the next target as long as one is left; it does not try a failed target again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from tornado_gate.errors import GateError, PluginError, Unavailable
+from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.events import checked
+from tornado_gate.types import Call, Operation, Request, StreamEvent, Target, Whole
+from tornado_gate.types.value import replace
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Candidate = tuple[Target, ProviderInUse]
+
+
+async def try_targets(
+    gate: Gate,
+    snapshot: Snapshot,
+    call: Call,
+    operations: tuple[Operation, ...],
+    ask: Callable[[Call, ProviderInUse], Awaitable[Result]],
+) -> Result:
+    """What `ask` returns for the first target of ``call.model`` that it does not fail for.
+
+    `ask` gets the call with the target, its pool and its operation. It raises a retryable GateError when the next target may be
+    tried; anything else ends the request. What it puts on ``call.closing`` is closed when it fails, so nothing else may be there.
+    Raises what `Snapshot.targets` raises, the last failure, or Unavailable when every circuit is open.
+    """
+    targets = snapshot.targets(call, operations)
+    health, failure = gate.health, None
+    for target, provider in targets:
+        circuit = health.circuit(circuit_name(target))
+        if not circuit.allows(health.clock()):
+            continue
+        call.meter.attempts += 1
+        attempt = replace(
+            call, target=target, operation=target.first_of(operations), losses=[], pool=gate.pool(provider)
+        )
+        try:
+            result = await ask(attempt, provider)
+        except BaseException as error:
+            note_failure(gate, attempt, error)
+            await attempt.closing.aclose()
+            if not isinstance(error, GateError) or not error.retryable:
+                raise
+            failure = error
+        else:
+            circuit.succeeded()
+            return result
+    try:
+        raise failure or _no_target(gate, call, targets)
+    finally:
+        del failure  # its traceback holds this frame
+
+
+def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candidate:
+    """The target that a request would be sent to now; nothing is sent, counted, or taken from a circuit.
+
+    For what is sent later, or not at all. Raises Unavailable when every circuit is open.
+    """
+    now = gate.health.clock()
+    for target, provider in targets:
+        if gate.health.circuit(circuit_name(target)).would_allow(now):
+            return target, provider
+    raise _no_target(gate, call, targets)
+
+
+def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavailable:
+    now = gate.health.clock()
+    waits = (gate.health.circuit(circuit_name(target)).wait_seconds(now) for target, _ in targets)
+    seconds = max(1, math.ceil(min(waits)))
+    message = f"All targets of model '{call.model}' are unavailable. Retry after {seconds} s."
+    return Unavailable(message, headers={"Retry-After": str(seconds)})
+
+
+def note_success(gate: Gate, call: Call) -> None:
+    """The target of `call` has answered: its circuit closes."""
+    gate.health.circuit(circuit_name(call.target)).succeeded()
+
+
+def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
+    """The target of `call` has not answered: count and log it. What may be the target's fault counts for its circuit."""
+    target = call.target
+    circuit = gate.health.circuit(circuit_name(target))
+    if not isinstance(error, GateError):
+        circuit.released()
+        return
+    if error.retryable and error.status != 429:
+        circuit.failed(gate.health.clock(), gate.snapshot.config.circuits)
+    else:
+        circuit.released()
+    if error.type != "invalid_request_error" or error.code == "upstream_refused":
+        gate.metrics.upstream_error(target.provider, error.code)
+    if not isinstance(error, PluginError):
+        fields = {"request_id": call.id, "provider": target.provider, "model": target.model, "status": error.status}
+        log.info("target failed: %s", error.code, extra={"fields": fields})
+
+
+async def asked(
+    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines
+) -> AsyncIterator[StreamEvent]:
+    """One request to the upstream; the events of its answer, in order and in time."""
+    outgoing = await provider.translate_request(call, request)
+    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
+    if not isinstance(incoming.chunks, Whole):
+        incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
+    events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
+    return checked(events, provider.fault)

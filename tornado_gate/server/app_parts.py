@@ -1,0 +1,56 @@
+"""The one place where the parts of a serving process are made and joined."""
+
+from __future__ import annotations
+
+from tornado_gate.config.model import Config
+from tornado_gate.gateway.body_budget import Bodies
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.provider_call import TaskAsker, TaskTeller
+from tornado_gate.http.fetch import Fetcher
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.realtime.sessions import ClientSecrets, Sessions
+from tornado_gate.server.services import MediaSweeper, Services
+from tornado_gate.storage.conversation_state import Memory, MemoryStore
+from tornado_gate.storage.files import MediaStore, media_secret
+from tornado_gate.storage.keys import KeyStore
+from tornado_gate.tasks.engine import TaskEngine
+from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.metrics import TaskMetrics
+from tornado_gate.tasks.service import VideoParts
+from tornado_gate.tasks.webhooks import webhook_secret
+from tornado_gate.telemetry.metrics import Metrics
+
+SECRETS_OWNER = "\0client secrets"
+"""The account under which client secrets are stored: no real account has such a name."""
+
+
+def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> Services:
+    """The parts of a process that serves `config`."""
+    data_dir = config.server.data_dir
+    gate = Gate(config, host, keystore, metrics)
+    memory = Memory(MemoryStore(data_dir))
+    fetcher = Fetcher()
+    media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
+    videos = _make_videos(config, gate, fetcher)
+    services = Services(
+        gate=gate,
+        memory=memory,
+        fetcher=fetcher,
+        bodies=Bodies(config.limits.bodies_bytes),
+        media=media,
+        videos=videos,
+        secrets=ClientSecrets(memory.of(SECRETS_OWNER)),
+        sessions=Sessions(),
+        sweeper=MediaSweeper((media, videos.files)),
+    )
+    services.apply(config)
+    return services
+
+
+def _make_videos(config: Config, gate: Gate, fetcher: Fetcher) -> VideoParts:
+    data_dir = config.server.data_dir
+    files = MediaStore(data_dir / "videos", secret=media_secret(data_dir), address="/videos/", evicts=False)
+    teller = TaskTeller(fetcher, webhook_secret(data_dir))
+    tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), files, TaskAsker(gate, fetcher), config.videos, teller)
+    TaskMetrics(gate, tasks)
+    return VideoParts(gate, tasks, files)

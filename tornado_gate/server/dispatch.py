@@ -1,0 +1,75 @@
+"""Which part of the gateway answers a request: the pipeline, the video tasks, client secrets, or the model list."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from tornado_gate.gateway import pipeline
+from tornado_gate.gateway.pipeline import Answer
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.plugins.host import FormatLane
+from tornado_gate.realtime import connect
+from tornado_gate.server.services import Services
+from tornado_gate.storage.files import MediaFile
+from tornado_gate.streams.events import aiter_events
+from tornado_gate.tasks import service
+from tornado_gate.types import (
+    Call,
+    ClientSecret,
+    ClientSecretRequest,
+    ModelList,
+    ModelsRequest,
+    Reply,
+    Request,
+    TaskRequest,
+    WireRequest,
+)
+
+
+def dispatch(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> Awaitable[Answer | MediaFile]:
+    """Answer one request; with a file where the caller asked for a finished video.
+
+    Raises GateError, which the handler puts into the caller's envelope.
+    """
+    if wire.route.model == "none":
+        return _answer_without_model(services, snapshot, call, wire)
+    if wire.route.operation == "videos":
+        return _begin_video(services, snapshot, call, wire)
+    return pipeline.answer(services.gate, snapshot, call, wire)
+
+
+async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
+    """Keep a video task; its first state is the answer."""
+    return Answer(*await service.begin(services.videos, snapshot, call, wire, snapshot.formats[call.format]))
+
+
+async def _answer_without_model(
+    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
+) -> Answer | MediaFile:
+    """No provider is asked. The format says what the request is, or has the answer itself."""
+    wire_format = snapshot.formats[call.format]
+    request = await wire_format.answer_itself(call, wire)
+    if isinstance(request, Reply):
+        return await pipeline.begin_answer(call, wire_format, request)
+    if isinstance(request, TaskRequest):
+        call, found = await service.answer(services.videos, snapshot, call, request, wire_format)
+        if isinstance(found, MediaFile):
+            return found
+        return await pipeline.begin_answer(call, wire_format, found)
+    if isinstance(request, ClientSecretRequest):
+        made = await connect.make_client_secret(services.secrets, snapshot, call, request)
+        return await _answer_with(call, wire_format, request, made)
+    return await _answer_with(call, wire_format, request, _find_models(snapshot, call, request))
+
+
+async def _answer_with(
+    call: Call, wire_format: FormatLane, request: Request, result: ClientSecret | ModelList
+) -> Answer:
+    reply = wire_format.translate_response(call, request, aiter_events(iter([result])))
+    return await pipeline.begin_answer(call, wire_format, reply)
+
+
+def _find_models(snapshot: Snapshot, call: Call, request: ModelsRequest) -> ModelList:
+    if request.model is None:
+        return ModelList(models=snapshot.list_models(call.caller))
+    return ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)

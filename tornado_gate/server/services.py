@@ -1,0 +1,93 @@
+"""Services: the parts of a serving process, for the code that answers requests with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from tornado_gate.config.model import Config
+from tornado_gate.errors import GateError
+from tornado_gate.gateway.body_budget import Bodies
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.http.fetch import Fetcher
+from tornado_gate.realtime.sessions import ClientSecrets, Sessions
+from tornado_gate.storage.conversation_state import Memory
+from tornado_gate.storage.files import MediaStore
+from tornado_gate.tasks.service import VideoParts
+from tornado_gate.types.value import Value
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 3600.0
+"""How often expired files are deleted when no new file pushes them out."""
+
+
+class MediaSweeper:
+    """Deletes expired files of media stores from time to time. `start` inside the loop, `stop` before it ends."""
+
+    def __init__(self, stores: Sequence[MediaStore]) -> None:
+        self._stores = stores
+        self._sweeping: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        self._sweeping = asyncio.ensure_future(self._sweep())
+
+    def stop(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                for store in self._stores:
+                    await store.sweep()
+            except GateError as error:
+                log.warning("expired files stay for now: %s", error.message)
+
+
+class Services(Value, frozen=True, kw_only=True):
+    """The parts of one serving process. `start` inside the loop, `close` before it ends."""
+
+    gate: Gate
+    memory: Memory
+    fetcher: Fetcher
+    bodies: Bodies
+    media: MediaStore
+    videos: VideoParts
+    secrets: ClientSecrets
+    sessions: Sessions
+    sweeper: MediaSweeper
+
+    async def start(self) -> None:
+        """Begin to watch keys, plugins and the loop, to sweep files, and to run video tasks."""
+        await self.gate.start()
+        self.sweeper.start()
+        await self.videos.tasks.start()
+
+    async def close(self) -> None:
+        self.sweeper.stop()
+        await self.videos.tasks.close()
+        await self.fetcher.close()
+        await self.gate.close()
+
+    def drain(self) -> None:
+        """Take nothing new; sessions, which have no end of their own, end now."""
+        self.gate.draining = True
+        self.sessions.close_all()
+
+    def replace(self, snapshot: Snapshot) -> None:
+        """Put a new snapshot in force, here and in the gate."""
+        self.gate.replace(snapshot)
+        self.apply(snapshot.config)
+
+    def apply(self, config: Config) -> None:
+        """Give each part what `config` says of it."""
+        self.fetcher.rules = config.fetch
+        self.bodies.total = config.limits.bodies_bytes
+        self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
+        videos = self.videos
+        videos.tasks.rules = config.videos
+        videos.files.max_bytes, videos.files.seconds = config.videos.max_bytes, config.videos.keep_seconds
