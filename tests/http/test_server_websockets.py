@@ -1,13 +1,22 @@
-"""WebSockets behind a front: the fast one hands them to Tornado's."""
+"""WebSockets behind a front: a WebSocketHandler of Tornado's whose connection is given to the frame code."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
+from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerConnectionDelegate
+from tornado.iostream import StreamClosedError
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
+from websockets.typing import Subprotocol
 
 from tests.support.front import Answer, Running
 from tests.support.front_stage import Stage, fronts, get, play
+from tornado_gate.http.server.connection import ServerConnection
+from tornado_gate.http.server.front import Server
+from tornado_gate.http.server.response import RequestConnection
 
 
 @fronts
@@ -16,8 +25,45 @@ def test_a_websocket_speaks(front: str) -> None:
         async with connect(f"ws://127.0.0.1:{running.port}/echo", max_size=None) as socket:
             for message in ("hello", b"bytes", "x" * 1_000_000):
                 await socket.send(message)
-                assert await socket.recv() == message
+                assert await socket.recv() == (message.decode() if isinstance(message, bytes) else message)
         assert await stage.told.get() == "left"
+
+    play(front, scene)
+
+
+@fronts
+def test_a_handler_selects_the_subprotocol_and_speaks_before_it_hears(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> None:
+        subprotocols = [Subprotocol("one"), Subprotocol("two")]
+        async with connect(f"ws://127.0.0.1:{running.port}/picky", subprotocols=subprotocols) as socket:
+            assert socket.subprotocol == "two"
+            await socket.send("hello")
+            assert [await socket.recv(), await socket.recv()] == ["welcome", "hello"]
+
+    play(front, scene)
+
+
+@fronts
+def test_a_handler_that_fails_to_open_closes_with_1011(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> None:
+        async with connect(f"ws://127.0.0.1:{running.port}/picky") as socket:
+            with pytest.raises(ConnectionClosedError) as closed:
+                await socket.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1011
+        assert await stage.told.get() == "left"
+
+    play(front, scene)
+
+
+@fronts
+def test_a_server_that_has_stopped_leaves_open_websockets_open(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> None:
+        async with connect(f"ws://127.0.0.1:{running.port}/echo") as socket:
+            running.server.stop()
+            await running.server.close_all_connections()
+            await socket.send("still there")
+            assert await socket.recv() == "still there"
 
     play(front, scene)
 
@@ -72,7 +118,7 @@ def test_other_upgrades_are_left_alone(front: str, fields: bytes) -> None:
 
 
 @fronts
-def test_sessions_that_were_handed_over_close_with_the_server(front: str) -> None:
+def test_an_upgrade_that_is_not_answered_yet_closes_with_the_server(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         client = await running.connect()
         await client.send(get(b"/slow", HANDSHAKE))
@@ -82,3 +128,124 @@ def test_sessions_that_were_handed_over_close_with_the_server(front: str) -> Non
         assert await client.rest() == b""
 
     play(front, scene)
+
+
+class Application(HTTPServerConnectionDelegate, HTTPMessageDelegate):
+    """Takes a request, and leaves its answer to the test."""
+
+    request: RequestConnection
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        assert isinstance(request_conn, RequestConnection)
+        self.request = request_conn
+        return self
+
+
+class Transport(asyncio.Transport):
+    """Remembers what is done with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[Any] = []
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.done.append(protocol)
+
+    def pause_reading(self) -> None:
+        self.done.append("pause")
+
+    def resume_reading(self) -> None:
+        self.done.append("resume")
+
+    def write(self, data: Any) -> None:
+        self.done.append(data)
+
+    def close(self) -> None:
+        self.done.append("close")
+
+
+class Next(asyncio.Protocol):
+    """What a connection is given to."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.heard.append(transport)
+
+    def pause_writing(self) -> None:
+        self.heard.append("slow")
+
+    def data_received(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def eof_received(self) -> None:
+        self.heard.append("eof")
+
+
+class Switching:
+    """A connection of the fast front whose request has come, without a network."""
+
+    def __init__(self, server: Server, application: Application) -> None:
+        self.server, self.application = server, application
+        self.connection = ServerConnection(self.server, asyncio.get_running_loop())
+        self.transport, self.next = Transport(), Next()
+        self.connection.connection_made(self.transport)
+        self.connection.data_received(get(b"/", HANDSHAKE))
+
+    @classmethod
+    async def begin(cls) -> Switching:
+        application = Application()
+        server = Server(application)
+        await server.listen([])
+        return cls(server, application)
+
+    def switch(self) -> None:
+        line = self.application.request.detach()
+        line.switch_protocol(self.next)
+
+
+def test_the_next_protocol_gets_what_came_meanwhile_and_hears_of_the_end() -> None:
+    async def main() -> None:
+        switching = await Switching.begin()
+        switching.connection.data_received(HELLO)
+        assert switching.connection.eof_received()
+        switching.switch()
+        assert switching.transport.done == [switching.next, "close"]
+        assert switching.next.heard == [switching.transport, HELLO, "eof"]
+
+    asyncio.run(main())
+
+
+def test_the_next_protocol_hears_that_the_client_reads_slowly_and_may_read_again() -> None:
+    async def main() -> None:
+        switching = await Switching.begin()
+        flood = b"x" * 100_000
+        switching.connection.data_received(flood)
+        switching.connection.pause_writing()
+        switching.switch()
+        assert switching.transport.done == ["pause", "resume", switching.next]
+        assert switching.next.heard == [switching.transport, "slow", flood]
+
+    asyncio.run(main())
+
+
+def test_a_client_that_has_left_cannot_be_given_to_another_protocol() -> None:
+    async def main() -> None:
+        switching = await Switching.begin()
+        switching.connection.connection_lost(None)
+        with pytest.raises(StreamClosedError):
+            switching.switch()
+        assert switching.next.heard == []
+
+    asyncio.run(main())
+
+
+def test_a_stopping_server_does_not_turn_an_upgrade_into_a_close() -> None:
+    async def main() -> None:
+        switching = await Switching.begin()
+        switching.server.stop()
+        switching.application.request.send_head(101, "Switching Protocols", {"Connection": "Upgrade"}, None)
+        assert switching.transport.done == [b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n"]
+
+    asyncio.run(main())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -35,7 +37,7 @@ models:
   local-chat: {{provider: local}}
 realtime: {{sessions_per_key: 3, messages_per_second: 50, message_bytes: 100000, origins: ["https://app.example"]}}
 circuits: {{failures: 1000, open_seconds: 0.001}}
-server: {{drain_seconds: 5}}
+server: {{drain_seconds: 5, http: {http}}}
 keys:
   - {{name: test, key: {key}}}
   - {{name: other, key: other-{key}}}
@@ -65,9 +67,11 @@ def port() -> int:
     return free_port()
 
 
-@pytest.fixture(scope="module")
-def gateway(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    gateway = Gateway.start(CONF.format(port=port, key=KEY), tmp_path_factory.mktemp("realtime"))
+@pytest.fixture(scope="module", params=["httptools", "tornado"])
+def gateway(port: int, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    """One behind each front."""
+    conf = CONF.format(port=port, key=KEY, http=request.param)
+    gateway = Gateway.start(conf, tmp_path_factory.mktemp("realtime"))
     yield gateway
     if gateway.child.process.poll() is None:
         gateway.stop()
@@ -144,6 +148,10 @@ HANDSHAKE = {
         ("Connection", "keep-alive", 400),
         ("Upgrade", "h2c", 426),
         ("Sec-WebSocket-Key", "", 400),
+        ("Sec-WebSocket-Key", "not base64 at all", 400),
+        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAA", 400),
+        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAAA=", 400),
+        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==, AAAAAAAAAAAAAAAAAAAAAA==", 400),
         ("Sec-WebSocket-Version", "8", 426),
     ],
 )
@@ -156,6 +164,104 @@ def test_a_handshake_that_is_none_is_refused(gateway: Gateway, run: Any, header:
         assert response.json()["error"]["message"]
         assert response.headers.get("sec-websocket-version") == ("13" if header.endswith("Version") else None)
         assert upstream.headers == []
+
+    run(test)
+
+
+def handshake(gateway: Gateway, version: str = "HTTP/1.1", **fields: str) -> bytes:
+    host = gateway.url.removeprefix("http://")
+    lines = [f"GET /v1/realtime?model=voice {version}\r\nHost: {host}\r\nAuthorization: Bearer {KEY}"]
+    lines += [f"{name}: {value}" for name, value in {**HANDSHAKE, **fields}.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def connected(gateway: Gateway) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = gateway.url.removeprefix("http://").partition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+def test_two_keys_in_a_handshake_are_refused(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        reader, writer = await connected(gateway)
+        second = b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        writer.write(handshake(gateway)[:-2] + second)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+        assert upstream.headers == []
+
+    run(test)
+
+
+def test_http_1_0_cannot_be_upgraded(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        reader, writer = await connected(gateway)
+        writer.write(handshake(gateway, "HTTP/1.0"))
+        assert (await reader.readline()).split()[1] == b"426"
+        writer.close()
+        assert upstream.headers == []
+
+    run(test)
+
+
+def test_a_browser_that_keeps_its_connection_alive_is_upgraded(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        reader, writer = await connected(gateway)
+        writer.write(handshake(gateway, Connection="keep-alive, Upgrade", Upgrade="WebSocket"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 ")
+        fields = dict(line.split(": ", 1) for line in head.decode().lower().strip().split("\r\n")[1:])
+        assert (fields["connection"], fields["upgrade"]) == ("upgrade", "websocket")
+        assert fields["sec-websocket-accept"] == accept_key(HANDSHAKE["Sec-WebSocket-Key"]).lower()
+        assert {"content-type", "content-length", "transfer-encoding"}.isdisjoint(fields)
+        writer.close()
+
+    run(test)
+
+
+def test_messages_sent_before_the_handshake_is_answered_go_up_in_order(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        reader, writer = await connected(gateway)
+        messages = [b'{"type": "response.cancel", "number": %d}' % number for number in range(5)]
+        frames = [Frame(Opcode.TEXT, message).serialize(mask=True) for message in messages]
+        writer.write(handshake(gateway) + b"".join(frames[:3]))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        writer.write(b"".join(frames[3:]))
+        await upstream.until(lambda: len(upstream.received) == 5)
+        assert [json.loads(message)["number"] for message in upstream.received] == [0, 1, 2, 3, 4]
+        writer.close()
+        await upstream.connections[0].closed.wait()
+
+    run(test)
+
+
+def test_a_caller_who_closes_its_half_after_the_handshake_ends_the_session(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        reader, writer = await connected(gateway)
+        early = Frame(Opcode.TEXT, b'{"type": "response.create"}').serialize(mask=True)
+        writer.write(handshake(gateway) + early)
+        writer.write_eof()
+        await reader.read()
+        await upstream.until(lambda: all(one.closed.is_set() for one in upstream.connections))
+        writer.close()
+        async with session(gateway), session(gateway), session(gateway) as third:  # as many as a key may have
+            assert (await event(third))["type"] == "session.created"
+
+    run(test)
+
+
+def test_a_session_takes_one_descriptor_for_each_end(gateway: Gateway, run: Any) -> None:
+    def sockets() -> int:
+        links = Path(f"/proc/{gateway.child.process.pid}/fd").iterdir()
+        return sum(os.readlink(link).startswith("socket:") for link in links)
+
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as first:
+            await first.recv()
+            before = sockets()
+            async with session(gateway) as second, session(gateway) as third:
+                await second.recv()
+                await third.recv()
+                assert sockets() == before + 4
 
     run(test)
 
@@ -178,11 +284,8 @@ def test_a_caller_who_leaves_while_the_upstream_is_connected_leaves_nothing_open
             ended.set()
 
         server = await asyncio.start_server(serve, "127.0.0.1", port)
-        host, _, own_port = gateway.url.removeprefix("http://").partition(":")
-        _, writer = await asyncio.open_connection(host, int(own_port))
-        lines = [f"GET /v1/realtime?model=voice HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {KEY}"]
-        lines += [f"{name}: {value}" for name, value in HANDSHAKE.items()]
-        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+        _, writer = await connected(gateway)
+        writer.write(handshake(gateway))
         await asked.wait()
         writer.transport.abort()
         await asyncio.to_thread(httpx.get, f"{gateway.url}/healthz", trust_env=False)  # the gateway has seen it by then

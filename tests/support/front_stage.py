@@ -12,7 +12,9 @@ from tornado.web import Application, RequestHandler, stream_request_body
 from tornado.websocket import WebSocketHandler
 
 from tests.support.front import FRONTS, OURS, Running, run, serving
+from tornado_gate.http.websocket.server import FrameProtocol
 
+MESSAGE_BYTES = 1 << 20
 GET = b"GET %b HTTP/1.1\r\nHost: x\r\n%b\r\n"
 POST = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%b\r\n%b"
 
@@ -200,17 +202,37 @@ class Stream(Handler):
 
 
 class Echo(WebSocketHandler):
+    """Says again what it is told, as text."""
+
     def initialize(self, stage: Stage) -> None:
         self.stage = stage
 
-    def on_message(self, message: str | bytes) -> None:
-        self.write_message(message, binary=isinstance(message, bytes))
+    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # of which Tornado calls two methods
+        self.frames = FrameProtocol(self, most=MESSAGE_BYTES)
+        return self.frames
+
+    def on_message(self, message: str | bytes) -> Any:
+        return self.frames.connection.write(message if isinstance(message, str) else message.decode())
 
     def on_close(self) -> None:
         self.stage.told.put_nowait("left")
 
 
-HANDLERS = (Empty, Slow, Pieces, Big, Late, Whole, Split, Wrong, Halfway, SaysClose, Stream, Echo)
+class Picky(Echo):
+    """Selects the last subprotocol that is offered, and fails when it is opened without one."""
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        self.chosen = subprotocols[-1] if subprotocols else None
+        return self.chosen
+
+    async def open(self, *_: str, **__: str) -> None:
+        await asyncio.sleep(0)
+        if self.chosen is None:
+            raise ZeroDivisionError
+        self.frames.connection.write("welcome")
+
+
+HANDLERS = (Empty, Slow, Pieces, Big, Late, Whole, Split, Wrong, Halfway, SaysClose, Stream, Echo, Picky)
 
 
 def application(stage: Stage) -> Application:

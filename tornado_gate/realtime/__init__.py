@@ -1,1 +1,1 @@
-"""Realtime voice sessions."""
+"""Realtime sessions by voice: connecting a provider, relaying messages, counting open sessions, answering without an upstream."""

@@ -16,7 +16,8 @@ from tornado.tcpserver import TCPServer
 from websockets.frames import Frame, Opcode
 
 from tornado_gate.http.websocket import connection as module
-from tornado_gate.http.websocket.connection import TURN, Connection, accept
+from tornado_gate.http.websocket import server as server_module
+from tornado_gate.http.websocket.connection import TURN, Connection
 from tornado_gate.http.websocket.frames import (
     BINARY,
     CLOSE,
@@ -29,6 +30,7 @@ from tornado_gate.http.websocket.frames import (
     closing,
     frame,
 )
+from tornado_gate.http.websocket.server import take_socket
 
 MOST = 100_000
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
@@ -64,11 +66,12 @@ class Far:
         self.got: list[str | bytes] = []
         self.ended = asyncio.Event()
         self.first = first
-        self.near = Connection(server=True, most=MOST, ended=self.ended.set, receive=receive or self.got.append)
+        self.near = Connection(server=True, most=MOST, ended=self.ended.set)
+        self._receive: Receive = receive or self.got.append
         self._frames = FrameReader(masked=False, most=1 << 30)
 
     async def __aenter__(self) -> Far:
-        """The connection is made as the gateway's are: from an IOStream that has read something already."""
+        """The connection is made as behind Tornado's front: from an IOStream that has read something already."""
         taken: asyncio.Future[IOStream] = asyncio.get_running_loop().create_future()
 
         class Server(TCPServer):
@@ -82,7 +85,8 @@ class Far:
         self.writer.write(b"GET\r\n" + self.first)
         stream = await taken
         await stream.read_until(b"\r\n")
-        await accept(stream, self.near)
+        await take_socket(stream, self.near)
+        self.near.begin(self._receive)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,7 +151,7 @@ def test_what_came_before_there_was_a_connection_is_not_lost(run: Any) -> None:
 
 
 def test_who_floods_before_the_answer_to_its_handshake_is_cut_off(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READ_BYTES", 4)
+    monkeypatch.setattr(server_module, "READ_BYTES", 4)
 
     async def test() -> None:
         far = Far(first=b"x" * 1000)
@@ -166,7 +170,7 @@ def test_a_caller_who_has_left_is_an_error(run: Any) -> None:
         closed = IOStream(bind_sockets(0, "127.0.0.1")[0])
         closed.close()
         with pytest.raises(StreamClosedError):
-            await accept(closed, far.near)
+            await take_socket(closed, far.near)
 
     run(test)
 

@@ -251,7 +251,29 @@ def test_a_pool_that_closes_ends_its_sessions(run: Any) -> None:
     run(test)
 
 
+OPTIONS = {
+    "several options": "Connection: keep-alive, Upgrade\r\n",
+    "several headers": "Connection: Upgrade\r\nConnection: keep-alive\r\n",
+    "another spelling": "connection: upgrade\r\n",
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_upgrade_may_be_one_of_several_connection_options(run: Any, options: str) -> None:
+    async def test() -> None:
+        upstream = Upstream(SWITCH.replace("Connection: Upgrade\r\n", options), greeting=text("hello"))
+        async with upstream.connected() as socket:
+            assert await socket.receive() == "hello"
+
+    run(test)
+
+
 ANSWERS = {
+    "no connection option": (
+        SWITCH.replace("Connection: Upgrade", "Connection: upgrades"),
+        UpstreamError,
+        "status 101",
+    ),
     "another key": (SWITCH.replace("{}", "AAAA"), UpstreamError, "status 101"),
     "no upgrade": (SWITCH.replace("Upgrade: websocket\r\n", "Upgrade: h2c\r\n"), UpstreamError, "status 101"),
     "200": ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", UpstreamError, "status 200"),

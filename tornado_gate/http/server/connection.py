@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
 from tornado.httputil import HTTPInputError, HTTPMessageDelegate
+from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.body import Body, ChunkedBody, FixedBody
 from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
 from tornado_gate.http.server.pacing import PacedProtocol, Phase
 from tornado_gate.http.server.response import Context, RequestConnection
-from tornado_gate.http.server.upgrade import hand_over
 
 if TYPE_CHECKING:
     from tornado_gate.http.server.front import Server
@@ -83,7 +83,7 @@ class ServerConnection(PacedProtocol):
         self._eof = True
         if self._phase is Phase.ANSWER and not self._held:
             self._lost()
-        return self._phase in (Phase.WAIT, Phase.CUT, Phase.ANSWER, Phase.DRAIN, Phase.UPGRADE) or self._scheduled
+        return self._phase in (Phase.WAIT, Phase.CUT, Phase.ANSWER, Phase.DRAIN) or self._scheduled
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost()
@@ -93,8 +93,6 @@ class ServerConnection(PacedProtocol):
         """The client has taken what was written."""
         if self._phase is Phase.DRAIN:
             self._expect_head()
-        elif self._phase is Phase.UPGRADE:
-            self._upgrade()
 
     # What an answer asks for
 
@@ -114,6 +112,28 @@ class ServerConnection(PacedProtocol):
     def abort(self) -> None:
         """Close at once, whatever has not gone out."""
         self._transport.abort()
+
+    def switch_protocol(self, protocol: asyncio.Protocol) -> None:
+        """Another protocol has the transport from now on, and gets what the client has sent after its request.
+
+        The server neither counts nor closes the connection any more. Raises StreamClosedError when the client has left.
+        """
+        if self._phase is Phase.GONE:
+            raise StreamClosedError
+        assert self._phase is Phase.ANSWER, "the request has not come whole"
+        transport, unread, slow = self._transport, self._held, self._waiters is not None
+        if self._reading_paused:
+            transport.resume_reading()
+        self._lost()
+        self._server.left(self)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        if slow:
+            protocol.pause_writing()
+        if unread:
+            protocol.data_received(unread)
+        if self._eof and not protocol.eof_received():
+            transport.close()
 
     def close_if_idle(self) -> None:
         """The server stops: a connection that is only kept for a next request closes."""
@@ -153,9 +173,6 @@ class ServerConnection(PacedProtocol):
             return
         self._seen = 0
         head = parse(held[first:end])
-        if head.upgrade:
-            self._begin_upgrade()
-            return
         self._held = held[end:]
         self._begin(head)
 
@@ -358,25 +375,3 @@ class ServerConnection(PacedProtocol):
             callback()
         except Exception:
             log.exception("the application failed when its client had left")
-
-    # Another protocol
-
-    def _begin_upgrade(self) -> None:
-        """Hand over when nothing is left to write: an answer to a request before may be."""
-        self._phase = Phase.UPGRADE
-        self._transport.set_write_buffer_limits(0)
-        if self._waiters is not None:
-            self._limit_drain()
-        else:
-            self._upgrade()
-
-    def _upgrade(self) -> None:
-        first, self._held = self._held, b""
-        try:
-            self._server.handed_over(
-                hand_over(self._transport, first, self._server.parameters, self._context, self._server)
-            )
-        except OSError as error:
-            log.warning("a connection could not change its protocol: %s", error)
-            self._transport.abort()
-        self._lost()

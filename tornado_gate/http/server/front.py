@@ -2,8 +2,9 @@
 
 Applications meet only `tornado.httputil`'s interfaces, so the same handlers run behind either front. What differs:
 
-- `request.connection` is a `RequestConnection`: it has no `stream` and no `detach`. WebSockets work, because connections
-  that ask for one are handed to Tornado's own front before the application sees them (`server_upgrade`).
+- `request.connection` is a `RequestConnection`: it has no `stream`, and its `detach` returns the `ServerConnection`, whose
+  `switch_protocol` gives the transport to another protocol. A WebSocketHandler needs the protocol of `sockets.server`;
+  Tornado's own wants an IOStream.
 - TCP_NODELAY is always on.
 - Requests are read more strictly (the table in `server_head`); a head that is too large gets a 431.
 - A client that is refused before its body has come gets to see the answer: the rest is read and thrown away for a while.
@@ -17,8 +18,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
-from tornado.http1connection import HTTP1ConnectionParameters, HTTP1ServerConnection
-from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerConnectionDelegate
+from tornado.httputil import HTTPServerConnectionDelegate
 
 from tornado_gate.http.server.connection import ServerConnection
 
@@ -27,7 +27,7 @@ BODY_BYTES = 100 * 1024 * 1024
 BACKLOG = 128
 
 
-class Server(HTTPServerConnectionDelegate):
+class Server:
     """Serves an application on listening sockets; on asyncio's loop or on uvloop's."""
 
     done: asyncio.Future[None]
@@ -52,15 +52,8 @@ class Server(HTTPServerConnectionDelegate):
         self.header_bytes = header_bytes
         self.body_bytes = body_bytes
         self.stopping = False
-        self.parameters = HTTP1ConnectionParameters(
-            max_header_size=header_bytes,
-            header_timeout=idle_seconds,
-            max_body_size=body_bytes,
-            body_timeout=body_seconds,
-        )
         self._listening: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
-        self._handed_over: set[HTTP1ServerConnection] = set()
         self._empty: asyncio.Event | None = None
 
     async def listen(self, sockets: Iterable[socket.socket]) -> None:
@@ -88,8 +81,6 @@ class Server(HTTPServerConnectionDelegate):
         if self._connections:
             self._empty = asyncio.Event()
             await self._empty.wait()
-        while self._handed_over:
-            await next(iter(self._handed_over)).close()
 
     # For connections
 
@@ -100,21 +91,8 @@ class Server(HTTPServerConnectionDelegate):
             connection.close_if_idle()
 
     def left(self, connection: ServerConnection) -> None:
-        """It has left."""
+        """It has left, or speaks another protocol now."""
         self._connections.discard(connection)
         self.application.on_close(connection)
         if self._empty is not None and not self._connections:
             self._empty.set()
-
-    def handed_over(self, connection: HTTP1ServerConnection) -> None:
-        """Tornado serves it from now on, and asks here for its requests."""
-        self._handed_over.add(connection)
-
-    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """For connections that were handed over."""
-        return self.application.start_request(server_conn, request_conn)
-
-    def on_close(self, server_conn: object) -> None:
-        """A connection that was handed over is Tornado's no longer: closed, or a WebSocket now."""
-        assert isinstance(server_conn, HTTP1ServerConnection)
-        self._handed_over.discard(server_conn)

@@ -46,7 +46,6 @@ class Head(NamedTuple):
     headers: Fields
     body: int
     keep: bool
-    upgrade: bool
 
 
 def find_end(data: bytes, seen: int) -> int:
@@ -77,8 +76,7 @@ def parse(head: bytes) -> Head:
     lowered = headers.lowered
     connection = lowered.get("connection", "").lower()
     body = _body(start_line, lowered)
-    upgrade = body == 0 and lowered.get("upgrade", "").lower() == "websocket" and _upgrades(start_line, connection)
-    return Head(start_line, headers, body, _keep(start_line, lowered, connection), upgrade)
+    return Head(start_line, headers, body, _keep(start_line, lowered, connection))
 
 
 class Fields(HTTPHeaders):
@@ -185,8 +183,3 @@ def _keep(start_line: RequestStartLine, lowered: dict[str, str], connection: str
     if modern or "close" in options:
         return "close" not in options
     return "keep-alive" in options and ("content-length" in lowered or start_line.method in ("GET", "HEAD"))
-
-
-def _upgrades(start_line: RequestStartLine, connection: str) -> bool:
-    options = [option.strip() for option in connection.split(",")]
-    return start_line.method == "GET" and start_line.version == "HTTP/1.1" and "upgrade" in options

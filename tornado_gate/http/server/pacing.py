@@ -26,7 +26,6 @@ class Phase:
     CUT: Final = "answered before the body had come"
     ANSWER: Final = "the request is whole, its answer is not"
     DRAIN: Final = "the answer is whole, the client has yet to take it"
-    UPGRADE: Final = "about to go over to Tornado, when nothing is left to write"
     LINGER: Final = "answered; what still comes is thrown away"
     CLOSING: Final = "answered; it closes when the client has taken it"
     GONE: Final = "closed"

@@ -26,6 +26,7 @@ from tornado_gate.http.server.head import Head
 
 JOINED_BYTES = 64 * 1024
 """A body, or its first piece, up to this goes out in one write with the head; copying a longer one costs more than a write."""
+SWITCHING = 101
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -44,6 +45,9 @@ class Line(Protocol):
 
     def abort(self) -> None:
         """Close at once, whatever has not gone out."""
+
+    def switch_protocol(self, protocol: asyncio.Protocol) -> None:
+        """Another protocol has the transport from now on."""
 
 
 class Context:
@@ -185,6 +189,17 @@ class RequestConnection(HTTPConnection):
         if line is not None:
             line.abort()
 
+    def detach(self) -> Line:
+        """End HTTP on the connection, after the head of a 101: `switch_protocol` of what is returned is to be called at once.
+
+        Raises StreamClosedError when the client has left.
+        """
+        line = self._line
+        if line is None:
+            raise StreamClosedError
+        self.end()
+        return line
+
     def end(self) -> None:
         """Nothing can be written from now on; what points to others is let go."""
         self._line = None
@@ -192,6 +207,9 @@ class RequestConnection(HTTPConnection):
 
     def _frame(self, code: int, headers: HTTPHeaders | dict[str, str], last: bool) -> None:
         """How the client will know where the body ends."""
+        if code == SWITCHING:
+            self._left = 0
+            return  # Connection names the upgrade
         length = headers.get("Content-Length")
         bodiless = self._head_only or code in (204, 304) or 100 <= code < 200
         self._chunked = self._modern and not bodiless and length is None

@@ -202,11 +202,12 @@ async def _shake_hands(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientR
         outgoing.url, headers=headers, allow_redirects=False, read_until_eof=False
     )
     told = {name.lower(): value for name, value in response.headers.items()}
+    connection = ",".join(response.headers.getall("Connection", ()))
     accepted = base64.b64encode(hashlib.sha1(key + _GUID).digest()).decode()
     if (
         response.status == SWITCHED
         and told.get("upgrade", "").lower() == "websocket"
-        and told.get("connection", "").lower() == "upgrade"
+        and "upgrade" in [option.strip().lower() for option in connection.split(",")]
         and told.get("sec-websocket-accept") == accepted
     ):
         return response

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tornado_gate.http.websocket.frames import (
     BINARY,
@@ -23,26 +23,22 @@ from tornado_gate.http.websocket.frames import (
     frame,
 )
 
-if TYPE_CHECKING:
-    from tornado.iostream import IOStream
-
 PING_SECONDS = 20.0
 """Between pings. Of who says nothing at all from one to the next the connection is cut."""
 CLOSE_SECONDS = 5.0
 """As long as the other side may take to close."""
 TURN = 64
 """Frames that are read before other connections get a turn."""
-READ_BYTES, EARLY_READS = 64 * 1024, 16
 
 Receive = Callable[[str | bytes], Awaitable[object] | None]
 
 
 class Connection(asyncio.Protocol):
-    """`receive` gets each message; when it gives something to wait for, nothing more is read until then. `ended` is called once,
-    when the connection is lost, after it was closed or instead: `close_code` is then the other side's, None if it said none.
+    """`begin` says what gets each message; when that gives something to wait for, nothing more is read until then. `ended` is
+    called once, when the connection is lost, after it was closed or instead: `close_code` is then the other side's, None if it
+    said none.
 
-    `server` says which end this is. With `receive` None nothing is read before `begin`. Of a `server` alone the other end
-    may send bytes.
+    `server` says which end this is. Nothing is read before `begin`. Of a `server` alone the other end may send bytes.
     """
 
     __slots__ = (
@@ -64,10 +60,10 @@ class Connection(asyncio.Protocol):
     )
     _transport: asyncio.Transport
 
-    def __init__(self, *, server: bool, most: int, ended: Callable[[], None], receive: Receive | None = None) -> None:
+    def __init__(self, *, server: bool, most: int, ended: Callable[[], None]) -> None:
         self._server = server
         self._ended: Callable[[], None] | None = ended
-        self._receive = receive
+        self._receive: Receive | None = None
         self._reader = FrameReader(masked=server, most=most)
         self._before: asyncio.BaseProtocol | None = None
         self._heard = True
@@ -125,10 +121,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._set_timer(PING_SECONDS, self._beat)
-        if self._receive is None:
-            self._transport.pause_reading()
-        else:
-            self._pump()
+        self._transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -248,24 +241,3 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, call)
-
-
-async def accept(stream: IOStream, connection: Connection) -> None:
-    """The caller's end, on the socket of a stream that an HTTP server has let go. Raises OSError when the caller has left.
-
-    A transport of the loop costs a third of what an IOStream does. The stream gives up its socket when it is closed, so the
-    transport gets a duplicate; what the stream has already read goes before.
-    """
-    await stream.write(b"")  # until the answer to the handshake has gone out
-    for _ in range(EARLY_READS):
-        reading = asyncio.ensure_future(stream.read_bytes(READ_BYTES, partial=True))
-        if reading.done():
-            connection.feed(reading.result())
-        if not reading.done() or len(reading.result()) < READ_BYTES:
-            break
-    else:
-        stream.close()
-        raise ConnectionAbortedError("the caller does not wait for the answer to its handshake")
-    socket = stream.socket.dup()
-    stream.close()
-    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, socket)

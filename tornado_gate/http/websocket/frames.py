@@ -15,7 +15,7 @@ from tornado.util import _websocket_mask  # Tornado's name for it in C, since 3.
 PART, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NO_CODE: Final = 1005
 """What stands for a closing frame without a code."""
-PROTOCOL_ERROR, UNSUPPORTED, INVALID_TEXT, TOO_BIG = 1002, 1003, 1007, 1009
+PROTOCOL_ERROR, UNSUPPORTED, INVALID_TEXT, TOO_BIG, INTERNAL_ERROR = 1002, 1003, 1007, 1009, 1011
 LONGEST_REASON: Final = 123
 """Bytes: a control frame has at most 125, two of which are the code."""
 

@@ -1,4 +1,4 @@
-"""GET /v1/realtime: what can be refused is refused while this is still HTTP; then it is a session (`realtime_session`).
+"""GET /v1/realtime: what can be refused is refused while this is still HTTP; then it is a session (`realtime.relay`).
 
 A failure to count what a session costs never ends it.
 """
@@ -14,25 +14,27 @@ from typing import Any
 
 from tornado.httputil import HTTPHeaders
 from tornado.web import Finish
-from tornado.websocket import WebSocketHandler, WebSocketProtocol13
+from tornado.websocket import WebSocketHandler
 
 from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import Matched
-from tornado_gate.http.websocket.connection import accept
-from tornado_gate.realtime import connect
+from tornado_gate.http.server.response import SWITCHING
+from tornado_gate.http.websocket.connection import Receive
+from tornado_gate.http.websocket.server import FrameProtocol, is_key
+from tornado_gate.realtime.connect import OPERATION, authenticate_secret, connect
+from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import PREFIX, Held
 from tornado_gate.server.handlers.authenticated import NOBODY, without_keys
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.exchange import lowered
-from tornado_gate.server.handlers.realtime_session import Session
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import AnswerFiles
 from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
 
 log = logging.getLogger(__name__)
 
-SWITCHING, CALLER_LEFT, VERSION = 101, 499, "13"
+CALLER_LEFT, VERSION = 499, "13"
 NO_HEADERS = HTTPHeaders()
 
 
@@ -42,10 +44,7 @@ class UpgradeRequired(RequestError):
 
 
 class RealtimeHandler(GateHandler, WebSocketHandler):
-    """One session: Tornado's WebSocketHandler up to the upgrade, a connection on a transport of the loop from there on.
-
-    Tornado's own reader of frames costs two and a half times the CPU, and half as much memory again (bench/realtime.py).
-    """
+    """One session: Tornado's WebSocketHandler, with the frame code of `sockets.server` for its protocol."""
 
     side: RealtimeSide
 
@@ -58,7 +57,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         self.rules = self.snapshot.config.realtime
         self.closing = AsyncExitStack()
         self.socket: Socket | None = None
-        self.session: Session | None = None
+        self.relay: Relay | None = None
         self.counted = False
         self.ended = False
 
@@ -74,15 +73,15 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self._check_origin_header()
             self.closing.enter_context(self.gate.using(self.snapshot))
             call, wire = await self._authenticated()
-            auth.allowed_operations(call.caller, (connect.OPERATION,))
+            auth.allowed_operations(call.caller, (OPERATION,))
             call = self.snapshot.about(call, self.snapshot.asked_model(wire))
             self.call = call
-            self.snapshot.targets(call, (connect.OPERATION,))
+            self.snapshot.targets(call, (OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             self.services.sessions.add(self, call.caller, self.rules.sessions_per_key, self.leave)
             self.counted = True
             self.gate.limits.admit(call.caller)
-            self.call, self.socket = await connect.connect(self.gate, self.snapshot, call, self.side)
+            self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
             if self.ended:
                 await self.closing.aclose()  # the caller left in the meantime
                 self.set_status(CALLER_LEFT)
@@ -99,14 +98,16 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
     def _check_handshake(self) -> None:
         """RFC 6455, 4.2.1."""
         headers = self.request.headers
-        if headers.get("Upgrade", "").lower() != "websocket":
+        if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
             raise UpgradeRequired("This route is a WebSocket: connect with one.", headers={"Upgrade": "websocket"})
         if headers.get("Sec-WebSocket-Version") != VERSION:
             message = f"Version {VERSION} of the WebSocket protocol is spoken here."
             raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": VERSION})
         connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
-        if "upgrade" not in connection or not headers.get("Sec-WebSocket-Key") or not headers.get("Host"):
-            raise RequestError("The handshake lacks 'Connection: Upgrade', a 'Sec-WebSocket-Key' or a 'Host'.")
+        if "upgrade" not in connection or not headers.get("Host"):
+            raise RequestError("The handshake lacks 'Connection: Upgrade' or a 'Host'.")
+        if not is_key(headers.get("Sec-WebSocket-Key", "")):
+            raise RequestError("The handshake needs one 'Sec-WebSocket-Key' header with 16 random bytes in base64.")
 
     def _check_origin_header(self) -> None:
         origin = self.request.headers.get("Origin", "").rstrip("/").lower()
@@ -123,7 +124,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         }
         held: Held | None = None
         if key.startswith(PREFIX):
-            caller, held = await connect.authenticate_secret(self.gate, self.services.secrets, key)
+            caller, held = await authenticate_secret(self.gate, self.services.secrets, key)
             if query.setdefault("model", held.model) != held.model:
                 raise NotAllowed("This client secret is for another model.", param="model", code="model_not_allowed")
         else:
@@ -164,63 +165,46 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         """`prepare` has looked at it."""
         return True
 
-    def get_websocket_protocol(self) -> RealtimeHandler:  # type: ignore[override]  # of which `get` calls one method
-        """What takes over when `get` has looked at the handshake: this itself."""
-        return self
+    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # of which Tornado calls two methods
+        """The frame code that takes over when `get` has looked at the handshake."""
+        return FrameProtocol(self, HARD_LIMIT_BYTES)
 
-    async def accept_connection(self, _: WebSocketHandler) -> None:
-        """Switch to WebSocket."""
-        self.ws_connection = None  # or the two would keep each other alive
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        """The format's own, if the caller offers it."""
+        return self.side.subprotocol if self.side.subprotocol in subprotocols else None
+
+    def open(self) -> None:
+        """The caller's connection speaks frames: messages may go both ways."""
+        assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
-        self.session = Session(self.side, self.socket, self.rules, self.request_id, self._session_ended)
-        self._answer_handshake()
         self.gate.metrics.stream_opened()
-        try:
-            await accept(self.detach(), self.session.caller)
-        except OSError:
-            self._session_ended()
-            return
-        if self.session.caller.over:
-            return
         self.request.headers = self._headers = NO_HEADERS  # 2 KB that nobody reads again
-        self.session.begin()
+        self.relay = Relay(self.side, self.ws_connection.connection, self.socket, self.rules, self.request_id)
+        self.relay.begin()
         if self.gate.draining:
-            self.session.leave()
+            self.relay.leave()
 
-    def _answer_handshake(self) -> None:
-        headers = self.request.headers
-        self.set_status(SWITCHING)
-        self.set_header("Upgrade", "websocket")
-        self.set_header("Connection", "Upgrade")
-        self.set_header("Sec-WebSocket-Accept", WebSocketProtocol13.compute_accept_value(headers["Sec-WebSocket-Key"]))
-        offered = [name.strip() for name in headers.get("Sec-WebSocket-Protocol", "").split(",")]
-        if self.side.subprotocol and self.side.subprotocol in offered:
-            self.set_header("Sec-WebSocket-Protocol", self.side.subprotocol)
-        self.clear_header("Content-Type")
-        self.finish()
+    @property
+    def on_message(self) -> Receive:  # type: ignore[override]  # looked up once: a message does not pass through here
+        """What takes each message of the caller."""
+        assert self.relay is not None
+        return self.relay.receive
 
     # The end
 
     def leave(self) -> None:
-        """The gateway shuts down."""
-        if self.session is not None:
-            self.session.leave()
+        """The gateway shuts down. Before `open` there is nobody to tell."""
+        if self.relay is not None:
+            self.relay.leave()
 
-    def on_connection_close(self) -> None:
-        """The caller left before its handshake was answered."""
+    def on_close(self) -> None:
+        """The caller's connection is gone: in the end of a session, or before its handshake was answered."""
+        if self.relay is not None:
+            self.sent_bytes = self.relay.sent_bytes
+            self.gate.metrics.stream_closed()
+        if self.get_status() == SWITCHING:
+            self.on_finish()  # a session is counted when it has ended
         self._ending = asyncio.ensure_future(self._end())
-
-    def _session_ended(self) -> None:
-        assert self.session is not None
-        self.sent_bytes = self.session.sent_bytes
-        self.gate.metrics.stream_closed()
-        self._ending = asyncio.ensure_future(self._end())
-        super().on_finish()
-
-    def on_finish(self) -> None:
-        """Only for a handshake that was refused; a session is counted when it closes."""
-        if self.get_status() != SWITCHING:
-            super().on_finish()
 
     async def _end(self) -> None:
         """Give back everything; once."""
@@ -229,10 +213,9 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         self.ended = True
         if self.counted:
             self.services.sessions.remove(self, self.call.caller if self.call else NOBODY)
-        code = None
-        if self.session is not None:
-            self.session.stop()
-            code = self.session.caller.close_code
+        if self.relay is not None:
+            self.relay.stop()
+        code = self.close_code
         try:
             if self.socket is not None:
                 await self.socket.close(code if code is not None and code in range(1000, 1004) else 1000)

@@ -1,4 +1,4 @@
-"""A realtime session after its handshake: messages go both ways until one side ends it.
+"""A realtime session after its handshake: messages go both ways until one side ends it. Knows no HTTP.
 
 Neither direction reads faster than the other end takes, and next to nothing is kept between them. A message passes from one
 connection to the other without a task, unless somebody has to wait.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 
 import orjson
@@ -35,54 +35,53 @@ HARD_LIMIT_BYTES = 16 * 1024 * 1024
 NORMAL, GOING_AWAY, UPSTREAM_FAILED = 1000, 1001, 1011
 
 
-class Session:
+class Relay:
     """Between the caller, whose end is `caller`, and the provider, whose end is `socket`.
 
-    `ended` is called once, when the caller's connection is gone, by whichever side. Who calls `begin` calls `stop` in the end.
+    `receive` is to be given each message of the caller. Who calls `begin` calls `stop` when the caller's connection is gone.
     """
 
     __slots__ = (
-        "_expiry", "_relay", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes", "socket"
+        "_expiry", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes", "socket"
     )  # fmt: skip
 
     def __init__(
-        self, side: RealtimeSide, socket: Socket, rules: Realtime, request_id: str, ended: Callable[[], None]
+        self, side: RealtimeSide, caller: Connection, socket: Socket, rules: Realtime, request_id: str
     ) -> None:
         self._side = side
         self._rules = rules
         self._request_id = request_id
         self._slow_down = _Bucket(rules.messages_per_second)
-        self._relay: asyncio.Task[None] | None = None
+        self._pulling: asyncio.Task[None] | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._stopped = False
+        self.caller = caller
         self.socket = socket
-        self.caller = Connection(server=True, most=HARD_LIMIT_BYTES, ended=ended, receive=self._up)
         self.sent_bytes = 0
 
     def begin(self) -> None:
-        """The caller's connection is there; what the provider says may come."""
+        """Let come what the provider says."""
         self._expiry = asyncio.get_running_loop().call_later(self._rules.minutes * 60, self._expired)
         if isinstance(self.socket, UpstreamSocket):
             self.socket.relay(self._down, self._upstream_ended)
         else:
-            self._relay = asyncio.ensure_future(self._pull(self.socket))
+            self._pulling = asyncio.ensure_future(self._pull(self.socket))
 
     def leave(self) -> None:
-        """The gateway shuts down. Before `begin` there is nobody to tell."""
-        if self._expiry is not None:
-            self.caller.close(GOING_AWAY, "the gateway is shutting down")
+        """The gateway shuts down."""
+        self.caller.close(GOING_AWAY, "the gateway is shutting down")
 
     def stop(self) -> None:
         """Nothing is said or heard any more."""
         self._stopped = True
         if self._expiry is not None:
             self._expiry.cancel()
-        if self._relay is not None:
-            self._relay.cancel()
+        if self._pulling is not None:
+            self._pulling.cancel()
 
     # What the caller says
 
-    def _up(self, message: str | bytes) -> Awaitable[object] | None:
+    def receive(self, message: str | bytes) -> Awaitable[object] | None:
         """One message of the caller; the next is read when this one has gone up. Most wait for nothing, and cost no task."""
         wait = self._slow_down.take()
         if wait:

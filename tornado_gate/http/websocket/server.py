@@ -1,0 +1,120 @@
+"""The border between Tornado's `WebSocketHandler` and the frame code: the caller's end of a WebSocket.
+
+The handler is Tornado's: its `get` checks the handshake, its `select_subprotocol`, `open`, `on_message` and `on_close` are called
+where Tornado documents it. What Tornado calls the handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It
+answers 101 through the handler, detaches the connection as `RequestHandler.detach` does, and gives it to a `Connection`:
+
+- Behind the fast front the transport changes its protocol (`set_protocol`). No second socket, no descriptor, no IOStream.
+- Behind Tornado's own front the connection is an IOStream, which gives up its socket; a transport of the loop is made on it.
+
+So one frame code serves both fronts, with the same limits, close codes and pace. Tornado's own reader of frames could serve its
+own front only, with other close codes, other pings and a future for each message, so the relay would need a second form. It also
+costs two and a half times the CPU, and half as much memory again (bench/realtime.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from socket import socket
+
+from tornado.iostream import IOStream
+from tornado.websocket import WebSocketHandler, WebSocketProtocol13
+
+from tornado_gate.http.server.connection import ServerConnection
+from tornado_gate.http.server.response import SWITCHING
+from tornado_gate.http.websocket.connection import Connection
+from tornado_gate.http.websocket.frames import INTERNAL_ERROR
+
+KEY_BYTES = 16
+READ_BYTES, EARLY_READS = 64 * 1024, 16
+
+
+class FrameProtocol:
+    """What `WebSocketHandler.get_websocket_protocol` returns. Of Tornado's WebSocketProtocol it has what `get` and the end call.
+
+    The handler sends on `connection` itself: `write_message` makes a future for each message. `most` is the bytes that a message
+    may have.
+    """
+
+    def __init__(self, handler: WebSocketHandler, most: int) -> None:
+        self._handler = handler
+        self.connection = Connection(server=True, most=most, ended=self._ended)
+
+    async def accept_connection(self, handler: WebSocketHandler) -> None:
+        """Answer 101, switch to frames, open the handler, and give each message to its `on_message`.
+
+        `on_message` is looked up once, after `open`. The handler has checked the headers of the handshake.
+        """
+        _answer(handler)
+        try:
+            await _switch(handler, self.connection)
+        except OSError:
+            self._ended()  # the caller has left
+            return
+        if self.connection.over:
+            return
+        try:
+            opening = handler.open()
+            if opening is not None:
+                await opening
+        except BaseException:
+            self.connection.close(INTERNAL_ERROR)
+            raise
+        self.connection.begin(handler.on_message)
+
+    def on_connection_close(self) -> None:
+        """Called by the handler when the connection is lost. Nothing is left to do."""
+
+    def _ended(self) -> None:
+        self._handler.on_ws_connection_close(self.connection.close_code, self.connection.close_reason)
+
+
+def is_key(value: str) -> bool:
+    """Whether this may be a Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, 4.1). Two headers, joined by a comma, are none."""
+    try:
+        return len(base64.b64decode(value, validate=True)) == KEY_BYTES
+    except ValueError:
+        return False
+
+
+def _answer(handler: WebSocketHandler) -> None:
+    headers = handler.request.headers
+    handler.clear_header("Content-Type")
+    handler.set_status(SWITCHING)
+    handler.set_header("Upgrade", "websocket")
+    handler.set_header("Connection", "Upgrade")
+    handler.set_header("Sec-WebSocket-Accept", WebSocketProtocol13.compute_accept_value(headers["Sec-WebSocket-Key"]))
+    offered = [name.strip() for name in headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
+    chosen = handler.select_subprotocol(offered)
+    if chosen is not None:
+        handler.set_header("Sec-WebSocket-Protocol", chosen)
+    handler.flush()
+
+
+async def _switch(handler: WebSocketHandler, connection: Connection) -> None:
+    """Raises OSError when the caller has left."""
+    detached: object = handler.detach()
+    if isinstance(detached, ServerConnection):
+        detached.switch_protocol(connection)
+    else:
+        assert isinstance(detached, IOStream)
+        await take_socket(detached, connection)
+
+
+async def take_socket(stream: IOStream, connection: Connection) -> None:
+    """Move the socket of a stream to a transport of the loop. Raises OSError when the caller has left."""
+    await stream.write(b"")  # until the answer to the handshake has gone out
+    for _ in range(EARLY_READS):
+        reading = asyncio.ensure_future(stream.read_bytes(READ_BYTES, partial=True))
+        if reading.done():
+            connection.feed(reading.result())
+        if not reading.done() or len(reading.result()) < READ_BYTES:
+            break
+    else:
+        stream.close()
+        raise ConnectionAbortedError("the caller does not wait for the answer to its handshake")
+    stream.io_loop.remove_handler(stream.fileno())
+    taken = socket(fileno=stream.socket.detach())
+    stream.close()
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, taken)
