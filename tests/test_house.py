@@ -136,3 +136,21 @@ def test_links_in_the_docs_lead_somewhere() -> None:
 def test_importing_the_package_loads_nothing_heavy(heavy: str) -> None:
     code = f"import sys, tornado_gate; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+VENDOR = re.compile(r"openai|anthropic|claude|gemini|google|gpt-|kling|dashscope|alibaba", re.IGNORECASE)
+NAMES_VENDORS = {"config", "cli"}
+"""Where users read examples, and where the formats that are on by default are named."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_core_names_no_vendor(path: Path) -> None:
+    if module_of(path) in BESIDE | NAMES_VENDORS or VOICE in path.parents:
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            assert not VENDOR.search(node.value), f"{path}:{node.lineno}: {node.value!r}"
+        name = getattr(node, "id", None) or getattr(node, "name", None) or getattr(node, "attr", None) or ""
+        assert not VENDOR.search(str(name)), f"{path}:{getattr(node, 'lineno', 0)}: {name}"

@@ -6,6 +6,7 @@ subprotocol. Two different keys are refused, because which of them an upstream o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from tornado_gate.errors import AuthenticationFailed, NotAllowed
@@ -15,7 +16,8 @@ KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _PLAIN_KEY_HEADERS = KEY_HEADERS[1:]
 KEY_PARAMETER = "key"
 PROTOCOLS = "sec-websocket-protocol"
-KEY_PROTOCOL = "openai-insecure-api-key."
+_KEY_PROTOCOL = re.compile(r"[a-z]{1,20}-insecure-api-key\.")
+"""How a browser, which cannot set headers, names a subprotocol that carries the key: ``<vendor>-insecure-api-key.<key>``."""
 LONGEST_KEY = 512
 HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
 
@@ -44,9 +46,14 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
 
 
 def keys_in_protocols(protocols: str) -> list[str]:
-    """The keys among the subprotocols of a WebSocket's handshake: how a browser sends one, which cannot set headers."""
+    """The keys among the subprotocols of a WebSocket handshake: how a browser sends one, because it cannot set headers."""
     names = [name.strip() for name in protocols.split(",")]
-    return [name.removeprefix(KEY_PROTOCOL) for name in names if name.startswith(KEY_PROTOCOL)]
+    return [name[found.end() :] for name in names if (found := _KEY_PROTOCOL.match(name))]
+
+
+def is_key_protocol(name: str) -> bool:
+    """Whether a subprotocol carries a key, so that it must not be passed on or logged."""
+    return _KEY_PROTOCOL.match(name) is not None
 
 
 def unknown_key() -> AuthenticationFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -16,7 +17,8 @@ from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import replace
 
 MASK = "***"
-_SAFE_HEADERS = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "accept-encoding"})
+_SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
+"""Headers that hold no secret: kinds of content, and versions of a vendor's API."""
 
 
 async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def _masked(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
     """The request without its secrets; None for a provider that sends none."""
     if not outgoing.url:
         return None
-    headers = {name: value if name.lower() in _SAFE_HEADERS else MASK for name, value in outgoing.headers.items()}
+    headers = {name: value if _SHOWN_HEADERS.fullmatch(name) else MASK for name, value in outgoing.headers.items()}
     body: Any = outgoing.json
     if isinstance(outgoing.body, bytes):
         try:

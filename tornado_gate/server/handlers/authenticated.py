@@ -224,7 +224,7 @@ def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
     if auth.PROTOCOLS in kept:
         names = [name.strip() for name in kept[auth.PROTOCOLS].split(",")]
-        kept[auth.PROTOCOLS] = ", ".join(name for name in names if not name.startswith(auth.KEY_PROTOCOL))
+        kept[auth.PROTOCOLS] = ", ".join(name for name in names if not auth.is_key_protocol(name))
     return kept
 
 

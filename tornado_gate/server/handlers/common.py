@@ -35,7 +35,7 @@ def default_headers(request_id: str) -> dict[str, str]:
     """The headers of every answer, with names as they are sent."""
     return {
         "X-Request-Id": request_id,
-        "Request-Id": request_id,  # where Anthropic's SDKs look for it
+        "Request-Id": request_id,  # the name that some vendors' SDKs read
         "Cache-Control": "private, no-store",
         "X-Content-Type-Options": "nosniff",
     }
