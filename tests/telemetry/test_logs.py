@@ -337,7 +337,7 @@ def run(code: str) -> str:
 
 def test_lines_are_flushed_when_the_process_ends() -> None:
     stderr = run(
-        "import logging\nfrom tornado_gate import logs\nlogs.configure('info', 'json')\n"
+        "import logging\nfrom tornado_gate.telemetry import logs\nlogs.configure('info', 'json')\n"
         "for number in range(2000): logging.getLogger('x').info('line %d', number)\n"
     )
     assert len(stderr.splitlines()) == 2000
@@ -345,7 +345,7 @@ def test_lines_are_flushed_when_the_process_ends() -> None:
 
 def test_a_forked_process_logs_on_its_own_and_repeats_nothing() -> None:
     stderr = run(
-        "import logging, os\nfrom tornado_gate import logs\nlogs.configure('info', 'json')\n"
+        "import logging, os\nfrom tornado_gate.telemetry import logs\nlogs.configure('info', 'json')\n"
         "logging.getLogger('x').info('parent')\n"
         "child = os.fork()\nif child: os.waitpid(child, 0)\nelse: logging.getLogger('x').info('child')\n"
     )
