@@ -470,7 +470,7 @@ HALF = """
 import asyncio, signal, sys
 from pathlib import Path
 from tests.codec.test_multipart import TYPE, file, open_below
-from tornado_gate.forms import FormReader
+from tornado_gate.codec.multipart import FormReader
 folder = Path(sys.argv[1])
 asyncio.run(FormReader.feed(reader := FormReader(TYPE, folder), file("x", b"1" * 4_000_000)))
 print("open", len(open_below(folder)))

@@ -28,7 +28,8 @@ from tornado_gate.wire import anthropic_messages, formats, openai_chat
 SERVE = """
 import sys
 from pathlib import Path
-from tornado_gate import plugins, serve
+from tornado_gate.plugins import host as plugins
+from tornado_gate.server import process as serve
 
 def ready(text):
     print("at the start:", *sorted(sys.modules))

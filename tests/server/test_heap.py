@@ -6,7 +6,7 @@ import sys
 
 KEEPING = """
 import resource, sys
-from tornado_gate import heap
+from tornado_gate.server import heap
 kept = heap.keep_freed()
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -18,7 +18,7 @@ print(kept, faults())
 """
 LEAVING = """
 import gc
-from tornado_gate import heap
+from tornado_gate.server import heap
 gc.disable()
 heap.leave_garbage_alone()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.GARBAGE_THRESHOLDS)

@@ -292,7 +292,7 @@ async def test_a_file_that_is_shorter_than_it_should_be_is_gone(store: MediaStor
 CHILD = """
 import asyncio, sys, time
 from pathlib import Path
-from tornado_gate.media import MediaStore, media_secret
+from tornado_gate.storage.files import MediaStore, media_secret
 
 async def work():
     folder, what = Path(sys.argv[1]), sys.argv[2]

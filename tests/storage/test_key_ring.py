@@ -230,7 +230,7 @@ async def test_the_watch_outlives_a_fault_of_its_own(
 
 REVOKE = """
 import pathlib, sys
-from tornado_gate.keystore import KeyStore
+from tornado_gate.storage.keys import KeyStore
 store = KeyStore.open(pathlib.Path(sys.argv[1]))
 print(store.revoke(sys.argv[2]))
 """

@@ -236,7 +236,7 @@ def test_a_fork_opens_the_file_for_itself(store: KeyStore) -> None:
 
 CHURN = """
 import pathlib, sys
-from tornado_gate.keystore import KeyStore
+from tornado_gate.storage.keys import KeyStore
 sys.stdin.readline()
 store = KeyStore.open(pathlib.Path(sys.argv[1]))
 for number in range(15):

@@ -260,7 +260,7 @@ def test_importing_the_module_does_not_import_prometheus_client() -> None:
 
 WORKER = """
 import os
-from tornado_gate.metrics import Metrics
+from tornado_gate.telemetry.metrics import Metrics
 metrics = Metrics()
 metrics.known(models=["gpt"], providers=["openai"])
 for process in range(3):
@@ -274,7 +274,7 @@ for process in range(3):
         os._exit(0)
     os.waitpid(child, 0)
     if process == 2:
-        from tornado_gate.metrics import process_ended
+        from tornado_gate.telemetry.metrics import process_ended
         process_ended(child)
 metrics.request_finished("format-openai", "chat", "gpt", "openai", 200, 0.1)
 print(metrics.render()[0].decode())

@@ -72,7 +72,7 @@ DEFERRED = """
 import asyncio
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
-from tornado_gate.metrics import LoopLag, Metrics
+from tornado_gate.telemetry.metrics import LoopLag, Metrics
 from tornado_gate.types import Usage
 
 def read():
