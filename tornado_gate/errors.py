@@ -16,14 +16,20 @@
     |   RateLimited 429              `retry_after` in seconds
     + UpstreamError 502              the provider's side; `retryable`: may another target be tried?
     |   UpstreamRefused              the provider's own 4xx: its status and message
+    |   UpstreamKeyRefused 502       the provider refused the gateway's own key or account
+    |   UpstreamUnreachable 502      no connection came about, so the provider has nothing of the request
+    |   UpstreamLost 502             the connection ended before the answer did
+    |   UpstreamRateLimited 429
     |   UpstreamOverloaded 503
     |   UpstreamTimeout 504
+    |   |   UpstreamConnectTimeout 504   no connection in time, so the provider has nothing of the request
     + Unavailable 503                no healthy target, or the gateway is shutting down
     + PluginError 503                a plugin failed or broke its contract; its name goes to the log
     + InternalError 500              a fault of the gateway itself
     ConfigError                      conf is wrong; not a GateError, no caller ever sees it
 
-The class is the meaning: nobody compares messages. Class to envelope happens in one place, ``GateHandler.fail``, through
+The class is the meaning: nobody compares messages. Which fault of an upstream becomes which class is the table in
+``http/upstream_errors.py``. Class to envelope happens in one place, ``GateHandler.fail``, through
 the format's ``translate_error``.
 """
 
@@ -58,6 +64,12 @@ class GateError(Exception):
             self.code = code
         if status is not None:
             self.status = status
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds of the Retry-After header; None without one, and where it is a date."""
+        value = self.headers.get("Retry-After", "")
+        return float(value) if value.isascii() and value.isdigit() else None
 
     def body(self) -> dict[str, str]:
         """The four strings of the error body that every wire format shares."""
@@ -161,6 +173,24 @@ class UpstreamRefused(UpstreamError):
     retryable = False
 
 
+class UpstreamKeyRefused(UpstreamError):
+    """The provider refused the gateway's own key or account. Its text is never shown to a caller."""
+
+    code = "upstream_authentication"
+
+
+class UpstreamUnreachable(UpstreamError):
+    """No connection came about: the provider has nothing of the request."""
+
+    code = "upstream_unreachable"
+
+
+class UpstreamLost(UpstreamError):
+    """The connection ended before the answer did: nobody knows what the provider made of the request."""
+
+    code = "upstream_lost"
+
+
 class UpstreamRateLimited(UpstreamError):
     """The provider answered 429; `Retry-After` is carried in `headers` when it sent one."""
 
@@ -178,6 +208,10 @@ class UpstreamTimeout(UpstreamError):
     status = 504
     type = "timeout_error"
     code = "upstream_timeout"
+
+
+class UpstreamConnectTimeout(UpstreamTimeout):
+    """No connection in time: the provider has nothing of the request."""
 
 
 class Unavailable(GateError):

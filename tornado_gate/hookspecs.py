@@ -188,7 +188,8 @@ class ProviderSpec:
 
     @provider_spec(firstresult=True)
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        """Optional: the only I/O, a coroutine. The default sends `outgoing` over HTTP with pooled connections.
+        """Optional: the only I/O, a coroutine. The default sends `outgoing` over HTTP with pooled connections. These are the
+        core's: a plugin that calls an upstream itself does it by ``tornado_gate.http.upstream.call_upstream``.
 
         Return as soon as the upstream has begun to answer; `chunks` brings the rest. Raise an `UpstreamError` for an upstream
         that failed or refused. Push what must be closed on `call.closing`. Deadlines are kept by the core.

@@ -73,9 +73,9 @@ async def test_a_body_of_bytes_goes_up_as_it_is(pool: upstream.Pool) -> None:
         (404, {"error": "no such model"}, errors.UpstreamRefused, 404, "no such model"),
         (422, {"detail": [{"loc": ["body"]}]}, errors.UpstreamRefused, 422, "loc"),
         (409, b"<html>", errors.UpstreamRefused, 409, "refused the request with status 409"),
-        (401, {"error": {"message": "bad key sk-1"}}, errors.UpstreamError, 502, "gateway's own credentials"),
-        (403, {"error": {"message": "no access"}}, errors.UpstreamError, 502, "gateway's own credentials"),
-        (400, {"error": {"details": [{"reason": "API_KEY_INVALID"}]}}, errors.UpstreamError, 502, "own credentials"),
+        (401, {"error": {"message": "bad key sk-1"}}, errors.UpstreamKeyRefused, 502, "gateway's own credentials"),
+        (403, {"error": {"message": "no access"}}, errors.UpstreamKeyRefused, 502, "gateway's own credentials"),
+        (400, {"error": {"details": [{"reason": "API_KEY_INVALID"}]}}, errors.UpstreamKeyRefused, 502, "api_key"),
         (429, {"error": {"message": "slow"}}, errors.UpstreamRateLimited, 429, "slow"),
         (500, {"error": {"message": "stack"}}, errors.UpstreamError, 502, "failed with status 500"),
         (503, b"", errors.UpstreamOverloaded, 503, "overloaded"),
@@ -258,7 +258,7 @@ async def test_a_header_that_cannot_be_sent_is_502_and_its_value_not_logged(
     pool: upstream.Pool, headers: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     fake = FakeUpstream()
-    with pytest.raises(errors.UpstreamError, match="could not be reached") as caught:
+    with pytest.raises(errors.UpstreamError, match="could not be sent") as caught:
         await send(fake, pool, headers={**headers, "Authorization": "Bearer k-e-y\n"})
     assert (caught.value.status, caught.value.code) == (502, "upstream_error")
     assert "k-e-y" not in caplog.text
@@ -275,7 +275,7 @@ async def test_an_upstream_that_does_not_accept_in_time_is_504(
     monkeypatch.setattr(type(pool.client()), "request", late)
     with pytest.raises(errors.UpstreamTimeout, match="did not accept a connection in time") as caught:
         await send(FakeUpstream(), pool)
-    assert (caught.value.status, caught.value.code) == (504, "upstream_unreachable")
+    assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
 
 
 @pytest.mark.gen_test
@@ -308,17 +308,6 @@ async def test_an_error_whose_words_do_not_come_is_still_that_error(
         with pytest.raises(errors.UpstreamRateLimited) as caught:
             await upstream.call_upstream(call_for(raw.url, pool, closing), UpstreamRequest(url=raw.url, json={}))
     assert caught.value.headers == {"Retry-After": "7"}
-
-
-@pytest.mark.gen_test
-async def test_a_pool_that_a_plugin_puts_between_needs_only_a_session(pool: upstream.Pool) -> None:
-    class Between:
-        def session(self) -> Any:
-            return pool.session()
-
-    fake = FakeUpstream(chunks=(b"through",))
-    _, body = await send(fake, Between())  # type: ignore[arg-type]
-    assert body == b"through"
 
 
 HERE = "https://api.test:8443/v1"
@@ -376,11 +365,3 @@ asyncio.run(main())
 sys.exit("aiohttp" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_words_of_errors_are_found_in_every_vendors_shape() -> None:
-    assert upstream.error_words(b'[{"error": {"message": "m", "code": 400}}]') == ("m", "", "400")
-    assert upstream.error_words(b'{"message": "m"}') == ("m", "", "")
-    assert upstream.error_words(b'{"error": null}') == ("", "", "")
-    assert upstream.error_words(b"[]") == ("", "", "")
-    assert upstream.error_words(b"nonsense") == ("", "", "")

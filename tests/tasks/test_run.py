@@ -17,11 +17,13 @@ from tornado_gate.errors import (
     GateError,
     NotFound,
     UnsupportedOperation,
+    UpstreamConnectTimeout,
     UpstreamError,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
+    UpstreamUnreachable,
 )
 from tornado_gate.storage.files import MediaFull, MediaStore
 from tornado_gate.tasks import run as running
@@ -261,7 +263,12 @@ def test_an_uncertain_beginning_is_looked_up_where_the_upstream_can_say(tmp_path
     assert (len(upstream.begun), upstream.polled[:2]) == (1, [None, {"id": "found"}])
 
 
-SURELY_NOT = [UpstreamOverloaded("busy"), UpstreamRateLimited("less"), UpstreamError("no", code="upstream_unreachable")]
+SURELY_NOT = [
+    UpstreamOverloaded("busy"),
+    UpstreamRateLimited("less"),
+    UpstreamUnreachable("no"),
+    UpstreamConnectTimeout("late"),
+]
 
 
 @pytest.mark.parametrize("error", SURELY_NOT, ids=lambda error: error.code)

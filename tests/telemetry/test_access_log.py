@@ -289,7 +289,8 @@ def test_a_buffer_gives_no_more_than_is_asked_for_and_nothing_of_later(monkeypat
 
 
 BEGIN = (
-    "import os, signal, sys, logging\nfrom tornado_gate.telemetry import logs\nfrom tornado_gate.telemetry.logs import AccessLine, access\n"
+    "import os, signal, sys, logging\nfrom tornado_gate.telemetry import logs\n"
+    "from tornado_gate.telemetry.logs import AccessLine, access\n"
     "installed = logs.configure('info', 'json')\n"
     "def say(request_id): access(AccessLine('GET', '/', 200, 1.0, request_id))\n"
 )

@@ -10,6 +10,8 @@ import re
 import struct
 from collections.abc import Collection
 
+from tornado_gate.types.media_type import media_type
+
 _MPEG_RATES = b"".join(b"\\x%02x" % rates for rates in range(0x10, 0xF0) if rates & 0x0C != 0x0C)
 """The third byte of a frame of MPEG layer III: neither a free nor a forbidden bit rate, no reserved sampling rate."""
 _ADTS_RATES = b"".join(b"\\x%02x" % rates for rates in range(256) if rates >> 2 & 15 < 13)
@@ -116,15 +118,15 @@ def sniff(data: bytes) -> str:
     return next((media_type for pattern, media_type in _SIGNATURES if pattern.match(beginning)), "")
 
 
-def plain(media_type: str) -> str:
+def plain(declared: str) -> str:
     """A declared media type in lower case, without parameters, by its usual name."""
-    name = media_type.partition(";")[0].strip().lower()
+    name = media_type(declared)
     return _ALIASES.get(name, name)
 
 
-def extension(media_type: str) -> str:
+def extension(declared: str) -> str:
     """The extension of a file's name, without the dot; "bin" for types that have none here."""
-    return _EXTENSIONS.get(plain(media_type), "bin")
+    return _EXTENSIONS.get(plain(declared), "bin")
 
 
 def settle(data: bytes, declared: str, kinds: Collection[str], *, trusted: bool = True) -> str:

@@ -29,6 +29,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from tornado_gate.errors import InvalidField, RequestError, TooLarge, Unavailable
 from tornado_gate.types import Upload
+from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import State
 
 MOST_PARTS = 200
@@ -319,7 +320,7 @@ class _Part:
             raise _no_form("Every part of a form needs 'Content-Disposition: form-data; name=\"…\"'.")
         if self.headers.get(b"content-transfer-encoding", b"").lower() not in _PLAIN_ENCODINGS:
             raise _no_form("The parts of a form are taken as they are; send them without a Content-Transfer-Encoding.")
-        declared = self.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        declared = media_type(self.headers.get(b"content-type", b"").decode("latin-1"))
         shown = options[b"filename"].decode("utf-8", "replace") if b"filename" in options else _extended_name(raw)
         return name.decode("utf-8", "replace")[:255], None if shown is None else shown[:255], declared
 

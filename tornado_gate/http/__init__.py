@@ -1,1 +1,1 @@
-"""HTTP and WebSocket connections, to callers and to upstreams."""
+"""HTTP towards providers: base URLs, and what a failed exchange means to the caller."""

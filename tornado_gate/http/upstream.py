@@ -1,7 +1,6 @@
-"""The default `call_upstream`: pooled HTTP. Its pools are the only way to providers; `sockets.py` uses them too.
+"""The default `call_upstream`: pooled HTTP. Its pools are the only way to providers; `sockets` uses them too.
 
-Faults of the clients below `http1` become the tree of `errors.py` here. A provider's own words come down only with a 4xx that is
-about the caller's request; with 401 and 403, which are about our key, they do not.
+Faults of the clients below `http1`, and statuses of upstreams, become errors by the table in `http/upstream_errors.py`.
 """
 
 from __future__ import annotations
@@ -10,23 +9,19 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from tornado_gate.errors import (
-    PluginError,
-    UpstreamError,
-    UpstreamOverloaded,
-    UpstreamRateLimited,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
-from tornado_gate.http.client.faults import Fault, NotConnected, NotConnectedInTime
+from tornado_gate.errors import PluginError, UpstreamError
+from tornado_gate.http import upstream_errors
+from tornado_gate.http.base_url import is_same_origin
+from tornado_gate.http.client.faults import Broken, Fault, NotConnected, NotConnectedInTime
 from tornado_gate.http.client.pool import Client
 from tornado_gate.http.client.response import Answer
 from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.types.value import replace
 
 if TYPE_CHECKING:
     import aiohttp
@@ -38,13 +33,12 @@ log = logging.getLogger(__name__)
 _AFTER_HOST = frozenset({"", "/", "?", "#"})
 """What ends the part of a URL that says where it leads; RFC 3986 3.2."""
 
-KEY_REFUSED = (b"API_KEY_INVALID", b'"invalid_api_key"')
-"""What upstreams say of a key that is wrong when they do not say it by the status, as Google does (400)."""
-
 _USUAL = (("Accept-Encoding", "identity"), ("Accept", "*/*"))
 _OF_JSON = (("Content-Type", "application/json"), *_USUAL)
 _OF_BYTES = (("Content-Type", "application/octet-stream"), *_USUAL)
 """Headers that each request has unless the plugin says otherwise."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 ERROR_BODY_BYTES = 64 * 1024
 """As much of an upstream's error as is read to find its message."""
@@ -56,7 +50,8 @@ ERROR_BODY_SECONDS = 5.0
 class Pool:
     """The connections of one provider entry. Lives as long as the entry is unchanged; opened at first use.
 
-    `client` is what speaks HTTP: our own, or aiohttp. WebSockets are always aiohttp's.
+    `client` is what speaks HTTP: our own, or aiohttp. WebSockets are always aiohttp's. Only the core uses a pool: this module
+    its client, `sockets` its session.
     """
 
     def __init__(self, timeouts: Timeouts, client: Literal["httptools", "aiohttp"] = "httptools") -> None:
@@ -64,24 +59,33 @@ class Pool:
         self._kind = client
         self._client: Client | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     def client(self) -> Client | AiohttpClient:
-        """What sends requests; made inside the running loop."""
+        """What sends requests; made inside the running loop. Raises NotConnected when the pool is closed."""
         if self._client is None:
             if self._kind == "aiohttp":
                 return _on_aiohttp(self.session())
+            self._check_open()
             self._client = Client(self._timeouts.connect)
         return self._client
 
     def session(self) -> aiohttp.ClientSession:
-        """An aiohttp session with connections of its own; made inside the running loop."""
+        """An aiohttp session with connections of its own; made inside the running loop. Raises as `client` does."""
         if self._session is None:
+            self._check_open()
             from tornado_gate.http.client import aiohttp_pool
 
             self._session = aiohttp_pool.session(self._timeouts.connect)
         return self._session
 
+    def _check_open(self) -> None:
+        """What outlives its provider entry opens no new connections for it."""
+        if self._closed:
+            raise NotConnected("the provider entry is no longer in conf")
+
     async def close(self) -> None:
+        self._closed = True
         client, self._client = self._client, None
         session, self._session = self._session, None
         if client is not None:
@@ -90,54 +94,91 @@ class Pool:
             await session.close()
 
 
-def _on_aiohttp(session: Any) -> AiohttpClient:
+def _on_aiohttp(session: aiohttp.ClientSession) -> AiohttpClient:
     from tornado_gate.http.client.aiohttp_pool import AiohttpClient
 
     return AiohttpClient(session)
 
 
-async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bool = False) -> UpstreamResponse:
     """Send `outgoing` and return when the upstream's headers are there; `chunks` reads the rest at the reader's pace.
 
-    Raises UpstreamRefused for its 4xx, UpstreamError and its kin for everything else that is not below 400. The
-    connection is closed by `call.closing` unless the body was read to its end. A body that came with the headers is `Whole`, and
-    its connection is free again. A pool that a plugin has put between needs only a `session`.
+    Raises UpstreamError and its kin for a status from 300 on that `outgoing` does not accept. The connection is closed by
+    `call.closing` unless the body was read to its end. A body that came with the headers is `Whole`, and its connection is
+    free again. `redirected` is for a redirect, whose URL goes out as the upstream quoted it.
     """
+    if outgoing.file_types and not is_same_origin(outgoing.url, call.target.base_url):
+        return await _open_elsewhere(call, outgoing)
     check_host(call, outgoing)
-    client = call.pool.client() if hasattr(call.pool, "client") else _on_aiohttp(call.pool.session())
     body, usual = outgoing.body, _USUAL if outgoing.body is None else _OF_BYTES
     if outgoing.json is not None:
         body, usual = orjson.dumps(outgoing.json), _OF_JSON
+    provider = call.target.provider
+    exact = redirected or bool(outgoing.file_types)  # the upstream gave the URL, which may be signed
     try:
-        answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual)
+        client = call.pool.client()
+        answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (Fault, ValueError) as error:
-        raise _failure(call, error) from error
+        raise connection_error(provider, error) from error
     if answer.status < 300 and (body := answer.whole()):
-        return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=Whole(body))
+        return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=Whole(body), provider=provider)
     call.closing.callback(answer.close)
     if answer.status >= 300:
-        raise refusal(call, answer.status, answer.headers, await _beginning(answer))
-    answer.explain = partial(_broke_off, call)
-    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer)
+        return await _not_ok(call, outgoing, answer)
+    answer.explain = partial(connection_error, provider, answered=True)
+    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider)
 
 
-def _failure(call: Call, error: Fault | ValueError) -> UpstreamError:
-    """The error for a request that got no answer."""
+async def _not_ok(call: Call, outgoing: UpstreamRequest, answer: Answer | AiohttpAnswer) -> UpstreamResponse:
+    """What an answer of status 300 or above becomes: the one behind a redirect, an accepted answer, or an error."""
+    status, headers = answer.status, answer.headers
+    accepted = status in outgoing.accepted_statuses
+    location = headers.get("location") if status in _REDIRECTS and not accepted else None
+    if location and outgoing.redirects and outgoing.method == "GET":
+        answer.close()
+        return await call_upstream(call, _redirected(call, outgoing, location), redirected=True)
+    body = await _beginning(answer)
+    if not accepted:
+        raise refusal(call, status, headers, body)
+    return UpstreamResponse(status=status, headers=headers, chunks=Whole(body), provider=call.target.provider)
+
+
+def _redirected(call: Call, outgoing: UpstreamRequest, location: str) -> UpstreamRequest:
+    """The request to where a redirect leads. Raises UpstreamError for another host, unless a file is sought."""
     provider = call.target.provider
-    if isinstance(error, NotConnectedInTime):
-        return UpstreamTimeout(
-            f"The provider '{provider}' did not accept a connection in time.", code="upstream_unreachable"
+    try:
+        url = urljoin(outgoing.url, location)
+    except ValueError as error:
+        raise UpstreamError(f"The provider '{provider}' redirects to what is no URL.") from error
+    if not outgoing.file_types and not is_same_origin(url, call.target.base_url):
+        raise UpstreamError(f"The provider '{provider}' redirects to a host that is not its own; check its base_url.")
+    return replace(outgoing, url=url, redirects=outgoing.redirects - 1)
+
+
+async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    """A file at a host that is not the provider's own, as the fetcher opens it: from public addresses, without our headers."""
+    provider = call.target.provider
+    if call.fetcher is None:
+        raise UpstreamError(
+            f"The provider '{provider}' keeps the file at a host that is not its own, which is not asked."
         )
+    found = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
+    length = {} if found.length is None else {"content-length": str(found.length)}
+    return UpstreamResponse(
+        chunks=found.chunks(), headers={"content-type": found.media_type, **length}, provider=provider
+    )
+
+
+def connection_error(provider: str, error: Exception, *, answered: bool = False) -> UpstreamError:
+    """The error for an exchange that failed. `answered`: the head of an answer had come."""
+    if isinstance(error, NotConnectedInTime):
+        return upstream_errors.not_connected_in_time(provider)
     log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
-    code = "upstream_unreachable" if isinstance(error, NotConnected) else None
-    return UpstreamError(f"The provider '{provider}' could not be reached.", code=code)
-
-
-def _broke_off(call: Call, fault: Fault) -> UpstreamError:
-    """The error for an answer that ended before its end."""
-    provider = call.target.provider
-    log.warning("upstream '%s' broke off: %s: %s", provider, type(fault).__name__, fault)
-    return UpstreamError(f"The provider '{provider}' broke off its answer.")
+    if isinstance(error, NotConnected):
+        return upstream_errors.unreachable(provider)
+    if isinstance(error, Broken) or answered:
+        return upstream_errors.connection_lost(provider, answered=answered)
+    return upstream_errors.bad_answer(provider) if isinstance(error, Fault) else upstream_errors.not_sent(provider)
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
@@ -148,10 +189,8 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     here = _scheme_and_host(base_url)
     if url.startswith(here) and url[len(here) : len(here) + 1] in _AFTER_HOST:
         return
-    base, parts = urlsplit(base_url), urlsplit(url)  # the long way: other case, ws for http
-    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
-    if (base.scheme, base.netloc) != (scheme, parts.netloc):
-        raise PluginError(call.target.plugin, f"the request was to go to {parts.netloc}, not to {base.netloc}")
+    if not is_same_origin(url, base_url):  # the long way: other case, ws for http
+        raise PluginError(call.target.plugin, f"the request was to go to {urlsplit(url).netloc}, not to {here}")
 
 
 @lru_cache(maxsize=256)
@@ -178,52 +217,10 @@ async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:
 
 
 def refusal(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """The error for an upstream's answer of 300 or above. Public, for plugins that call upstreams themselves."""
+    """The error for an upstream's answer that is not what was asked for, without our key in it."""
     provider = call.target.provider
     log.info("upstream '%s' answered %d", provider, status, extra={"fields": {"request_id": call.id}})
-    retry_after = {"Retry-After": headers["retry-after"]} if "retry-after" in headers else {}
-    message, param, code = error_words(body)
+    text = upstream_errors.parse_error_body(body)
     if call.target.api_key:
-        message = message.replace(call.target.api_key, "***")
-    if status in (401, 403) or any(word in body for word in KEY_REFUSED):
-        return UpstreamError(
-            f"The provider '{provider}' refused the gateway's own credentials; the operator must mend them.",
-            code="upstream_authentication",
-        )
-    if status == 429:
-        text = message or f"The provider '{provider}' is limiting requests."
-        return UpstreamRateLimited(text, headers=retry_after)
-    if status in (503, 529):
-        return UpstreamOverloaded(f"The provider '{provider}' is overloaded.", headers=retry_after)
-    if status in (408, 504):
-        return UpstreamTimeout(f"The provider '{provider}' answered that it ran out of time.")
-    if 400 <= status < 500:
-        text = message or f"The provider '{provider}' refused the request with status {status}."
-        return UpstreamRefused(text, status=status, param=param, code=code or None)
-    return UpstreamError(f"The provider '{provider}' failed with status {status}.")
-
-
-def error_words(body: bytes) -> tuple[str, str, str]:
-    """(message, param, code) of an upstream's error body, each "" when it has none.
-
-    Vendors put them in ``error.message`` (OpenAI, Anthropic, Google), ``error`` as a string (Ollama), ``message``
-    (Mistral, Cohere) or ``detail`` (vLLM behind FastAPI); some wrap the object in an array (Google's streams).
-    """
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return "", "", ""
-    if isinstance(value, list) and value:
-        value = value[0]
-    if not isinstance(value, dict):
-        return "", "", ""
-    error = value.get("error")
-    inner = error if isinstance(error, dict) else value
-    message = error if isinstance(error, str) else inner.get("message") or inner.get("detail") or ""
-    return _text(message), _text(inner.get("param")), _text(inner.get("code"))
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value[:2000] if isinstance(value, str) else orjson.dumps(value).decode()[:2000]
+        text = text._replace(message=text.message.replace(call.target.api_key, "***"))
+    return upstream_errors.error_for_status(status, provider, text, headers)

@@ -27,10 +27,12 @@ from tornado_gate.errors import (
     GateError,
     InternalError,
     UnsupportedOperation,
+    UpstreamConnectTimeout,
     UpstreamError,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
+    UpstreamUnreachable,
 )
 from tornado_gate.storage.files import MediaFull, MediaStore, MediaUnavailable
 from tornado_gate.tasks.record import TaskRecord, advanced
@@ -41,7 +43,7 @@ from tornado_gate.types.value import Value, replace
 log = logging.getLogger(__name__)
 
 ENDED = ("completed", "failed")
-UNREACHABLE = "upstream_unreachable"
+NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, UpstreamUnreachable)
 LOST = "upstream_lost_task"
 LOOK_SECONDS = 1.0
 """How often a run looks whether it shall stop."""
@@ -196,7 +198,7 @@ class Run:
 
     async def _not_begun(self, error: GateError) -> None:
         """Begun again only when the upstream surely has nothing; else it is asked, or it might be made, and paid, twice."""
-        surely_not = isinstance(error, UpstreamRateLimited | UpstreamOverloaded) or error.code == UNREACHABLE
+        surely_not = isinstance(error, NOT_BEGUN)
         if not error.retryable or self.record.failures >= MOST_FAILURES:
             await self._fail(error.code, error.message)
         elif surely_not or self.asker.may_repeat(self.record):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import Any, Literal, Protocol
 
 import orjson
 
+from tornado_gate.errors import UpstreamError
+from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value, field
 
 Operation = str  # "chat", "models", … : what keys, models and plugins are allowed or able to do
@@ -145,6 +147,13 @@ class Reply(Value, frozen=True, kw_only=True):
 class UpstreamRequest(Value, frozen=True, kw_only=True):
     """What the default `call_upstream` sends: `json` is encoded by the core, `body` goes as it is, whole or in pieces.
 
+    `accepted_statuses` are statuses from 300 on that are answers and not errors; of their bodies the core reads 64 KiB at most.
+    `redirects` is how many redirects of a GET the core follows. `headers` go to the provider's own host only: scheme, host and
+    port of its ``base_url``. `file_types` are beginnings of media types (``("video/",)``) and say that the answer is a file. A
+    file may lie on another host, at first or by a redirect: the core's fetcher reads it there, without `headers`, from public
+    addresses only. A file of any length comes in chunks, at the reader's pace; for a `VideoDownload` only the gaps between them
+    are limited (``timeouts.gap``), not the total.
+
     `context` is for a plugin with a `call_upstream` of its own, which may need no address.
     """
 
@@ -154,22 +163,44 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
     json: Any = None
     body: bytes | Streamed | None = None
     context: Any = None
+    accepted_statuses: Collection[int] = ()
+    redirects: int = 0
+    file_types: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"UpstreamRequest({self.method} {self.url.partition('?')[0]})"  # headers hold keys
 
 
 class UpstreamResponse(Value, frozen=True, kw_only=True):
-    """What the upstream gives. The status is below 400: anything else was raised. `headers` are lower-case."""
+    """What the upstream gives. The status is below 300 or one of the request's `accepted_statuses`: any other was raised.
+
+    `headers` are lower-case. `provider` is the name of the provider entry, for error messages.
+    """
 
     chunks: AsyncIterator[bytes]
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
+    provider: str = ""
+
+    @property
+    def media_type(self) -> str:
+        """What the Content-Type header says, in lower case and without parameters; "" without one."""
+        return media_type(self.headers.get("content-type", ""))
+
+    def is_event_stream(self, *, otherwise: bool = False) -> bool:
+        """Whether the body is server-sent events; `otherwise` where the header says neither that nor JSON.
+
+        The header counts for more than what was asked for: some upstreams answer a stream with a whole body.
+        """
+        declared = self.media_type
+        return (otherwise and declared != "application/json") or declared == "text/event-stream"
 
     def but(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
         """The same answer with other chunks."""
-        return UpstreamResponse(chunks=chunks, status=self.status, headers=self.headers, context=self.context)
+        return UpstreamResponse(
+            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
+        )
 
     async def read(self) -> bytes:
         """The whole body."""
@@ -177,6 +208,34 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         return b"".join([chunk async for chunk in self.chunks])
 
+    async def read_json(self) -> Any:
+        """The whole body as JSON. Raises UpstreamError when it is none."""
+        return parse_json(await self.read(), self.provider)
+
+    async def read_object(self) -> dict[str, Any]:
+        """The whole body as a JSON object. Raises UpstreamError when it is none."""
+        return require_object(await self.read_json(), self.provider)
+
     async def json(self) -> Any:
-        """The whole body as JSON. Raises ValueError when it is none."""
-        return orjson.loads(await self.read())
+        """Alias of `read_json`; it goes with version 0.2."""
+        return await self.read_json()
+
+
+def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
+    """The JSON in an upstream's body. `provider` is its name for the message. Raises UpstreamError."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise UpstreamError(f"{named(provider)} sent an answer that is not JSON.") from error
+
+
+def require_object(value: Any, provider: str = "") -> dict[str, Any]:
+    """`value`, which must be a JSON object. Raises UpstreamError."""
+    if not isinstance(value, dict):
+        raise UpstreamError(f"{named(provider)} sent an answer that is not a JSON object.")
+    return value
+
+
+def named(provider: str) -> str:
+    """A provider as the subject of an error message."""
+    return f"The provider '{provider}'" if provider else "The upstream"

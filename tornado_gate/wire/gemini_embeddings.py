@@ -20,6 +20,7 @@ import orjson
 from tornado_gate.codec.vectors import floats_of
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, Meter, Usage, Vector
+from tornado_gate.types.wire import parse_json
 from tornado_gate.wire import formats
 from tornado_gate.wire.gemini_generate import camelised, error_of, parse_usage, spelled
 from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, rest
@@ -166,16 +167,13 @@ async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
     vectors: list[Vector] = []
     pieces: list[bytes] = []
     done = 0
-    try:
-        for found in _VALUES.finditer(raw):
-            end = raw.index(b"]", found.end()) + 1
-            vectors.append(_numbers(raw[found.end() - 1 : end]))
-            pieces += [raw[done : found.end() - 1], b"%d" % (len(vectors) - 1)]
-            done = end
-            await asyncio.sleep(0)
-        body = orjson.loads(b"".join([*pieces, raw[done:]]))
-    except ValueError as error:  # orjson's own errors are of this class
-        raise UpstreamError("The upstream's answer is not JSON.") from error
+    for found in _VALUES.finditer(raw):
+        end = raw.find(b"]", found.end()) + 1
+        vectors.append(_numbers(raw[found.end() - 1 : end]))
+        pieces += [raw[done : found.end() - 1], b"%d" % (len(vectors) - 1)]
+        done = end
+        await asyncio.sleep(0)
+    body = parse_json(b"".join([*pieces, raw[done:]]))
     if (failure := error_of(body)) is not None:
         raise failure
     body = mapping(camelised(body))
@@ -187,7 +185,7 @@ async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
 
 
 def _numbers(text: bytes) -> list[float]:
-    numbers: list[float] = orjson.loads(text)
+    numbers: list[float] = parse_json(text)
     if not numbers or not {float, int} >= set(map(type, numbers)):
         raise UpstreamError("The upstream sent a vector that does not hold numbers.")
     return numbers
@@ -239,8 +237,4 @@ def note_embeddings(meter: Meter, raw: bytes) -> None:
 
 
 def _raise_for(raw: bytes) -> None:
-    try:
-        failure = error_of(orjson.loads(raw))
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
-    raise failure or no_answer()
+    raise error_of(parse_json(raw)) or no_answer()

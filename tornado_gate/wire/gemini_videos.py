@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UpstreamError
+from tornado_gate.http.upstream_errors import key_refused
 from tornado_gate.types import Call, Data, VideoOperation, VideoRequest
 from tornado_gate.wire.gemini_generate import error_of
 from tornado_gate.wire.gemini_generate.json_values import count, given, items, mapping, string
@@ -132,5 +133,6 @@ def _failed(name: str, error: Mapping[str, Any]) -> VideoOperation:
     code = _CODES[number] if number < len(_CODES) else ""
     said = string(error.get("message"))[:_LONGEST]
     if code in _ABOUT_OUR_KEY or "API key" in said:
-        said, code = "The upstream refused the gateway's own credentials.", "upstream_authentication"
+        refused = key_refused()
+        said, code = refused.message, refused.code
     return VideoOperation(status="failed", operation={"name": name}, error=said, code=code)

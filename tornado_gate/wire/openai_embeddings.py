@@ -21,6 +21,7 @@ import orjson
 from tornado_gate.codec.vectors import base64_of, floats_of, from_base64
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, UpstreamResponse, Usage, Vector
+from tornado_gate.types.wire import parse_json
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given, rest
@@ -120,7 +121,7 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
             continue
         text, position = b"".join(pending), 0
         for match in _ENTRY.finditer(text):
-            entry = _json(match[0])
+            entry = parse_json(match[0], incoming.provider)
             found.append((entry.get("index"), _vector(entry.get("embedding"))))
             envelope += (text[position : match.start()], b"0")
             position = match.end()
@@ -129,19 +130,12 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
                 work = 0
                 await asyncio.sleep(0)
         pending = [text[position:]]
-    body = _json(b"".join([*envelope, *pending]))
+    body = parse_json(b"".join([*envelope, *pending]), incoming.provider)
     if not found:
         return parse_response(body, count=count)
     if not isinstance(body, Mapping) or body.get("data") != [0] * len(found):
         raise no_answer()
     return _result(body, found, count)
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
 
 
 def _result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:

@@ -106,7 +106,7 @@ def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
 
 def kind_of(incoming: UpstreamResponse) -> str:
     """The media type of an answer, lower-case and without parameters; "" when it says nothing of use."""
-    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = incoming.media_type
     return "" if kind in _UNSPECIFIC else kind
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from tornado_gate.codec.media_types import extension
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.fetch.pictures import check, picture_of
+from tornado_gate.http.upstream_errors import KEY_CODES, error_text, key_refused
 from tornado_gate.types import Call, Data, FileSource, Link, Upload, VideoOperation, VideoRequest
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.parts import given
@@ -41,7 +42,6 @@ _STATUSES: Final[Mapping[str, _Status]] = {
     "canceled": "failed",
     "expired": "failed",
 }
-_LONGEST: Final = 2000
 _LONGEST_CODE: Final = 100
 _LONGEST_PAUSE: Final = 60.0
 
@@ -129,11 +129,14 @@ def parse_video(body: Mapping[str, Any], headers: Mapping[str, str]) -> VideoOpe
 
 def _failure(error: Any, word: str) -> tuple[str, str]:
     """What the upstream says of a failure, and its code."""
-    fields = error if isinstance(error, Mapping) else {"message": error}
-    message, code = fields.get("message"), fields.get("code")
-    said = message[:_LONGEST] if isinstance(message, str) else ""
+    text = error_text(error)
+    if not KEY_CODES.isdisjoint(text.names):
+        refused = key_refused()
+        return refused.message, refused.code
+    said = text.message
     if not said and word.lower() != "failed":
         said = f"The upstream says of the video that it is {word.lower()}."
+    code = error.get("code") if isinstance(error, Mapping) else None
     return said, code[:_LONGEST_CODE] if isinstance(code, str) else ""
 
 

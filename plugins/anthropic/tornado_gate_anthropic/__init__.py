@@ -118,13 +118,14 @@ def _callers_headers(call: Call, settings: Settings) -> Mapping[str, str]:
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    if not isinstance(request, CountTokensRequest) and _is_stream(request, incoming):
+    streams = isinstance(request, ChatRequest) and request.stream
+    if not isinstance(request, CountTokensRequest) and incoming.is_event_stream(otherwise=streams):
         return parse_stream(sse.json_frames(incoming.chunks))
     return _whole(call, request, incoming)
 
 
 async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    body = await _object(call, incoming)
+    body = await incoming.read_object()
     if isinstance(request, CountTokensRequest):
         yield _count(call, body)
         return
@@ -139,21 +140,3 @@ def _count(call: Call, body: Mapping[str, Any]) -> TokenCount:
     if not isinstance(tokens, int):
         raise UpstreamError(f"The provider '{call.target.provider}' did not say how many tokens there are.")
     return TokenCount(input_tokens=tokens, extra={name: body[name] for name in body if name != "input_tokens"})
-
-
-def _is_stream(request: Request, incoming: UpstreamResponse) -> bool:
-    """What the upstream says counts for more than what it was asked for: some answer a stream with a whole body."""
-    content_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type in ("text/event-stream", "application/json"):
-        return content_type == "text/event-stream"
-    return isinstance(request, ChatRequest) and request.stream
-
-
-async def _object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
-    try:
-        body = await incoming.json()
-    except ValueError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
-    if not isinstance(body, dict):
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is no JSON object.")
-    return body

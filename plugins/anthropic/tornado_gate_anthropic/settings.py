@@ -10,10 +10,10 @@ from marshmallow import Schema, ValidationError, fields
 from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
-from tornado_gate.errors import ConfigError
+from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, Abilities, abilities_of
-from tornado_gate_anthropic.address import DEFAULT, normalised
+from tornado_gate_anthropic.address import COUNT, DEFAULT, MESSAGES, VERSION
 
 DEFAULT_VERSION = "2023-06-01"
 
@@ -62,7 +62,5 @@ def read(entry: ProviderEntry) -> tuple[str, Settings]:
     """The base address and the settings of a conf entry. Raises ConfigError."""
     loaded = load_settings(SettingsSchema, entry.settings)
     loaded["betas"] = tuple(loaded.get("betas", ()))
-    try:
-        return normalised(entry.base_url or DEFAULT), Settings(**loaded)
-    except ValueError as error:
-        raise ConfigError([(("base_url",), str(error))]) from None
+    base_url = normalize_base_url(entry.base_url, VERSION, default=DEFAULT, endpoints=(COUNT, MESSAGES))
+    return base_url, Settings(**loaded)

@@ -229,4 +229,4 @@ async def test_an_entry_that_conf_has_dropped_gets_no_new_connections(upstream: 
         await call.pool.close()
         await asyncio.wait([farewell])
         assert farewell.exception() is None
-        assert call.pool._session is None
+        assert call.pool._session is call.pool._client is None

@@ -16,6 +16,7 @@ from typing import Any, Final
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
 from tornado_gate.http.fetch.pictures import picture_of
+from tornado_gate.http.upstream_errors import file_error
 from tornado_gate.types import (
     Call,
     Data,
@@ -103,6 +104,7 @@ def _outgoing(
         headers={"content-type": "application/json", **key, **own, **headers},
         json=body,
         context=context,
+        accepted_statuses=tasks.ERRORS,
     )
 
 
@@ -116,10 +118,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     provider = call.target.provider
-    try:
-        answer = parse_response(await incoming.json())
-    except ValueError as error:
-        raise UpstreamError(f"The provider '{provider}' sent an answer that is not JSON.") from error
+    answer = parse_response(await incoming.read_json())
     if not answer.pictures:
         if answer.faults:
             raise failure(call, answer.faults[0])
@@ -138,5 +137,5 @@ async def _fetched(call: Call, found: Found) -> MadeImage:
     try:
         fetched = await call.fetcher.fetch(found.url, kinds=("image/",), param="")
     except InvalidField as error:
-        raise UpstreamError(f"A picture of the provider '{provider}' could not be fetched ({error.code}).") from error
+        raise file_error(error.code, error.message) from error
     return MadeImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=found.revised_prompt)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
-from tornado_gate.errors import UpstreamError
+from tornado_gate import ProviderEntry
+from tornado_gate.errors import ConfigError, UpstreamError
+from tornado_gate.http.base_url import normalize_base_url
 
 DEFAULT: Final = "https://dashscope-intl.aliyuncs.com"
 
@@ -21,29 +22,17 @@ TASK_OF_MESSAGES: Final = "services/aigc/image-generation/generation"
 TASK_OF_PROMPT: Final = "services/aigc/text2image/image-synthesis"
 TASK_OF_PICTURES: Final = "services/aigc/image2image/image-synthesis"
 
-_VERSION: Final = re.compile(r"v[0-9]+", re.IGNORECASE)
 _OTHER_API: Final = "compatible-mode"
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-def normalised(base_url: str) -> str:
-    """`base_url`, or the vendor's in Singapore, without a slash at its end and with ``/api/v1`` once.
-
-    Raises ValueError for what is no address to send keys to.
-    """
-    address = urlsplit((base_url or DEFAULT).strip())
-    if address.scheme not in ("http", "https") or not address.hostname:
-        raise ValueError("must be an http or https address such as https://dashscope.aliyuncs.com")
-    if address.query or address.fragment:
-        raise ValueError("must end with its path: no '?' and no '#'")
-    if address.username is not None or address.password is not None:
-        raise ValueError("must hold no user and no password; the key belongs in api_key")
-    segments = [segment for segment in address.path.split("/") if segment]
-    if _OTHER_API in segments:
-        raise ValueError(f"must not be the OpenAI-compatible one ('{_OTHER_API}'), which makes no pictures by task")
-    if not any(_VERSION.fullmatch(segment) for segment in segments):
-        segments += ["v1"] if segments[-1:] == ["api"] else ["api", "v1"]
-    return urlunsplit((address.scheme, address.netloc, "/" + "/".join(segments), "", ""))
+def base_url_of(entry: ProviderEntry) -> str:
+    """The base URL of a conf entry, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
+    base_url = normalize_base_url(entry.base_url, "api/v1", default=DEFAULT)
+    if _OTHER_API in base_url.split("/"):
+        fault = f"must not be the OpenAI-compatible one ('{_OTHER_API}'), which makes no pictures by task"
+        raise ConfigError([(("base_url",), fault)])
+    return base_url
 
 
 def task_url(base_url: str, task_id: str, *, cancel: bool = False) -> str:

@@ -15,8 +15,7 @@ from marshmallow import Schema
 from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Array, Number, String
 from tornado_gate.config import load_settings
-from tornado_gate.errors import ConfigError
-from tornado_gate_dashscope.address import normalised
+from tornado_gate_dashscope.address import base_url_of
 from tornado_gate_dashscope.models import BY_TASK, matches
 
 _SLOWEST: Final = 5.0
@@ -54,7 +53,4 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
     settings = load_settings(Settings, entry.settings)
     if "asynchronous" in settings:
         settings["asynchronous"] = tuple(settings["asynchronous"])
-    try:
-        return normalised(entry.base_url), Facts(**settings)
-    except ValueError as error:
-        raise ConfigError([(("base_url",), str(error))]) from None
+    return base_url_of(entry), Facts(**settings)

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-from tornado_gate.errors import UpstreamError, UpstreamRefused, UpstreamTimeout
+from tornado_gate.errors import UpstreamError, UpstreamKeyRefused, UpstreamTimeout
 from tornado_gate.http import upstream
-from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
-from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.dashscope_images import Fault, Task, failure, mended, parse_task
+from tornado_gate.http.upstream_errors import parse_error_body
+from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.types.value import replace
+from tornado_gate.types.wire import parse_json
+from tornado_gate.wire.dashscope_images import Fault, Task, failure, parse_task
 from tornado_gate_dashscope.address import task_url
 from tornado_gate_dashscope.facts import Facts
 
@@ -35,26 +34,19 @@ MAKE_TASK: Final = "x-dashscope-async"
 MOST_FAILURES: Final = 5
 """Questions in a row that may fail before the task is given up."""
 
-_CREDENTIALS: Final = "upstream_authentication"
+ERRORS: Final = range(400, 600)
+"""Statuses that are answers here, because the vendor's own code in the body says more."""
 _farewells: set[asyncio.Task[None]] = set()
 """Cancellations under way: the loop itself holds tasks only weakly."""
 
 
-class _Held(Value, frozen=True):
-    """The connections as they were: a cancellation must not open new ones for an entry that conf has dropped meanwhile."""
-
-    kept: Any
-
-    def session(self) -> Any:
-        return self.kept
-
-
 async def send(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """The default call, but with what is about the operator's account kept from the caller."""
-    try:
-        return await upstream.call_upstream(call, outgoing)
-    except UpstreamRefused as refused:
-        raise mended(call, refused) from None
+    """The default call, but that an error has the class of the vendor's own code. `outgoing` accepts ERRORS."""
+    incoming = await upstream.call_upstream(call, outgoing)
+    if incoming.status not in ERRORS:
+        return incoming
+    text = parse_error_body(await incoming.read())
+    raise failure(call, Fault(code=text.code, message=text.message), incoming.status, incoming.headers)
 
 
 async def run(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
@@ -62,7 +54,8 @@ async def run(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     task, _ = await _exchange(call, outgoing)
     if task.fault and not task.waiting:
         raise failure(call, task.fault)
-    asked = UpstreamRequest(method="GET", url=task_url(call.target.base_url, task.id), headers=_plain(outgoing))
+    url, headers = task_url(call.target.base_url, task.id), _plain(outgoing)
+    asked = UpstreamRequest(method="GET", url=url, headers=headers, accepted_statuses=ERRORS)
     try:
         task, body = await _ended(call, asked)
     except BaseException:
@@ -70,7 +63,7 @@ async def run(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
         raise
     if task.status != "SUCCEEDED":
         raise failure(call, task.fault or Fault(code=f"task {task.status or 'without a state'}", message=""))
-    return UpstreamResponse(chunks=_whole(body), headers={"content-type": "application/json"})
+    return UpstreamResponse(chunks=Whole(body), headers={"content-type": "application/json"})
 
 
 async def _ended(call: Call, asked: UpstreamRequest) -> tuple[Task, bytes]:
@@ -83,7 +76,7 @@ async def _ended(call: Call, asked: UpstreamRequest) -> tuple[Task, bytes]:
             task, body = await _question(call, asked)
         except UpstreamError as error:
             failures += 1
-            if not error.retryable or error.code == _CREDENTIALS or failures >= MOST_FAILURES:
+            if not error.retryable or isinstance(error, UpstreamKeyRefused) or failures >= MOST_FAILURES:
                 raise
             log.info("upstream '%s' did not say how a task stands, %d in a row", call.target.provider, failures)
             continue
@@ -108,16 +101,13 @@ async def _exchange(call: Call, outgoing: UpstreamRequest) -> tuple[Task, bytes]
     async with AsyncExitStack() as closing:
         incoming = await send(replace(call, closing=closing), outgoing)
         body = await incoming.read()
-    try:
-        return parse_task(orjson.loads(body)), body
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
+    return parse_task(parse_json(body, call.target.provider)), body
 
 
 def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
     """Ask for the task to be forgotten, and wait for nothing."""
     url = task_url(call.target.base_url, task_id, cancel=True)
-    apart = replace(call, pool=_Held(call.pool.session()), closing=AsyncExitStack())
+    apart = replace(call, closing=AsyncExitStack())
     farewell = asyncio.create_task(_cancel(apart, UpstreamRequest(url=url, headers=_plain(outgoing), body=b"")))
     _farewells.add(farewell)
     farewell.add_done_callback(_farewells.discard)
@@ -136,7 +126,3 @@ async def _cancel(call: Call, outgoing: UpstreamRequest) -> None:
             await incoming.read()
     except Exception as error:
         log.info("upstream '%s' did not cancel a task: %s", call.target.provider, type(error).__name__)
-
-
-async def _whole(body: bytes) -> AsyncIterator[bytes]:
-    yield body

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-import orjson
 from marshmallow import validate
 
 from tornado_gate import patch_json
@@ -27,6 +26,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.wire import parse_json
 from tornado_gate.wire.openai_chat.errors import error_of, masked
 from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
 from tornado_gate.wire.schemas import is_array_of_objects, no_answer
@@ -198,10 +198,7 @@ async def _forward(call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[by
 
 def _small(call: Call, raw: bytes) -> bytes:
     raw = without_key(call, raw)
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
+    body = parse_json(raw, call.target.provider)
     if (failure := error_of(body)) is not None:
         raise masked(failure, call.target.api_key)
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):

@@ -201,8 +201,7 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     Some models answer with a whole transcript where a stream was asked for, which a reader of streams would take for nothing:
     then it is made one.
     """
-    content_type = incoming.headers.get("content-type", "")
-    kind = content_type.partition(";")[0].strip().lower()
+    content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type
     plain = request.body.get("response_format") in PLAIN_FORMATS
     if kind == _EVENT_STREAM or (request.stream and kind == JSON and not plain):
         return forward_answer(call, _PASSING, request, incoming)
@@ -227,7 +226,7 @@ async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        if plain and "html" not in incoming.headers.get("content-type", ""):
+        if plain and "html" not in incoming.media_type:
             return raw
         raise UpstreamError("The upstream's answer is no transcript.") from error
     if (failure := error_of(body)) is not None:

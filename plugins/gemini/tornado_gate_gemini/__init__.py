@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
 from tornado_gate.http.fetch.links import inlined
@@ -162,11 +160,6 @@ def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 @provider_impl
-async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    return await videos.called(call, outgoing)
-
-
-@provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     match request:
         case SpeechRequest():
@@ -185,33 +178,28 @@ async def _alone(call: Call, request: Request, incoming: UpstreamResponse) -> As
             yield await gemini_embeddings.parse_embeddings(await incoming.read(), len(inputs))
         case ImageRequest():
             parse = parse_predictions if is_imagen(call.target.upstream_model) else parse_image_response
-            yield await parse(await _body(call, incoming))
+            yield await parse(await incoming.read_json())
         case VideoRequest() | VideoPoll():
-            lost = videos.is_lost(incoming)
-            yield VideoOperation(status="lost") if lost else videos.stands(call, await _body(call, incoming))
+            lost = videos.is_lost(request, incoming)
+            yield VideoOperation(status="lost") if lost else videos.stands(call, await incoming.read_json())
 
 
 async def _speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """Sound in chunks as they come, or from a whole answer."""
-    kind = _kind(incoming)
+    kind = incoming.media_type
     whole = not request.stream or kind == "application/json"
     if kind == "text/event-stream" or not whole:
         whole, bodies = False, sse.json_frames(incoming.chunks)
     else:
-        bodies = one(await _body(call, incoming))
+        bodies = one(await incoming.read_json())
     async for event in speech_events(bodies, wav=request.format != "pcm", whole=whole):
         yield event
 
 
-def _kind(incoming: UpstreamResponse) -> str:
-    return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """What the upstream says it sends counts for more than what it was asked for."""
-    kind = _kind(incoming)
     streams = isinstance(request, ChatRequest) and request.stream
-    if kind == "text/event-stream" or (streams and kind != "application/json"):
+    if incoming.is_event_stream(otherwise=streams):
         return parse_stream(sse.json_frames(incoming.chunks))
     if streams:
         return parse_stream(json_elements(incoming.chunks))
@@ -220,20 +208,13 @@ def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIt
 
 async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     audio = request.audio if isinstance(request, ChatRequest) else None
-    result = parse_response(await _body(call, incoming), wav=(audio or {}).get("format") == "wav")
+    result = parse_response(await incoming.read_json(), wav=(audio or {}).get("format") == "wav")
     for event in replay(result):
         yield event
 
 
-async def _body(call: Call, incoming: UpstreamResponse) -> Any:
-    try:
-        return orjson.loads(await incoming.read())
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
-
-
 async def _count(call: Call, incoming: UpstreamResponse) -> TokenCount:
-    body = await _body(call, incoming)
+    body = await incoming.read_json()
     failure: GateError | None = error_of(body)
     if failure is not None:
         raise failure

@@ -1,36 +1,17 @@
-"""Where the upstream is: a base address with exactly one version part, and a path for each model. Pure."""
+"""Where the upstream is, and a path for each model. Pure."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from tornado_gate.errors import InvalidField, UpstreamError
 
 DEFAULT: Final = "https://generativelanguage.googleapis.com"
 
-_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]*)?", re.IGNORECASE)
-_VERSION_PART: Final = "v1beta"
+VERSION: Final = "v1beta"
+COLLECTION: Final = "/models"
 _COLLECTIONS: Final = ("models/", "tunedModels/", "publishers/")
-
-
-def normalised(base_url: str) -> str:
-    """`base_url`, or Google's, without a slash at its end and with ``v1beta`` unless some segment is a version already.
-
-    Raises ValueError for what is no address to send keys to.
-    """
-    address = urlsplit((base_url or DEFAULT).strip())
-    if address.scheme not in ("http", "https") or not address.hostname:
-        raise ValueError("must be an http or https address such as https://upstream.example/v1beta")
-    if address.query or address.fragment:
-        raise ValueError("must end with its path: no '?' and no '#'")
-    if address.username is not None or address.password is not None:
-        raise ValueError("must hold no user and no password; the key belongs in api_key")
-    path = address.path.rstrip("/").removesuffix("/models")
-    if not any(_VERSION.fullmatch(segment) for segment in path.split("/")):
-        path = f"{path}/{_VERSION_PART}"
-    return urlunsplit((address.scheme, address.netloc, path, "", ""))
 
 
 def resource(model: str) -> str:

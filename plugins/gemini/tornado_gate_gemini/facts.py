@@ -18,9 +18,9 @@ from marshmallow import Schema
 from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Boolean
 from tornado_gate.config import load_settings
-from tornado_gate.errors import ConfigError
+from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.wire.gemini_generate import Dialect
-from tornado_gate_gemini.address import normalised
+from tornado_gate_gemini.address import COLLECTION, DEFAULT, VERSION
 
 _GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _NEWEST: Final = (99, 0)
@@ -90,7 +90,4 @@ def reads_styles(model: str) -> bool:
 def read(entry: ProviderEntry) -> tuple[str, Facts]:
     """The base address and the facts of a conf entry. Raises ConfigError."""
     facts = Facts(**load_settings(Settings, entry.settings))
-    try:
-        return normalised(entry.base_url), facts
-    except ValueError as error:
-        raise ConfigError([(("base_url",), str(error))]) from None
+    return normalize_base_url(entry.base_url, VERSION, default=DEFAULT, endpoints=(COLLECTION,)), facts

@@ -2,7 +2,7 @@
 
 The wire format is in `tornado_gate.wire.gemini_videos`; here is where requests go. The API has no way to stop an operation:
 https://ai.google.dev/api/models lists get and list for `models.operations`. Where a file is, is said by the upstream, and
-may be said again by a redirect, so the key goes to the entry's own host only; any other is fetched as a caller's address is.
+may be said again by a redirect; the core sends the key to the entry's own host only.
 
 Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, operations.py, files.py (download) and _transformers.py
 (t_file_name: a file is fetched from the client's own base address, by the name in its address).
@@ -11,14 +11,12 @@ Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, operation
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from types import SimpleNamespace
-from typing import Any, Final, Protocol, cast
-from urllib.parse import urljoin, urlsplit
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from tornado_gate.errors import UnsupportedOperation, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.http import upstream
+from tornado_gate.errors import UnsupportedOperation, UpstreamRefused
+from tornado_gate.http.base_url import is_same_origin
 from tornado_gate.http.fetch.pictures import picture_of
 from tornado_gate.types import (
     Call,
@@ -39,31 +37,12 @@ from tornado_gate_gemini.address import DEFAULT, resource_url, url_of
 AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
 
 BEGIN: Final = "predictLongRunning"
-QUESTION: Final = "question"
-"""The context of a request whose 404 is an answer: there is no such operation."""
-DOWNLOAD: Final = "download"
-"""The context of a request whose answer may be a redirect."""
 MOST_REDIRECTS: Final = 3
 KINDS: Final = ("video/",)
 
-_GONE: Final = (404, 410)
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
+GONE: Final = frozenset({404, 410})
+"""The statuses with which the upstream says that there is no such operation."""
 _FILE: Final = re.compile(r"/files/([a-z0-9-]+):download")
-_LOST: Final = "lost"
-
-
-class Found(Protocol):
-    """What the fetcher has opened."""
-
-    @property
-    def media_type(self) -> str: ...
-    def chunks(self) -> AsyncIterator[bytes]: ...
-
-
-class Opens(Protocol):
-    """The fetcher's way to files that are too large to be held whole."""
-
-    def open(self, url: str, *, kinds: tuple[str, ...]) -> AbstractAsyncContextManager[Found]: ...
 
 
 async def asked(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> UpstreamRequest:
@@ -79,11 +58,16 @@ async def asked(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> Up
             return UpstreamRequest(url=url_of(base_url, call.target.upstream_model, BEGIN), headers=headers, json=body)
         case VideoPoll(operation=Mapping() as operation):
             url = resource_url(base_url, _name(operation))
-            return UpstreamRequest(method="GET", url=url, headers=plain, context=QUESTION)
+            return UpstreamRequest(method="GET", url=url, headers=plain, accepted_statuses=GONE)
         case VideoDownload(operation=operation, index=index):
             url = file_url(base_url, _address(operation, index))
-            own = plain if is_own(base_url, url) else {}
-            return UpstreamRequest(method="GET", url=url, headers=own, context=DOWNLOAD)
+            return UpstreamRequest(
+                method="GET",
+                url=url,
+                headers=plain if is_same_origin(url, base_url) else {},
+                redirects=MOST_REDIRECTS,
+                file_types=KINDS,
+            )
         case VideoRequest():
             raise UnsupportedOperation(f"The model '{call.model}' cannot change an earlier video; it makes new ones.")
     raise UnsupportedOperation(f"The provider '{call.target.provider}' can neither cancel videos nor find lost ones.")
@@ -112,91 +96,9 @@ def _address(operation: Mapping[str, Any], index: int) -> str:
 def file_url(base_url: str, address: str) -> str:
     """Where a file is fetched. One at Google's own host is fetched through an entry that stands before it."""
     found = _FILE.search(urlsplit(address).path)
-    if found is None or is_own(base_url, address) or not is_own(DEFAULT, address):
+    if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT):
         return address
     return f"{base_url}/files/{found[1]}:download?alt=media"
-
-
-def is_own(base_url: str, url: str) -> bool:
-    """Whether an address is at the entry's own host, where our key may go."""
-    own, other = urlsplit(base_url), urlsplit(url)
-    return (own.scheme, own.netloc.lower()) == (other.scheme, other.netloc.lower())
-
-
-async def called(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """The default call, but that an unknown operation is no error, and that files are followed to where they are."""
-    if outgoing.context == DOWNLOAD:
-        return await _downloaded(call, outgoing)
-    try:
-        return await upstream.call_upstream(call, outgoing)
-    except UpstreamRefused as refused:
-        if outgoing.context != QUESTION or refused.status not in _GONE:
-            raise
-        return UpstreamResponse(chunks=_nothing(), context=_LOST)
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    empty: tuple[bytes, ...] = ()
-    for chunk in empty:
-        yield chunk
-
-
-async def _downloaded(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    url = outgoing.url
-    for _ in range(MOST_REDIRECTS + 1):
-        if not is_own(call.target.base_url, url):
-            return await _abroad(call, url)
-        found = await _visited(call, url, outgoing.headers)
-        if isinstance(found, UpstreamResponse):
-            return found
-        url = found
-    raise UpstreamError(f"The provider '{call.target.provider}' redirects the download of a video too often.")
-
-
-async def _abroad(call: Call, url: str) -> UpstreamResponse:
-    """A file at another host, which gets no key, and is no better than an address that a caller gave."""
-    if call.fetcher is None:
-        raise UpstreamError(f"The provider '{call.target.provider}' has put the video at a host that is not its own.")
-    found = await call.closing.enter_async_context(cast(Opens, call.fetcher).open(url, kinds=KINDS))
-    return UpstreamResponse(chunks=found.chunks(), headers={"content-type": found.media_type})
-
-
-async def _visited(call: Call, url: str, headers: Mapping[str, str]) -> UpstreamResponse | str:
-    """One exchange with the entry's own host: the file, or where it is. Raises as the default call does."""
-    import aiohttp
-    from yarl import URL
-
-    provider = call.target.provider
-    try:
-        response = await call.pool.session().get(
-            URL(url, encoded=True),
-            headers={"Accept-Encoding": "identity", **headers},
-            allow_redirects=False,
-            trace_request_ctx=SimpleNamespace(),  # on which the pool notes that a connection was used before
-        )
-        call.closing.callback(response.close)
-        found = {name.lower(): value for name, value in response.headers.items()}
-        if response.status in _REDIRECTS and found.get("location"):
-            return str(urljoin(url, found["location"]))
-        if response.status >= 300:
-            raise upstream.refusal(call, response.status, found, await response.content.read(upstream.ERROR_BODY_BYTES))
-    except TimeoutError as error:
-        raise UpstreamTimeout(f"The provider '{provider}' did not accept a connection in time.") from error
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise UpstreamError(f"The provider '{provider}' could not be reached for a video.") from error
-    return UpstreamResponse(status=response.status, headers=found, chunks=_chunks(provider, response))
-
-
-async def _chunks(provider: str, response: Any) -> AsyncIterator[bytes]:
-    import aiohttp
-
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except TimeoutError:
-        raise
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise UpstreamError(f"The provider '{provider}' broke off a video.") from error
 
 
 def stands(call: Call, body: Any) -> VideoOperation:
@@ -205,6 +107,6 @@ def stands(call: Call, body: Any) -> VideoOperation:
     return replace(operation, error=operation.error.replace(key, "***")) if key else operation
 
 
-def is_lost(incoming: UpstreamResponse) -> bool:
+def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:
     """Whether the upstream has said that there is no such operation."""
-    return bool(incoming.context == _LOST)
+    return isinstance(request, VideoPoll) and incoming.status in GONE

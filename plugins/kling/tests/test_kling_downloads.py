@@ -13,7 +13,8 @@ from kling_calls import OURS, RUNNING, call_for, reaching
 
 import tornado_gate_kling as plugin
 from tests.support.upstream import Upstream, answer
-from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
+from tornado_gate.errors import UpstreamError, UpstreamRefused
+from tornado_gate.http.upstream_errors import file_error
 from tornado_gate.types import UpstreamResponse, VideoDownload
 
 FILE = b"\x00\x00\x00\x18ftypmp42" + bytes(5000)
@@ -28,7 +29,7 @@ class Found:
     async def chunks(self) -> AsyncIterator[bytes]:
         yield FILE[:100]
         if self.fails:
-            raise InvalidField("", "The file is larger than allowed.", code="too_large")
+            raise file_error("too_large")
         yield FILE[100:]
 
 
@@ -37,7 +38,7 @@ class Store:
     """A fetcher: what it was asked, and whether it is still reading."""
 
     found: Found = field(default_factory=Found)
-    error: InvalidField | None = None
+    error: UpstreamError | None = None
     asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     reading: bool = False
 
@@ -98,15 +99,16 @@ def test_an_address_that_is_not_https_is_refused(url: str) -> None:
 
 
 def test_a_video_that_cannot_be_fetched_is_the_upstreams_fault() -> None:
-    refused = InvalidField("", "This address is not one of the public internet.", code="private_address")
-    with pytest.raises(UpstreamError, match="private_address") as caught:
+    refused = file_error("private_address", "This address is not one of the public internet.")
+    with pytest.raises(UpstreamError) as caught:
         stored(Store(error=refused), wanted("https://cdn.example/a"))
-    assert caught.value.status == 502
+    assert (caught.value.status, caught.value.code) == (502, "upstream_file_refused")
 
 
 def test_a_video_that_breaks_off_is_the_upstreams_fault() -> None:
-    with pytest.raises(UpstreamError, match="too_large"):
+    with pytest.raises(UpstreamError) as caught:
         stored(Store(Found(fails=True)), wanted("https://cdn.example/a"))
+    assert caught.value.code == "upstream_file_too_large"
 
 
 def test_without_a_fetcher_there_is_no_way_to_the_store() -> None:

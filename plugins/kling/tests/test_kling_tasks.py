@@ -14,6 +14,7 @@ from tests.support.upstream import Reset, Upstream, answer
 from tornado_gate.errors import (
     GateError,
     UpstreamError,
+    UpstreamKeyRefused,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
@@ -176,7 +177,7 @@ def test_what_is_about_our_account_is_no_business_of_the_caller(
     caplog.set_level(logging.DEBUG)
     upstream.script(says(fault(code or -5, f"{ACCESS} owes: task not found"), status, path="/v1"))
     error = raised(upstream.url, request_)
-    assert (type(error), error.status, error.code) == (UpstreamError, 502, "upstream_authentication")
+    assert (type(error), error.status, error.code) == (UpstreamKeyRefused, 502, "upstream_authentication")
     assert "owes" not in error.message
     assert len(upstream.requests) == 1
     assert not any(secret in error.message + caplog.text for secret in (ACCESS, SECRET))

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
-from tornado_gate.errors import ConfigError, UnsupportedOperation, UpstreamError
+from tornado_gate.errors import UnsupportedOperation, UpstreamError
 from tornado_gate.http import upstream
+from tornado_gate.http.base_url import is_same_origin, normalize_base_url
 from tornado_gate.types import (
     Call,
     Request,
@@ -26,11 +27,12 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate_kling import account, download, exchange
-from tornado_gate_kling.address import KINDS, TEXT, Kind, begin_url, normalised, same_origin, task_url
+from tornado_gate_kling import account, exchange
+from tornado_gate_kling.address import DEFAULT, KINDS, TEXT, Kind, begin_url, task_url
 from tornado_gate_kling.answers import POLICY, answer_in, error_of, kind_in, operation_in, stopped
 from tornado_gate_kling.body import body_of
-from tornado_gate_kling.exchange import ANY_KIND, Ask, Begin
+from tornado_gate_kling.download import video_url
+from tornado_gate_kling.exchange import ANY_KIND, ERRORS, Ask, Begin
 from tornado_gate_kling.metadata import kind_of
 
 _OPERATIONS = frozenset({"videos"})
@@ -38,10 +40,7 @@ _OPERATIONS = frozenset({"videos"})
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    try:
-        base_url = normalised(entry.base_url)
-    except ValueError as error:
-        raise ConfigError([(("base_url",), str(error))]) from None
+    base_url = normalize_base_url(entry.base_url, "v1", default=DEFAULT)
     return Capabilities(operations=_OPERATIONS, base_url=base_url, settings=account.read(entry))
 
 
@@ -56,10 +55,9 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             task_asked = _asked(call, request)
             return _outgoing(call, task_url(call.target.base_url, task_asked.kinds[0], task_asked.name), task_asked)
         case VideoDownload():
-            url = download.video_url(call, request.operation, request.index)
-            if same_origin(url, call.target.base_url):
-                return _outgoing(call, url, request)
-            return UpstreamRequest(method="GET", url=url, context=request)
+            url = video_url(call, request.operation, request.index)
+            headers = _headers(call) if is_same_origin(url, call.target.base_url) else {}
+            return UpstreamRequest(method="GET", url=url, headers=headers, file_types=("video/",))
         case VideoCancel():
             raise UnsupportedOperation(f"The provider '{call.target.provider}' cannot stop a video that it has begun.")
     raise UnsupportedOperation(f"The model '{call.model}' makes videos, and nothing else.")
@@ -76,10 +74,14 @@ def _asked(call: Call, request: VideoPoll) -> Ask:
 
 
 def _outgoing(call: Call, url: str, context: Any, *, method: str = "GET", json: Any = None) -> UpstreamRequest:
-    """Names of headers in lower case, so that the entry's own replace ours however conf spells them."""
-    own = {name.lower(): str(value) for name, value in call.target.headers.items()}
-    headers = {**call.target.settings.headers(), **own}
-    return UpstreamRequest(method=method, url=url, headers=headers, json=json, context=context)
+    return UpstreamRequest(
+        method=method, url=url, headers=_headers(call), json=json, context=context, accepted_statuses=ERRORS
+    )
+
+
+def _headers(call: Call) -> dict[str, str]:
+    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
+    return {**call.target.settings.headers(), **{name.lower(): str(each) for name, each in call.target.headers.items()}}
 
 
 @provider_impl
@@ -89,18 +91,13 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
             return await exchange.begin(call, outgoing, outgoing.context)
         case Ask():
             return await exchange.ask(call, outgoing, outgoing.context)
-        case VideoDownload():
-            return await download.fetch(call, outgoing)
     return await upstream.call_upstream(call, outgoing)
 
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     raw = await incoming.read()
-    try:
-        answer = answer_in(call.target.settings, raw)
-    except ValueError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
+    answer = answer_in(call.target.settings, raw, call.target.provider)
     if answer.code == 0:
         yield operation_in(call, answer, _kind(request, incoming))
     elif answer.code in POLICY:

@@ -14,12 +14,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.upstream import refusal
+from tornado_gate.http.upstream_errors import key_refused
 from tornado_gate.types import Call, VideoOperation
 from tornado_gate.types.value import Value, field
+from tornado_gate.types.wire import parse_json, require_object
 from tornado_gate_kling.account import Account
 from tornado_gate_kling.address import KINDS, Kind
 
@@ -71,11 +71,9 @@ class Answer(Value, frozen=True, kw_only=True):
         return self.code != 0 and bool(_TAKEN.search(self.message))
 
 
-def answer_in(account: Account, raw: bytes) -> Answer:
-    """The envelope in an upstream's bytes, its message without any key. Raises ValueError for what is none."""
-    value = orjson.loads(raw)
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
+def answer_in(account: Account, raw: bytes, provider: str) -> Answer:
+    """The envelope in an upstream's bytes, its message without any key. Raises UpstreamError for what is none."""
+    value = require_object(parse_json(raw, provider), provider)
     code, message, data = value.get("code"), value.get("message"), value.get("data")
     return Answer(
         code=code if isinstance(code, int) else -1,
@@ -89,10 +87,7 @@ def error_of(call: Call, answer: Answer, raw: bytes, status: int, headers: Mappi
     provider, account = call.target.provider, call.target.settings
     if answer.code in _OF_THE_ACCOUNT:
         log.warning("upstream '%s' refuses the account of conf: its code is %d", provider, answer.code)
-        return UpstreamError(
-            f"The provider '{provider}' refused the gateway's own account; the operator must mend it.",
-            code="upstream_authentication",
-        )
+        return key_refused(provider)
     status = status if status >= 300 else _STATUS.get(answer.code, 500)
     return refusal(call, status, headers, account.masked(raw.decode("utf-8", "replace")).encode())
 

@@ -6,14 +6,14 @@ beginning whose answer was lost is no riddle: the upstream is asked for that nam
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import orjson
 
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.http import upstream
-from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse
+from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse, Whole
 from tornado_gate.types.value import Value, replace
 from tornado_gate_kling.address import KINDS, Kind, task_url
 from tornado_gate_kling.answers import NO_SUCH_THING, POLICY, Answer, answer_in, error_of
@@ -21,6 +21,9 @@ from tornado_gate_kling.answers import NO_SUCH_THING, POLICY, Answer, answer_in,
 LOST: Final = orjson.dumps({"code": NO_SUCH_THING, "message": "task not found", "data": None})
 """What is answered for the upstream when it knows a task under none of the addresses where it could be."""
 
+ERRORS: Final = range(400, 600)
+"""Statuses that are answers here, because the vendor's own code in the body says more: by the status alone an account without
+money looks like one that asks too often."""
 
 _ABOUT_THE_TASK: Final = frozenset({200, 400, 404})
 """The statuses with which the upstream may say that it has no such task."""
@@ -52,44 +55,23 @@ class Rejected(Exception):
         self.error = error
 
 
-class _Listening(Value, frozen=True):
-    """The call's connections, but with an ear for the vendor's codes: by the status alone an account without money looks
-    like one that asks too often."""
-
-    call: Call
-
-    def session(self) -> _Listening:
-        return self
-
-    async def request(self, method: str, url: str, **options: Any) -> Any:
-        response = await self.call.pool.session().request(method, url, **options)
-        if response.status < 300:
-            return response
-        self.call.closing.callback(response.close)
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        raw = await response.content.read(upstream.ERROR_BODY_BYTES)
-        raise _rejected(self.call, raw, response.status, headers)
-
-
-def _rejected(call: Call, raw: bytes, status: int, headers: Mapping[str, str]) -> Rejected:
-    try:
-        answer = answer_in(call.target.settings, raw)
-    except ValueError:
-        answer = Answer(code=-1)
-    return Rejected(answer, raw, status, error_of(call, answer, raw, status, headers))
-
-
 async def _send(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, Answer]:
     """One exchange. Raises Rejected, and UpstreamError for everything that is no answer of the vendor's."""
-    incoming = await upstream.call_upstream(replace(call, pool=_Listening(call)), outgoing)
-    raw = await incoming.read()
+    incoming = await upstream.call_upstream(call, outgoing)
+    raw, failed = await incoming.read(), incoming.status in ERRORS
     try:
-        answer = answer_in(call.target.settings, raw)
-    except ValueError as error:
-        raise UpstreamError(f"The provider '{call.target.provider}' sent an answer that is not JSON.") from error
-    if answer.code != 0:
-        raise _rejected(call, raw, incoming.status, incoming.headers)
+        answer = answer_in(call.target.settings, raw, incoming.provider)
+    except UpstreamError:
+        if not failed:
+            raise
+        answer = Answer(code=-1)
+    if failed or answer.code != 0:
+        raise _rejected(call, raw, answer, incoming.status, incoming.headers)
     return raw, answer
+
+
+def _rejected(call: Call, raw: bytes, answer: Answer, status: int, headers: Mapping[str, str]) -> Rejected:
+    return Rejected(answer, raw, status, error_of(call, answer, raw, status, headers))
 
 
 async def begin(call: Call, outgoing: UpstreamRequest, task: Begin) -> UpstreamResponse:
@@ -153,11 +135,7 @@ def _is_called(answer: Answer, name: str) -> bool:
 
 def _response(raw: bytes, kind: Kind) -> UpstreamResponse:
     """`context` is the kind of the task: the address says it, the answer does not."""
-    return UpstreamResponse(chunks=_whole(raw), headers={"content-type": "application/json"}, context=kind)
-
-
-async def _whole(raw: bytes) -> AsyncIterator[bytes]:
-    yield raw
+    return UpstreamResponse(chunks=Whole(raw), headers={"content-type": "application/json"}, context=kind)
 
 
 ANY_KIND: Final = KINDS

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import tornado_gate_openai as plugin
 from tornado_gate import Capabilities, ProviderEntry
 from tornado_gate.errors import ConfigError
-from tornado_gate_openai.address import normalised
+from tornado_gate.http.base_url import normalize_base_url
+from tornado_gate_openai.endpoints import ENDS
 from tornado_gate_openai.facts import Facts, presets
 
 Entry = Callable[..., ProviderEntry]
@@ -57,7 +58,7 @@ Entry = Callable[..., ProviderEntry]
     ],
 )
 def test_the_version_is_never_doubled_and_never_missing(base_url: str, version_path: str, expected: str) -> None:
-    assert normalised(base_url, version_path) == expected
+    assert normalize_base_url(base_url, version_path, endpoints=ENDS) == expected
 
 
 SEGMENT = st.from_regex(r"[a-z0-9.\-]{1,6}", fullmatch=True)
@@ -66,10 +67,10 @@ SEGMENT = st.from_regex(r"[a-z0-9.\-]{1,6}", fullmatch=True)
 @given(st.lists(SEGMENT, max_size=4), st.lists(SEGMENT, max_size=2), st.booleans())
 def test_normalising_twice_changes_nothing_more(path: list[str], version: list[str], slash: bool) -> None:
     version_path = "/".join(version)
-    once = normalised("/".join(["https://h", *path]) + "/" * slash, version_path)
+    once = normalize_base_url("/".join(["https://h", *path]) + "/" * slash, version_path, endpoints=ENDS)
     assert once.startswith("https://h")
     assert not once.endswith("/")
-    assert normalised(once, version_path) == once
+    assert normalize_base_url(once, version_path, endpoints=ENDS) == once
 
 
 @pytest.mark.parametrize(

@@ -247,19 +247,23 @@ async def test_a_picture_that_comes_by_address_all_the_same_is_fetched(call: Mak
 
 
 @pytest.mark.parametrize(
-    ("fetcher", "why"),
+    ("fetcher", "why", "code"),
     [
-        (None, "addresses are not fetched here"),
-        (Fetcher(InvalidField("url", "Use another address.", code="private_address")), "private_address"),
+        (None, "addresses are not fetched here", "upstream_error"),
+        (
+            Fetcher(InvalidField("url", "Use another address.", code="private_address")),
+            "private_address",
+            "upstream_file_refused",
+        ),
     ],
 )
 @pytest.mark.gen_test
 async def test_a_picture_that_cannot_be_fetched_is_not_the_callers_fault(
-    call: MakeCall, fetcher: Fetcher | None, why: str
+    call: MakeCall, fetcher: Fetcher | None, why: str, code: str
 ) -> None:
     with pytest.raises(UpstreamError) as caught:
         await one(call(fetcher=fetcher), IMAGE, answer(BY_ADDRESS))
-    assert caught.value.status == 502
+    assert (caught.value.status, caught.value.code) == (502, code)
     assert caught.value.message.endswith(f"could not be fetched: {why}.")
     assert "'ours'" in caught.value.message
     assert "s3cret" not in caught.value.message

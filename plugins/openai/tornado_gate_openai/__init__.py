@@ -38,7 +38,7 @@ from tornado_gate.types import (
 from tornado_gate.wire import formats, openai_chat
 from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate_openai import cross_format
-from tornado_gate_openai.answers import is_stream, json_object
+from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
 from tornado_gate_openai.facts import Facts, read
@@ -210,7 +210,7 @@ def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIt
         return media.events(call, request, incoming)
     responses = call.target.settings.api == "responses"
     sound = _sound(request)
-    if is_stream(incoming, asked=isinstance(request, ChatRequest) and request.stream):
+    if incoming.is_event_stream(otherwise=isinstance(request, ChatRequest) and request.stream):
         return _streamed(sse.json_frames(incoming.chunks), responses, sound)
     return stages.Later(partial(_whole, call, incoming, responses, sound), incoming.chunks)
 

@@ -17,9 +17,9 @@ from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
+from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types import Target
-from tornado_gate_openai.address import normalised
-from tornado_gate_openai.endpoints import OPERATIONS
+from tornado_gate_openai.endpoints import ENDS, OPERATIONS
 from tornado_gate_openai.voices import GEMINI
 
 NEEDED = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
@@ -208,7 +208,4 @@ def _address(base_url: str, preset: str, version_path: str) -> str:
     if not base_url:
         why = f"the preset '{preset}' needs one" if preset else "give the upstream's address, or name a preset"
         raise ConfigError([(("base_url",), f"is missing; {why}")])
-    try:
-        return normalised(base_url, version_path)
-    except ValueError as error:
-        raise ConfigError([(("base_url",), str(error))]) from None
+    return normalize_base_url(base_url, version_path, endpoints=ENDS)

@@ -15,6 +15,7 @@ from tornado_gate.codec.media_types import extension, sniff
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
 from tornado_gate.http.fetch.pictures import decode
+from tornado_gate.http.upstream_errors import file_error
 from tornado_gate.types import (
     Call,
     Data,
@@ -39,7 +40,7 @@ from tornado_gate.wire import (
     openai_speech,
     openai_transcriptions,
 )
-from tornado_gate_openai.answers import is_stream, json_object
+from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import (
     EDITS,
@@ -134,7 +135,7 @@ def events(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> Asy
     match request:
         case SpeechRequest():
             return openai_speech.parse_answer(incoming, request)
-        case ImageRequest() if is_stream(incoming, asked=request.stream):
+        case ImageRequest() if incoming.is_event_stream(otherwise=request.stream):
             return openai_images.parse_events(sse.json_frames(incoming.chunks))
     return _whole(call, request, incoming)
 
@@ -161,15 +162,16 @@ def _fetch(call: Call) -> openai_images.Fetch:
     """Reads the pictures that some upstreams give by address although their bytes were asked for."""
 
     async def fetch(url: str) -> bytes:
-        why = "addresses are not fetched here"
+        why, code = "addresses are not fetched here", None
         if call.fetcher is not None:
             try:
                 data: bytes = (await call.fetcher.fetch(url, kinds=("image/",), param="url")).data
                 return data
             except InvalidField as error:  # whose words are for callers who gave an address, which this one did not
-                why = error.code
+                why, code = error.code, file_error(error.code).code
         raise UpstreamError(
-            f"The provider '{call.target.provider}' sent the address of a picture, which could not be fetched: {why}."
+            f"The provider '{call.target.provider}' sent the address of a picture, which could not be fetched: {why}.",
+            code=code,
         )
 
     return fetch

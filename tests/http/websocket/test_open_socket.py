@@ -283,7 +283,7 @@ ANSWERS = {
         "status 302",
     ),
     "404": ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", UpstreamRefused, "status 404"),
-    "nonsense": ("what?\r\n\r\n", UpstreamError, "could not be reached"),
+    "nonsense": ("what?\r\n\r\n", UpstreamError, "not valid HTTP"),
 }
 
 

@@ -9,13 +9,14 @@ import pytest
 
 from tornado_gate.errors import (
     UpstreamError,
+    UpstreamKeyRefused,
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
 )
 from tornado_gate.testing import KEY, call_to
 from tornado_gate.types import Usage
-from tornado_gate.wire.dashscope_images import Answer, Fault, Found, failure, mended, parse_response, parse_task
+from tornado_gate.wire.dashscope_images import Answer, Fault, Found, failure, parse_response, parse_task
 
 AT_ONCE = {
     "output": {
@@ -122,9 +123,9 @@ def test_a_failed_task_says_why() -> None:
         ("InternalError.Timeout", UpstreamTimeout, 504, "ran out of time"),
         ("InternalError.Algo", UpstreamError, 502, "InternalError.Algo"),
         ("", UpstreamError, 502, "no reason"),
-        ("Arrearage", UpstreamError, 502, "own account"),
-        ("InvalidApiKey", UpstreamError, 502, "own account"),
-        ("Model.AccessDenied", UpstreamError, 502, "own account"),
+        ("Arrearage", UpstreamKeyRefused, 502, "check the provider's api_key"),
+        ("InvalidApiKey", UpstreamKeyRefused, 502, "check the provider's api_key"),
+        ("Model.AccessDenied", UpstreamKeyRefused, 502, "check the provider's api_key"),
     ],
 )
 def test_a_code_becomes_an_error_with_its_status(code: str, kind: type, status: int, shown: str) -> None:
@@ -144,11 +145,16 @@ def test_a_key_in_the_vendors_words_is_masked() -> None:
 
 
 def test_a_refusal_about_the_account_is_no_answer_for_the_caller() -> None:
-    unpaid = UpstreamRefused("please pay", status=400, code="Arrearage")
-    assert mended(call_to(), unpaid).status == 502
-    assert "pay" not in mended(call_to(), unpaid).message
-    other = UpstreamRefused("bad size", status=400, code="InvalidParameter")
-    assert mended(call_to(), other) is other
+    unpaid = failure(call_to(), Fault(code="Arrearage", message="please pay"), status=400)
+    assert (type(unpaid), unpaid.status) == (UpstreamKeyRefused, 502)
+    assert "please" not in unpaid.message
+    other = failure(call_to(), Fault(code="InvalidParameter", message="bad size"), status=422)
+    assert (other.status, other.code, other.message) == (422, "InvalidParameter", "bad size")
+
+
+def test_a_limit_says_when_to_come_again() -> None:
+    limited = failure(call_to(), Fault(code="Throttling", message="slow"), 429, {"retry-after": "3"})
+    assert limited.retry_after == 3
 
 
 def test_the_id_of_a_request_is_no_part_of_what_an_answer_is() -> None:

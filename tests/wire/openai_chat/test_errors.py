@@ -56,9 +56,19 @@ def test_the_gateways_own_key_is_no_callers_business(error: Any) -> None:
     assert "sk-" not in found.message
 
 
-@pytest.mark.parametrize("error", [5, [], {}, {"message": ""}, {"message": {"a": 1}}, True])
+@pytest.mark.parametrize("error", [5, [], {}, {"message": ""}, {"message": None}, True])
 def test_an_error_without_words_gets_some(error: Any) -> None:
     assert parse_error(error).message == "The upstream's answer failed."
+
+
+def test_a_message_that_is_no_text_is_shown_as_json() -> None:
+    assert parse_error({"message": {"a": 1}}).message == '{"a":1}'
+
+
+def test_a_refusal_keeps_its_code_in_a_stream_as_by_http() -> None:
+    error = {"message": "m", "type": "invalid_request_error", "code": "context_length_exceeded", "param": "messages"}
+    assert (parse_error(error).code, parse_error(error).param) == ("context_length_exceeded", "messages")
+    assert parse_error({"message": "m", "code": "422"}).code == "upstream_refused"
 
 
 def test_a_long_message_is_cut() -> None:

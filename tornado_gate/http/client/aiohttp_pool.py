@@ -1,4 +1,4 @@
-"""The same client on aiohttp: slower, and general. Also the way of plugins that put a session of their own between."""
+"""The same client on aiohttp: slower, and general."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tornado_gate.http.client.connection import Body
-from tornado_gate.http.client.faults import Broken, Fault, NotConnected, NotConnectedInTime
+from tornado_gate.http.client.faults import Broken, Fault, Malformed, NotConnected, NotConnectedInTime
 from tornado_gate.http.client.request import Pairs, completed
 from tornado_gate.http.client.response import same
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 
 def session(connect_seconds: float) -> aiohttp.ClientSession:
@@ -35,6 +36,20 @@ def session(connect_seconds: float) -> aiohttp.ClientSession:
 async def _note_reuse(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
     if context.trace_request_ctx is not None:  # as for a WebSocket, whose handshake is not tried again
         context.trace_request_ctx.reused = True
+
+
+def as_fault(error: Exception) -> Fault:
+    """The fault, as all clients have it, for what aiohttp raises until the head of an answer is there."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return NotConnectedInTime("no connection in time")
+    kind: type[Fault] = Broken
+    if isinstance(error, aiohttp.ClientConnectorError):
+        kind = NotConnected
+    elif isinstance(error, aiohttp.ClientResponseError):
+        kind = Malformed
+    return kind(f"{type(error).__name__}: {error}")
 
 
 class AiohttpAnswer:
@@ -80,11 +95,11 @@ class AiohttpAnswer:
 
 
 class AiohttpClient:
-    """As `client.Client`, on anything with the `request` of an aiohttp session."""
+    """As `client.Client`, on an aiohttp session."""
 
     __slots__ = ("_session",)
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
     async def request(
@@ -94,21 +109,23 @@ class AiohttpClient:
         headers: Mapping[str, str],
         body: bytes | Body | None = None,
         usual: Pairs = (),
+        *,
+        exact: bool = False,
     ) -> AiohttpAnswer:
         """Raises as `client.Client` does."""
         import aiohttp
+        from yarl import URL
 
         try:
-            return AiohttpAnswer(await self._exchange(method, url, completed(headers, usual), body))
-        except aiohttp.ClientConnectorError as error:
-            raise NotConnected(f"{type(error).__name__}: {error}") from error
-        except TimeoutError as error:
-            raise NotConnectedInTime("no connection in time") from error
+            place = URL(url, encoded=exact and url.isascii())
+            return AiohttpAnswer(await self._exchange(method, place, completed(headers, usual), body))
+        except aiohttp.InvalidURL:
+            raise  # a ValueError: nothing was sent
         except (aiohttp.ClientError, OSError) as error:
-            raise Broken(f"{type(error).__name__}: {error}") from error
+            raise as_fault(error) from error
 
     async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body | None
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | Body | None
     ) -> aiohttp.ClientResponse:
         """One exchange; a second when a kept connection was closed by the other side in the moment we used it."""
         import aiohttp
@@ -118,7 +135,7 @@ class AiohttpClient:
         for last_try in (False, True):
             context = SimpleNamespace(reused=False)
             try:
-                return await self._session.request(  # type: ignore[no-any-return]
+                return await self._session.request(
                     method,
                     url,
                     data=body if body is None or isinstance(body, bytes) else body.chunks(),

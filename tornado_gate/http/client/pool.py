@@ -15,7 +15,7 @@ from aiohappyeyeballs import AddrInfoType, start_connection
 
 from tornado_gate.http.client.connection import Body, Connection
 from tornado_gate.http.client.faults import Broken, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.request import Origin, Pairs, ended, header_lines, opening
+from tornado_gate.http.client.request import Origin, Pairs, ended, exact_address, header_lines, opening
 from tornado_gate.http.client.response import Answer
 
 KNOWN_HEADERS = 64
@@ -61,14 +61,18 @@ class Client:
         headers: Mapping[str, str],
         body: bytes | Body | None = None,
         usual: Pairs = (),
+        *,
+        exact: bool = False,
     ) -> Answer:
-        """Send a request; its answer as soon as the head is there. Method and headers go out as they are.
+        """Send a request; its answer as soon as the head is there. Method and headers go out as they are, and with `exact` the
+        URL too, which is then not remembered.
 
         `usual` are headers that are sent unless `headers` has them. A kept connection that the other side closes in the moment it
         is used, before a byte of an answer, is replaced by a new one. Raises ValueError for what cannot be sent, NotConnected,
         Broken and Malformed.
         """
-        origin, start, bodiless, sized = self._opening(method, url, tuple(headers.items()), usual)
+        make = partial(opening, find=exact_address) if exact else self._opening
+        origin, start, bodiless, sized = make(method, url, tuple(headers.items()), usual)
         if body is None:
             head, body = ended(start, 0 if sized else None), b""
         else:

@@ -46,11 +46,20 @@ def address(url: str) -> Address:
 
     Raises ValueError when it is none, also for spaces and control characters, which are no slip but an attempt.
     """
+    return _address(url, encoded=False)
+
+
+def exact_address(url: str) -> Address:
+    """The same, but quoted as it came, and remembered nowhere: for URLs that an upstream gave, which may be signed."""
+    return _address(url, encoded=url.isascii())
+
+
+def _address(url: str, *, encoded: bool) -> Address:
     from yarl import URL
 
     if _NOT_IN_A_URL.search(url):
         raise ValueError("a URL with a space or a control character")
-    parts = URL(url)
+    parts = URL(url, encoded=encoded)
     if parts.scheme not in DEFAULT_PORTS or not parts.raw_host or not parts.port:
         raise ValueError("neither an http nor an https URL with a host")
     origin = Origin(parts.scheme, parts.raw_host, parts.port)
@@ -139,9 +148,14 @@ class Opening(NamedTuple):
 
 
 def opening(
-    method: str, url: str, headers: Pairs, usual: Pairs, lines: Callable[[Pairs], Lines] = header_lines
+    method: str,
+    url: str,
+    headers: Pairs,
+    usual: Pairs,
+    lines: Callable[[Pairs], Lines] = header_lines,
+    find: Callable[[str], Address] = address,
 ) -> Opening:
-    """Of nothing but what is given, so it can be remembered. Raises ValueError as `address` and `head` do."""
-    place, upper = address(url), method.upper()
+    """Of nothing but what is given, so it can be remembered. Raises ValueError as `find` and `head` do."""
+    place, upper = find(url), method.upper()
     whole = head(method, place, completed(dict(headers), usual), None, lines)
     return Opening(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY)

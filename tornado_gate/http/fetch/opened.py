@@ -16,6 +16,7 @@ from tornado_gate.config.model import FetchRules
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.fetch.addresses import Refused, too_large
 from tornado_gate.http.fetch.connections import announced, decoded, faults
+from tornado_gate.http.upstream_errors import file_error
 from tornado_gate.types.value import Value
 
 if TYPE_CHECKING:
@@ -23,15 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GONE = (403, 404, 410)
-"""How stores of files answer to an address that has expired: S3 and OSS say 403."""
-
-_CODES = {
-    "invalid_url": "upstream_file_refused",
-    "private_address": "upstream_file_refused",
-    "too_large": "upstream_file_too_large",
-    "unreachable_url": "upstream_file_unreachable",
-}
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 """What no text has: the "binary data bytes" of the MIME Sniffing standard (mimesniff.spec.whatwg.org)."""
 
@@ -110,7 +102,7 @@ class Body:
 
 
 def _unread() -> UpstreamError:
-    return UpstreamError("The upstream's file was left before its end.", code="upstream_file_unreachable")
+    return file_error("unreachable_url", "It was left before its end.")
 
 
 async def begin(
@@ -144,8 +136,7 @@ def _media_type(beginning: bytes, declared: str, kinds: Collection[str]) -> str:
         return settle(beginning, declared, kinds, trusted=False)
     except WrongMediaType:
         wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
-        message = f"The upstream's file is not what it should be: {wanted}."
-        raise UpstreamError(message, code="upstream_wrong_media_type") from None
+        raise file_error("wrong_media_type", f"It is not what it should be: {wanted}.") from None
 
 
 @contextmanager
@@ -156,16 +147,10 @@ def as_upstream_errors(url: str, seconds: float) -> Iterator[None]:
         yield
     except Refused as refused:
         log.warning("a file of an upstream, at '%s', was not read: %s", _host(url), refused.what)
-        if refused.status in GONE:
-            raise UpstreamError(
-                "The upstream does not have the file any more that it made.", code="upstream_file_gone"
-            ) from None
-        message = f"The upstream's file could not be fetched. {refused.what}"
-        raise UpstreamError(message, code=_CODES[refused.code]) from None
+        raise file_error(refused.code, refused.what, status=refused.status) from None
     except TimeoutError:
         log.warning("a file of an upstream, at '%s', did not come within %g seconds", _host(url), seconds)
-        message = f"The upstream's file could not be fetched. Nothing came within {seconds:g} seconds."
-        raise UpstreamError(message, code="upstream_file_unreachable") from None
+        raise file_error("unreachable_url", f"Nothing came within {seconds:g} seconds.") from None
 
 
 def _host(url: str) -> str:

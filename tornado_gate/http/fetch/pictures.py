@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from tornado_gate.codec.media_types import WrongMediaType, image_size, settle, sniff
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, FileSource, Link, Upload
+from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value
 
 MOST_PIXELS = 64 * 1024 * 1024
@@ -164,7 +165,7 @@ def data_url(url: str, param: str) -> Data:
     declared, _, encoding = head[5:].rpartition(";")
     if not comma or encoding.strip().lower() != "base64":
         raise InvalidField(param, f"'{param}' must be 'data:MEDIA/TYPE;base64,…'.", code="invalid_url")
-    return Data(media_type=declared.partition(";")[0].strip().lower(), base64=text)
+    return Data(media_type=media_type(declared), base64=text)
 
 
 def source_of(value: str, param: str) -> Data | Link:

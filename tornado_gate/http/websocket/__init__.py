@@ -8,20 +8,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tornado_gate.errors import UpstreamError, UpstreamTimeout
-from tornado_gate.http.upstream import check_host, refusal
+from tornado_gate.errors import UpstreamError
+from tornado_gate.http.client.faults import Fault
+from tornado_gate.http.upstream import check_host, connection_error, refusal
+from tornado_gate.http.upstream_errors import connection_lost
 from tornado_gate.http.websocket.connection import Connection, Receive
 from tornado_gate.types import Call, RealtimeDialect, UpstreamRequest
 
 if TYPE_CHECKING:
     import aiohttp
-
-log = logging.getLogger(__name__)
 
 MOST_MESSAGE_BYTES = 16 * 1024 * 1024
 SWITCHED = 101
@@ -75,7 +74,7 @@ class UpstreamSocket:
     @property
     def lost(self) -> UpstreamError:
         """What to say when the connection broke."""
-        return UpstreamError(f"The connection to the provider '{self._provider}' broke.", code="upstream_lost")
+        return connection_lost(self._provider, answered=True)
 
     def relay(self, receive: Receive, ended: Callable[[], None]) -> None:
         """Give each message to `receive`, at its pace, instead of waiting for `receive` here to be called.
@@ -171,19 +170,20 @@ class _Rest:
 
 
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
-    """Connect. Raises UpstreamRefused for an upstream's 4xx, UpstreamError and its kin for everything else that is no upgrade."""
+    """Connect. Raises UpstreamError and its kin, by the same table as HTTP, for everything that is no upgrade."""
     import aiohttp
+
+    from tornado_gate.http.client.aiohttp_pool import as_fault
 
     check_host(call, outgoing)
     provider = call.target.provider
     try:
         response = await _shake_hands(call, outgoing)
         socket = UpstreamSocket(response, provider, "beta" if outgoing.context == "beta" else "current")
-    except TimeoutError as error:
-        raise UpstreamTimeout(f"The provider '{provider}' did not accept a connection in time.") from error
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
-        raise UpstreamError(f"The provider '{provider}' could not be reached.", code="upstream_unreachable") from error
+    except (Fault, ValueError) as error:  # a closed pool; a URL that is none
+        raise connection_error(provider, error) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise connection_error(provider, as_fault(error)) from error
     call.closing.push_async_callback(socket.close)
     return socket
 

@@ -17,6 +17,7 @@ from tornado_gate.server.services import Services
 from tornado_gate.storage.files import AnswerFiles
 from tornado_gate.storage.keys import digest
 from tornado_gate.types import Call, Caller, Upload, WireRequest
+from tornado_gate.types.media_type import media_type
 
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
@@ -104,7 +105,7 @@ class KeyedHandler(Exchange):
     def _is_form(self) -> bool:
         if self.route.multipart == "no":
             return False
-        return self.lower_headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data"
+        return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
     def _public_url(self) -> str:
         """What stands before the paths of the gateway, as this caller sees them."""
@@ -231,7 +232,6 @@ def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
 def _is_json(content_type: str) -> bool:
     if content_type == JSON:
         return True
-    kind, _, parameters = content_type.lower().partition(";")
-    kind = kind.strip()
+    kind, parameters = media_type(content_type), content_type.lower().partition(";")[2]
     charset = parameters.partition("charset=")[2].strip(' "')
     return (kind == "application/json" or kind.endswith("+json")) and charset in ("", "utf-8", "utf8")

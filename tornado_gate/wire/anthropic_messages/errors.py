@@ -9,20 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import (
-    GateError,
-    InvalidField,
-    UpstreamError,
-    UpstreamOverloaded,
-    UpstreamRateLimited,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.http.upstream_errors import error_for_status, error_text
 
 NO_THREADS: Final = "thread_unsupported_request"
 """The code by which the vendor's SDKs learn that they must send the whole conversation, not only its newest turn."""
 
-_LONGEST: Final = 2000
 _TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
     402: "billing_error",
@@ -35,12 +27,15 @@ _TYPES: Final[Mapping[int, str]] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-_REFUSED: Final[Mapping[str, int]] = {"invalid_request_error": 400, "not_found_error": 404, "request_too_large": 413}
-_OURS: Final = ("authentication_error", "permission_error", "billing_error")
-_KINDS: Final[Mapping[str, type[GateError]]] = {
-    "rate_limit_error": UpstreamRateLimited,
-    "overloaded_error": UpstreamOverloaded,
-    "timeout_error": UpstreamTimeout,
+_STATUSES: Final[Mapping[str, int]] = {
+    "authentication_error": 401,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "request_too_large": 413,
+    "timeout_error": 504,
 }
 
 
@@ -63,16 +58,9 @@ def parse_error(error: Any) -> GateError:
 
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
-    fields: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
-    kind, message = fields.get("type"), fields.get("message")
-    said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
-    if not isinstance(kind, str):
-        return UpstreamError(said)
-    if kind in _OURS:
-        return UpstreamError("The upstream refused the gateway's own credentials.")
-    if kind in _REFUSED:
-        return UpstreamRefused(said, status=_REFUSED[kind])
-    return _KINDS.get(kind, UpstreamError)(said)
+    kind = error.get("type") if isinstance(error, dict) else None
+    status = _STATUSES.get(kind, 0) if isinstance(kind, str) else 0
+    return error_for_status(status, text=error_text(error), in_answer=True)
 
 
 def render_error(error: GateError, request_id: str = "") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Data, FileReference, Link, Source
+from tornado_gate.types.media_type import media_type as without_parameters
 
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "base64": ("type", "media_type", "data"),
@@ -61,7 +62,7 @@ def render_document(source: Source, own: bool) -> dict[str, Any] | None:
     media_type = source.media_type if own else _real_type(source)
     if media_type.startswith("text/"):
         return _render_text(source.base64)
-    if media_type.partition(";")[0] == _PDF or own:
+    if without_parameters(media_type) == _PDF or own:
         return {"type": "base64", "media_type": media_type, "data": source.base64}
     return None
 

@@ -5,7 +5,7 @@ for the APIs that take messages, `render_task` for the older ones that take a pr
 what they answer, `failure` for what went wrong.
 """
 
-from tornado_gate.wire.dashscope_images.errors import failure, mended
+from tornado_gate.wire.dashscope_images.errors import failure
 from tornado_gate.wire.dashscope_images.request import WIRE_FORMAT, parse_request
 from tornado_gate.wire.dashscope_images.request_renderer import render_request, render_task
 from tornado_gate.wire.dashscope_images.response import Answer, Fault, Found, Task, parse_response, parse_task
@@ -17,7 +17,6 @@ __all__ = [
     "Found",
     "Task",
     "failure",
-    "mended",
     "parse_request",
     "parse_response",
     "parse_task",

@@ -7,13 +7,14 @@ ModelNotFound, 429 Throttling*, 500 InternalError*, RequestTimeOut.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from tornado_gate.errors import UpstreamError, UpstreamRateLimited, UpstreamRefused, UpstreamTimeout
+from tornado_gate.errors import UpstreamError
+from tornado_gate.http.upstream_errors import KEY_REFUSED, ErrorText, error_for_status
 from tornado_gate.types import Call
 from tornado_gate.wire.dashscope_images.response import Fault
 
-_LONGEST: Final = 2000
 _OF_THE_CALLER: Final = (
     "BadRequest",
     "DataInspection",
@@ -33,38 +34,23 @@ _OF_THE_ACCOUNT: Final = ("Arrearage", "InvalidApiKey", "invalid_api_key", "Acce
 _TOO_LATE: Final = ("RequestTimeOut", "InternalError.Timeout", "ResponseTimeout")
 
 
-def failure(call: Call, fault: Fault) -> UpstreamError:
-    """The error for what the vendor says. Its words come down only with what is about the caller's request."""
-    provider, code = call.target.provider, fault.code
-    said = fault.message[:_LONGEST]
+_STATUSES: Final = ((_OF_THE_CALLER, 400), (_LIMITS, 429), (_NO_MODEL, 404), (_TOO_LATE, 504))
+
+
+def failure(call: Call, fault: Fault, status: int = 0, headers: Mapping[str, str] | None = None) -> UpstreamError:
+    """The error for what the vendor says, by HTTP with `status` and `headers`, or inside an answer."""
+    provider, code, said = call.target.provider, fault.code[:100], fault.message
     if call.target.api_key:
         said = said.replace(call.target.api_key, "***")
-    if _of_the_account(code):
-        return _credentials(call)
-    if code.startswith(_OF_THE_CALLER):
-        text = said or f"The provider '{provider}' refused the request: {code[:100]}."
-        return UpstreamRefused(text, status=400, code=code[:100])
-    if code.startswith(_LIMITS):
-        return UpstreamRateLimited(said or f"The provider '{provider}' is limiting requests.")
-    if code.startswith(_NO_MODEL):
-        text = said or f"The provider '{provider}' does not know the model."
-        return UpstreamRefused(text, status=404, code=code[:100])
-    if code.startswith(_TOO_LATE):
-        return UpstreamTimeout(f"The provider '{provider}' answered that it ran out of time.")
-    return UpstreamError(f"The provider '{provider}' failed to make the picture ({code[:100] or 'no reason given'}).")
+    status = _status(fault.code, status)
+    if not status:
+        why = code or "no reason given"
+        return UpstreamError(f"The provider '{provider}' failed to make the picture ({why}).")
+    return error_for_status(status, provider, ErrorText(said, code=code), headers)
 
 
-def mended(call: Call, refused: UpstreamRefused) -> UpstreamError:
-    """The error for a refusal by HTTP: one that is about the operator's account is none of the caller's."""
-    return _credentials(call) if _of_the_account(refused.code) else refused
-
-
-def _of_the_account(code: str) -> bool:
-    return code.startswith(_OF_THE_ACCOUNT) or code.endswith("AccessDenied")
-
-
-def _credentials(call: Call) -> UpstreamError:
-    return UpstreamError(
-        f"The provider '{call.target.provider}' refused the gateway's own account; the operator must mend it.",
-        code="upstream_authentication",
-    )
+def _status(code: str, status: int) -> int:
+    """The status of a code; that by HTTP stands, unless the code is about the operator's account."""
+    if code.startswith(_OF_THE_ACCOUNT) or code.endswith("AccessDenied"):
+        return KEY_REFUSED
+    return status or next((meant for codes, meant in _STATUSES if code.startswith(codes)), 0)

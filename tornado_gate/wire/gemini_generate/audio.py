@@ -15,6 +15,7 @@ from typing import Final
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Data
+from tornado_gate.types.media_type import media_type as without_parameters
 
 DEFAULT_RATE: Final = 24_000
 SAMPLE_BYTES: Final = 2
@@ -67,7 +68,7 @@ def samples_of(media_type: str, data: bytes) -> tuple[int, bytes]:
     """(samples a second, raw samples) of sound in either form. Raises UpstreamError for any other."""
     if is_raw(media_type):
         return rate_of(media_type), data
-    if media_type.partition(";")[0].strip().lower() in _WAV:
+    if without_parameters(media_type) in _WAV:
         return _samples_of_wav(data)
     raise UpstreamError("The upstream sent sound of a kind that it was not asked for.")
 

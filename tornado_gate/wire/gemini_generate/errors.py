@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import (
-    GateError,
-    UpstreamError,
-    UpstreamOverloaded,
-    UpstreamRateLimited,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from tornado_gate.errors import GateError
+from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
 from tornado_gate.wire.gemini_generate.json_values import string
-
-_LONGEST: Final = 2000
 
 _STATUS_NAMES: Final[Mapping[int, str]] = {
     400: "INVALID_ARGUMENT",
@@ -70,23 +62,7 @@ def error_of(body: Any) -> GateError | None:
 
 def parse_error(error: Mapping[str, Any]) -> GateError:
     """One of our errors. The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
-    said = string(error.get("message"))[:_LONGEST] or "The upstream's answer failed."
-    status = _status(error)
-    if status in (401, 403) or "API_KEY" in str(error.get("details")) or "API key" in said:
-        return UpstreamError("The upstream refused the gateway's own credentials.", code="upstream_authentication")
-    if status == 429:
-        return UpstreamRateLimited(said)
-    if status == 503:
-        return UpstreamOverloaded(said)
-    if status in (408, 504):
-        return UpstreamTimeout(said)
-    return UpstreamRefused(said, status=status) if 400 <= status < 500 else UpstreamError(said)
-
-
-def _status(error: Mapping[str, Any]) -> int:
-    code = error.get("code")
-    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
-        return int(code)
-    if isinstance(code, int) and not isinstance(code, bool):
-        return code
-    return _CODES.get(string(error.get("status")), 0)
+    text = error_text(error)
+    status = status_in(error, "code") or _CODES.get(string(error.get("status")), 0)
+    about_key = "API_KEY" in str(error.get("details")) or "API key" in text.message
+    return error_for_status(KEY_REFUSED if about_key else status, text=text, in_answer=True)

@@ -8,24 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import (
-    GateError,
-    UpstreamError,
-    UpstreamOverloaded,
-    UpstreamRateLimited,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from tornado_gate.errors import GateError
+from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
 
 MASK: Final = "***"
 """What stands for a secret in an upstream's words."""
 
-_LONGEST: Final = 2000
-_KINDS: Final[tuple[tuple[tuple[int, ...], str, type[GateError]], ...]] = (
-    ((429,), "rate_limit", UpstreamRateLimited),
-    ((408, 504), "timeout", UpstreamTimeout),
-    ((503, 529), "overloaded", UpstreamOverloaded),
-)
+_STATUSES: Final = {"rate_limit": 429, "timeout": 504, "overloaded": 503, "invalid_request": 400}
+"""By what stands in a type or a code, where no status says more than that the upstream failed."""
 
 
 def error_of(body: Any) -> GateError | None:
@@ -42,19 +32,8 @@ def parse_error(error: Any) -> GateError:
 
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
-    fields: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
-    status = _status(fields)
-    words = f"{fields.get('type')} {fields.get('code')}".lower()
-    message = fields.get("message")
-    said = message[:_LONGEST] if isinstance(message, str) and message else "The upstream's answer failed."
-    if status in (401, 403) or "authentication" in words or "invalid_api_key" in words:
-        return UpstreamError("The upstream refused the gateway's own credentials.")
-    if 400 <= status < 500 and status not in (408, 429):
-        return _refused(fields, said, status)
-    for statuses, word, kind in _KINDS:
-        if status in statuses or word in words:
-            return kind(said)
-    return _refused(fields, said, 400) if "invalid_request" in words else UpstreamError(said)
+    status = _status(error) if isinstance(error, Mapping) else 0
+    return error_for_status(status, text=error_text(error), in_answer=True)
 
 
 def masked(error: GateError, secret: str) -> GateError:
@@ -66,16 +45,11 @@ def masked(error: GateError, secret: str) -> GateError:
     return error
 
 
-def _refused(fields: Mapping[str, Any], said: str, status: int) -> UpstreamRefused:
-    param = fields.get("param")
-    return UpstreamRefused(said, param=param if isinstance(param, str) else "", status=status)
-
-
-def _status(fields: Mapping[str, Any]) -> int:
-    for name in ("status", "status_code", "code"):
-        value = fields.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
-            return int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return 0
+def _status(error: Mapping[str, Any]) -> int:
+    status = status_in(error, "status", "status_code", "code")
+    words = f"{error.get('type')} {error.get('code')}".lower()
+    if "authentication" in words:
+        return KEY_REFUSED
+    if 400 <= status < 500 or status in (503, 504, 529):
+        return status
+    return next((meant for word, meant in _STATUSES.items() if word in words), status)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
+from tornado_gate.types.media_type import media_type as without_parameters
 
 WIRE_FORMAT = "openai-chat"
 
@@ -154,4 +155,4 @@ def _url(source: Data | Link) -> str:
 
 
 def _audio_format(media_type: str) -> str:
-    return _AUDIO_FORMATS.get(media_type, media_type.partition(";")[0].removeprefix("audio/"))
+    return _AUDIO_FORMATS.get(media_type, without_parameters(media_type).removeprefix("audio/"))

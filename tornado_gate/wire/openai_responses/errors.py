@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.errors import GateError
+from tornado_gate.http.upstream_errors import error_for_status
 from tornado_gate.wire import openai_chat
 
 _ENDED_BADLY = ("failed", "cancelled")
@@ -28,7 +29,7 @@ def failure_of(body: Any) -> GateError | None:
     if response.get("error"):
         return openai_chat.parse_error(_with_known_code(response["error"]))
     if body.get("type") == "response.failed" or body.get("status") in _ENDED_BADLY:
-        return UpstreamError("The upstream's answer failed.")
+        return error_for_status(0, in_answer=True)
     return openai_chat.error_of(body)
 
 
