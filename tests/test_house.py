@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import tornado_gate
+from tornado_gate import types
 from tornado_gate.hookspecs import FormatSpec, ProviderSpec
 
 ROOT = Path(__file__).parent.parent
@@ -99,6 +101,22 @@ def test_plugins_import_the_core_and_never_each_other() -> None:
         own = path.relative_to(ROOT / "plugins").parts[1]
         for other in re.findall(r"^\s*(?:import|from) (tornado_gate_\w+)", path.read_text(encoding="utf-8"), re.M):
             assert other == own, path
+
+
+def test_plugins_make_no_classes_of_requests() -> None:
+    """What a format must know of a request when it answers it is the request's `reply_state`."""
+    requests = {kind.__name__ for kind in get_args(types.Request)} | {"CommonRequest", "MediaRequest"}
+    for path in ROOT.glob("plugins/*/tornado_gate_*/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+                assert not bases & requests, f"{path}: {node.name}"
+
+
+def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
+    for path in ROOT.glob("plugins/*/tornado_gate_*/**/*.py"):
+        if not path.relative_to(ROOT / "plugins").parts[0].startswith("format-"):
+            assert "reply_state" not in path.read_text(encoding="utf-8"), path
 
 
 def test_every_public_name_is_there() -> None:

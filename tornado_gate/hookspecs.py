@@ -122,6 +122,7 @@ class FormatSpec:
         Return at once: `Reply.chunks` is an async generator that reads `events` when it is read. The order of events has
         been checked; a stream that failed after its first event ends with `StreamError`, which must become this format's
         error event and never a normal finish. `stream.collect` makes a whole result of events, and raises the error instead.
+        What the reply depends on and no field of the request says, `translate_request` puts into `request.reply_state`.
         """
         raise AssertionError("a specification is never called")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tornado_gate.errors import UpstreamTimeout
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.stages import Later, in_batches
+from tornado_gate.streams.stages import Later, Step, in_batches, then
 from tornado_gate.streams.timer_wheel import wheel
 from tornado_gate.types import Timeouts
 
@@ -99,6 +99,72 @@ def test_a_sign_of_life_puts_off_the_end_of_a_gap() -> None:
         return [event async for event in limits.between(events())]
 
     assert asyncio.run(read()) == [b"first", b"6"]
+
+
+def test_a_flow_of_chunks_stays_one_flow_whose_gaps_are_between_chunks() -> None:
+    """As of a provider that puts its steps into the flow of chunks: chunks without an event keep it going as well."""
+
+    class Pings(Step[bytes, bytes]):
+        def take(self, items: list[bytes], out: list[bytes]) -> None:
+            out += [item for item in items if not item.startswith(b":")]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"first"
+        for _ in range(6):
+            await asyncio.sleep(0.02)
+            yield b": ping\n\n"
+        yield b"last"
+        await never()
+
+    async def read() -> list[bytes]:
+        limits = deadlines(gap=0.05)
+        heard = then(limits.alive(chunks()), Pings())
+        events = limits.between(heard)
+        assert events is heard
+        seen = []
+        with pytest.raises(UpstreamTimeout, match="silent"):
+            async for event in events:
+                seen.append(event)
+        assert wheel().empty
+        return seen
+
+    assert asyncio.run(read()) == [b"first", b"last"]
+
+
+def test_what_comes_before_the_first_event_is_no_gap() -> None:
+    class Second(Step[bytes, bytes]):
+        def take(self, items: list[bytes], out: list[bytes]) -> None:
+            out += [item for item in items if item == b"second"]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.sleep(0.2)  # beyond a gap, which the wheel tells within a sixteenth of a second
+        yield b"second"
+
+    async def read() -> list[bytes]:
+        limits = deadlines(gap=0.01)
+        return [event async for event in limits.between(then(limits.alive(chunks()), Second()))]
+
+    assert asyncio.run(read()) == [b"second"]
+
+
+def test_events_that_have_limits_of_their_own_get_others_around_them() -> None:
+    """As of a provider that is made of other models: each has its own time."""
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        await never()
+
+    async def read(inner: Deadlines, outer: Deadlines) -> None:
+        with pytest.raises(UpstreamTimeout, match="silent"):
+            async for _ in outer.between(inner.between(items())):
+                pass
+
+    async def both() -> None:
+        await read(deadlines(gap=0.01), deadlines(gap=1000))
+        await read(deadlines(gap=1000), deadlines(gap=0.01))
+
+    asyncio.run(both())
 
 
 def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any
 
 import pytest
@@ -216,6 +216,106 @@ def test_a_step_goes_around_a_flow_that_somebody_has_read_from() -> None:
         return await batches(stages.then(first, Doubled()))
 
     assert asyncio.run(read()) == [[2, 2], [-2, -2], [-1]]
+
+
+class Held(stages.Step[int, int]):
+    """Gives what comes before a 5, and the 5 with all after it when `until` was awaited."""
+
+    def __init__(self, until: Awaitable[None]) -> None:
+        self.until: Awaitable[None] | None = until
+
+    def take(self, items: list[int], out: list[int]) -> stages.Pause | None:
+        if self.until is None or 5 not in items:
+            out += items
+            return None
+        place, until, self.until = items.index(5), self.until, None
+        out += items[:place]
+        return stages.Pause(items[place:], lambda: until)
+
+    def end(self, out: list[int]) -> None:
+        out.append(-5)
+
+
+async def nothing() -> None:
+    await asyncio.sleep(0)
+
+
+async def refusal() -> None:
+    raise UpstreamError("not kept")
+
+
+def test_what_came_before_a_pause_is_given_before_it_and_the_rest_after_it() -> None:
+    async def read() -> list[Any]:
+        until = asyncio.get_running_loop().create_future()
+        items = stages.Flow(Source([[1, 5, 2], [3]]), Told(), Held(until), Doubled())
+        assert await items.batch() == [1, 1]
+        waiting = asyncio.ensure_future(items.batch())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        until.set_result(None)
+        return [await waiting, *await batches(items)]
+
+    assert asyncio.run(read()) == [[5, 5, 2, 2], [3, 3], [-2, -2, -5, -5, -1]]
+
+
+def test_a_pause_keeps_the_end_that_came_with_its_items() -> None:
+    assert seen([[5, 9, 1], [3]], Doubled(), Held(nothing()), Told()) == [[5, 5, 9, 9, -5, -2]]
+    assert seen([[1, 5, 8]], Doubled(), Held(nothing()), Told()) == [[1, 1], [5, 5, -8]]
+
+
+def test_a_pause_that_fails_is_told_by_the_steps_from_there_on() -> None:
+    assert seen([[1, 5, 2], [3]], Told(), Held(refusal()), Told()) == [[1], [-8]]
+    assert seen([[1, 5, 2], [3]], Told(), Held(refusal()), Doubled()) == [[1, 1], UpstreamError]
+
+
+def test_a_later_step_that_ends_the_items_ends_a_pause_too() -> None:
+    until = nothing()
+    assert seen([[9, 5, 2], [3]], Held(until), Doubled()) == [[9, 9]]
+    until.close()
+
+
+def named(error: BaseException) -> BaseException:
+    return UpstreamError("the culprit") if isinstance(error, ValueError) else error
+
+
+def test_an_error_before_an_attribution_is_told_as_what_it_was_attributed_to() -> None:
+    class Broken(stages.Step[int, int]):
+        def take(self, items: list[int], out: list[int]) -> None:
+            raise ValueError("a bug")
+
+    assert seen([[1], ValueError("a bug")], Doubled(), stages.Attributed(named), Told()) == [[1, 1], [-8]]
+    assert seen([[1]], Broken(), stages.Attributed(named), Told()) == [[-8]]
+    assert seen([[1]], stages.Attributed(named), Broken(), Told()) == [ValueError]
+
+
+def test_an_error_in_closing_the_source_is_attributed_too() -> None:
+    class Stuck(Source):
+        async def aclose(self) -> None:
+            raise ValueError("a bug")
+
+    items = stages.Flow(Stuck([[9]]), Doubled(), stages.Attributed(named))
+    assert asyncio.run(batches(items)) == [[9, 9], UpstreamError]
+
+
+def test_a_source_is_closed_before_a_failure_is_told() -> None:
+    async def read() -> None:
+        source = Source([[1, 8]])
+        items = stages.Flow(source, Doubled(), Told())
+        assert await items.batch() == [1, 1, -8]
+        assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_items_that_are_put_back_are_given_again_before_all_others() -> None:
+    async def read() -> list[Any]:
+        items = stages.Flow(Source([[1, 2, 3], [4]]))
+        first = await items.batch()
+        items.put_back(first)
+        assert await anext(items) == 1
+        return await batches(items)
+
+    assert asyncio.run(read()) == [[2, 3], [4]]
 
 
 def test_later_items_are_made_when_they_are_read_and_the_source_is_closed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -199,7 +199,7 @@ def test_a_request_comes_back_with_its_task_and_its_image() -> None:
     back = record.video_request(image)
     assert (back.image, back.task_id) == (image, ID)
     for item in fields(VideoRequest):
-        if item.name not in ("image", "task_id", "extra"):
+        if item.name not in ("image", "task_id", "extra", "reply_state"):
             assert getattr(back, item.name) == getattr(REQUEST, item.name), item.name
     assert back.extra == {"x": [1, 2]}
 
@@ -210,6 +210,7 @@ def test_the_json_of_a_request_holds_no_image_and_nothing_unsaid() -> None:
         "prompt": "p",
     }
     assert not {"image", "task_id"} & request_as_json(REQUEST).keys()
+    assert request_as_json(replace(REQUEST, reply_state=object())) == request_as_json(REQUEST)
 
 
 def test_a_field_that_requests_no_longer_have_is_left_out() -> None:

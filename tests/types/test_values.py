@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tornado_gate.types import Target, Usage
+from tornado_gate.types import ModelsRequest, Target, Usage
 from tornado_gate.types.value import State, Value, field, replace
 
 if TYPE_CHECKING:
@@ -91,3 +91,9 @@ def test_each_value_gets_a_mapping_of_its_own():
 def test_a_copy_with_a_member_that_does_not_exist_is_refused():
     with pytest.raises(TypeError):
         replace(Usage(), nonsense=1)
+
+
+def test_the_text_of_a_request_does_not_have_what_its_format_needs_to_know() -> None:
+    request = ModelsRequest(model="m", reply_state={"body": "what the caller wrote"})
+
+    assert repr(request) == "ModelsRequest(model='m')"

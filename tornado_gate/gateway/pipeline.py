@@ -186,59 +186,18 @@ async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> Ans
 
 
 async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
-    """`reply` with its first chunk read: from here on the status line may go out."""
-    chunks = _Begun(reply.chunks, wire_format)
+    """`reply` with its first chunk read: from here on the status line may go out. What the format raises is blamed on it."""
+    attributed: stages.Attributed[bytes] = stages.Attributed(wire_format.blame)
+    chunks = stages.then(reply.chunks, attributed)
     try:
-        first = await chunks.begin()
+        first = await chunks.batch()
     except StopAsyncIteration:
         raise wire_format.broken("the reply has no chunk") from None
     if chunks.over and reply.content_type.startswith("application/json"):
         await chunks.aclose()
         return reply.but(chunks=Whole(b"".join(first)))
+    chunks.put_back(first)
     return reply.but(chunks=chunks)
-
-
-class _Begun(stages.Batched[bytes]):
-    """The chunks of a reply, whose first are read ahead of the rest; what the format raises is blamed on it."""
-
-    __slots__ = ("_chunks", "_first", "_next", "_wire_format")
-
-    def __init__(self, chunks: AsyncIterator[bytes], wire_format: FormatLane) -> None:
-        super().__init__()
-        self._chunks = chunks
-        self._next = stages.reader(chunks)
-        self._wire_format = wire_format
-        self._first: list[bytes] = []
-
-    async def begin(self) -> list[bytes]:
-        """Read the first. Raises StopAsyncIteration when there is none."""
-        self._first = await self.more()
-        return self._first
-
-    @property
-    def over(self) -> bool:
-        return isinstance(self._chunks, stages.Batched) and self._chunks.over
-
-    async def more(self) -> list[bytes]:
-        if self._first:
-            first, self._first = self._first, []
-            return first
-        try:
-            return await self._next()
-        except StopAsyncIteration:
-            await self.aclose()
-            raise
-        except BaseException as error:
-            await self.aclose()
-            blamed = self._wire_format.blame(error)
-            if blamed is error:
-                del blamed  # it would hold itself by its traceback
-                raise
-            raise blamed from error
-
-    async def aclose(self) -> None:
-        self._left, self._first = [], []
-        await stages.close(self._chunks)
 
 
 class _Noted(stages.Step[StreamEvent, StreamEvent]):

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tornado_gate.streams.stages import Batched, close, reader
+from tornado_gate.streams.stages import Pause, Step, then
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -46,39 +46,27 @@ def _of_signature(value: Any) -> str:
 
 def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
-    return _Recorded(call, events)
+    return then(events, _Recorded(call))
 
 
-class _Recorded(Batched[StreamEvent]):
-    __slots__ = ("_call", "_events", "_held", "_next", "_recorder")
+class _Recorded(Step[StreamEvent, StreamEvent]):
+    __slots__ = ("_call", "_recorder")
 
-    def __init__(self, call: Call, events: AsyncIterator[StreamEvent]) -> None:
-        super().__init__()
+    def __init__(self, call: Call) -> None:
         self._call = call
-        self._events = events
-        self._next = reader(events)
         self._recorder = _Recorder(call.target.provider)
-        self._held: list[StreamEvent] = []
 
-    async def more(self) -> list[StreamEvent]:
-        try:
-            events = self._held or await self._next()
-            self._held = []
-            for place, event in enumerate(events):
-                self._recorder.note(event)
-                if isinstance(event, Finish) and self._recorder.values:
-                    if place:  # what came before need not wait for the memory
-                        self._held = events[place:]
-                        return events[:place]
-                    await self._call.memory.put_many(self._recorder.take(), KEPT_SECONDS)
-        except BaseException:
-            await self.aclose()
-            raise
-        return events
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
+        for place, event in enumerate(items):
+            self._recorder.note(event)
+            if isinstance(event, Finish) and self._recorder.values:
+                out += items[:place]  # which need not wait for the memory
+                return Pause(items[place:], self._remember)
+        out += items
+        return None
 
-    async def aclose(self) -> None:
-        self._left, self._held = [], []
-        await close(self._events)
+    async def _remember(self) -> None:
+        await self._call.memory.put_many(self._recorder.take(), KEPT_SECONDS)
 
 
 class _Recorder:

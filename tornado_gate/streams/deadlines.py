@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from tornado_gate.errors import UpstreamTimeout
-from tornado_gate.streams.stages import Batched, close, reader
+from tornado_gate.streams.stages import Attributed, Flow, then
 from tornado_gate.streams.timer_wheel import wheel
 from tornado_gate.types import Timeouts
 
@@ -25,7 +25,7 @@ class Deadlines:
     """
 
     __slots__ = (
-        *("_due", "_ends", "_first", "_timeouts", "_provider"),
+        *("_due", "_ends", "_first", "_timeouts", "_provider", "gap"),
         *("_cancelled", "_in_gap", "_loop", "_over", "_rang", "_rings_at", "_slot", "_task", "_wheel"),
     )
 
@@ -39,6 +39,7 @@ class Deadlines:
         # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
         self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
         self._due = self._rings_at = NEVER
+        self.gap = NEVER  # what comes before the first item is not a gap
         self._rang = self._in_gap = False
         self._over = False  # the last item has come
         self._cancelled = 0
@@ -62,14 +63,23 @@ class Deadlines:
 
     def alive(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
-        return _Alive(self, chunks)
+        return Flow(chunks, limits=_SignsOfLife(self))
 
     def between(self, items: AsyncIterator[T], blame: Blame | None = None) -> AsyncIterator[T]:
         """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout.
 
-        `blame` is given what they raise, and gives what is raised instead.
+        `blame` is given what they raise, and gives what is raised instead. A flow of `alive` chunks that nobody has read from
+        stays one flow: its chunks are what the gaps are between.
         """
-        return _Between(self, items, blame)
+        if isinstance(items, Flow) and not items.begun and self._may_limit(items):
+            items.limits = self
+        else:
+            items = Flow(items, limits=self)
+        return then(items, _Begins(self, blame or _same))
+
+    def _may_limit(self, items: Flow[T]) -> bool:
+        limits = items.limits
+        return limits is None or (isinstance(limits, _SignsOfLife) and limits.deadlines is self)
 
     def stop(self) -> None:
         """No limit any more, and nothing left in the loop."""
@@ -78,12 +88,6 @@ class Deadlines:
             self._wheel.remove(self._slot, self)
             self._slot = None
             self._rings_at = NEVER
-
-    def _end(self) -> None:
-        """The items are: nothing is limited any more but what waits for the first event, if that does."""
-        self._over = True
-        if self._due == NEVER:
-            self.stop()
 
     def _set(self, due: float) -> None:
         """From here until it is unset, the task that runs now may wait until `due`."""
@@ -119,83 +123,75 @@ class Deadlines:
         self._rang = False
         return self._task.uncancel() <= self._cancelled
 
-    def _begin_gap(self, seconds: float) -> float:
-        """Limit what is awaited next; the limit that holds around it, which is put back afterwards."""
+    # What limits a flow; see `flow.Limits`.
+
+    def begin(self) -> float:
+        """Limit what is awaited next. Gives the limit that holds around it, which is put back afterwards."""
         outer = self._due
         self._in_gap = outer == NEVER
-        if self._in_gap or seconds != NEVER:  # else what holds around it is narrower already
-            self._set(min(outer, self._ends, self._loop.time() + seconds))
+        if self._in_gap or self.gap != NEVER:  # else what holds around it is narrower already
+            self._set(min(outer, self._ends, self._loop.time() + self.gap))
         return outer
 
-    def _put_off(self) -> None:
-        """A sign of life in a gap."""
-        if self._in_gap and self._due != NEVER:
-            self._due = min(self._ends, self._loop.time() + self._timeouts.gap)
+    def came(self, outer: float) -> None:
+        self._due = outer
 
-    def _gap_error(self, error: BaseException) -> BaseException:
-        if not self._is_ours(error):
+    def failed(self, outer: float, error: BaseException) -> BaseException:
+        self._due = outer
+        if outer != NEVER or not self._is_ours(error):
             return error
         return UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.")
 
+    def end(self) -> None:
+        """The items are: nothing is limited any more but what waits for the first event, if that does."""
+        self._over = True
+        if self._due == NEVER:
+            self.stop()
 
-class _Between(Batched[T]):
-    """Items of an attempt under its limits; ends with the last of them, and closes what it reads from."""
+    def begin_gaps(self) -> None:
+        """The first item is there: from here on there are gaps."""
+        self.gap = self._timeouts.gap
 
-    __slots__ = ("_blame", "_gap", "_items", "_limits", "_next")
-
-    def __init__(self, limits: Deadlines, items: AsyncIterator[T], blame: Blame | None) -> None:
-        super().__init__()
-        self._limits = limits
-        self._items = items
-        self._next = reader(items)
-        self._blame = blame
-        self._gap = NEVER  # what comes before the first item is not a gap
-
-    async def more(self) -> list[T]:
-        limits = self._limits
-        outer = limits._begin_gap(self._gap)
-        try:
-            items = await self._next()
-        except StopAsyncIteration:
-            limits._due = outer
-            await self.aclose()
-            raise
-        except BaseException as error:
-            limits._due = outer
-            await self.aclose()
-            ended = limits._gap_error(error) if outer == NEVER else error
-            if self._blame is not None:
-                ended = self._blame(ended)
-            if ended is error:
-                del ended  # it would hold itself by its traceback
-                raise
-            raise ended from error
-        limits._due = outer
-        self._gap = limits._timeouts.gap
-        return items
-
-    async def aclose(self) -> None:
-        """End it before its last item."""
-        self._left = []
-        self._limits._end()
-        await close(self._items)
+    def put_off(self) -> None:
+        """A sign of life in a gap."""
+        if self._in_gap and self._due != NEVER:
+            self._due = min(self._ends, self._loop.time() + self.gap)
 
 
-class _Alive(Batched[bytes]):
-    """Chunks of an attempt, each of which puts off the end of the gap."""
+class _Begins(Attributed[T]):
+    """Where the items of an attempt come out: the first begins the gaps, and errors are the plugin's."""
 
-    __slots__ = ("_chunks", "_limits")
+    __slots__ = ("_deadlines",)
 
-    def __init__(self, limits: Deadlines, chunks: AsyncIterator[bytes]) -> None:
-        super().__init__()
-        self._limits = limits
-        self._chunks = chunks
+    def __init__(self, deadlines: Deadlines, blame: Blame) -> None:
+        super().__init__(blame)
+        self._deadlines = deadlines
 
-    async def more(self) -> list[bytes]:
-        chunk = await anext(self._chunks)
-        self._limits._put_off()
-        return [chunk]
+    def take(self, items: list[T], out: list[T]) -> None:
+        self._deadlines.begin_gaps()
+        out += items
 
-    async def aclose(self) -> None:
-        self._left = []
-        await close(self._chunks)
+
+class _SignsOfLife:
+    """Chunks of an attempt that somebody makes items of: each puts off the end of the gap in which they are awaited."""
+
+    __slots__ = ("deadlines",)
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self.deadlines = deadlines
+
+    def begin(self) -> float:
+        return NEVER
+
+    def came(self, outer: float) -> None:
+        self.deadlines.put_off()
+
+    def failed(self, outer: float, error: BaseException) -> BaseException:
+        return error
+
+    def end(self) -> None:
+        """The items may go on."""
+
+
+def _same(error: BaseException) -> BaseException:
+    return error

@@ -42,6 +42,8 @@ __all__ = [
     "single",
 ]
 
+E = TypeVar("E")
+
 _HELD = (ResponseStart, SpeechStart)
 """Events that promise something and say nothing yet."""
 
@@ -164,25 +166,26 @@ async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
 
 
 def rendered(
-    events: AsyncIterator[StreamEvent],
-    frames: Callable[[list[StreamEvent], list[bytes]], None],
+    events: AsyncIterator[E],
+    frames: Callable[[list[E], list[bytes]], None],
     last: Callable[[], bytes],
     failure: Callable[[GateError], bytes],
 ) -> AsyncIterator[bytes]:
     """The chunks of a reply that is streamed; what comes together is one chunk.
 
-    `frames` is given events and appends what they are on the wire; `last` ends an answer that has ended well. A failure before
-    the first chunk is raised and keeps its status, a later one is the last chunk, by `failure`.
+    `frames` is given events, of the vocabulary or of the format, and appends what they are on the wire; `last` ends an answer
+    that has ended well, with b"" for nothing. A failure before the first chunk is raised and keeps its status, a later one is
+    the last chunk, by `failure`.
     """
     return stages.then(events, _Rendered(frames, last, failure))
 
 
-class _Rendered(stages.Step[StreamEvent, bytes]):
+class _Rendered(stages.Step[E, bytes]):
     __slots__ = ("_begun", "_failure", "_frames", "_last")
 
     def __init__(
         self,
-        frames: Callable[[list[StreamEvent], list[bytes]], None],
+        frames: Callable[[list[E], list[bytes]], None],
         last: Callable[[], bytes],
         failure: Callable[[GateError], bytes],
     ) -> None:
@@ -191,7 +194,7 @@ class _Rendered(stages.Step[StreamEvent, bytes]):
         self._failure = failure
         self._begun = False
 
-    def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
+    def take(self, items: list[E], out: list[bytes]) -> None:
         frames: list[bytes] = []
         try:
             self._frames(items, frames)
@@ -201,7 +204,8 @@ class _Rendered(stages.Step[StreamEvent, bytes]):
                 out.append(b"".join(frames))
 
     def end(self, out: list[bytes]) -> None:
-        out.append(self._last())
+        if last := self._last():
+            out.append(last)
 
     def fail(self, error: GateError) -> list[bytes] | GateError:
         return [self._failure(error)] if self._begun else error

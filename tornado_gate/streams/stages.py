@@ -8,7 +8,7 @@ into it in place of one more iterator around it. Nothing is held back for what h
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from tornado_gate.errors import GateError
 
@@ -46,6 +46,10 @@ class Batched(Generic[T]):
         rest, self._left = self._left[::-1], []
         return rest
 
+    def put_back(self, items: list[T]) -> None:
+        """Give `items`, which were read already, once more before all others."""
+        self._left += items[::-1]
+
     @property
     def over(self) -> bool:
         """Whether it is known already that nothing comes after what was given, nor any failure."""
@@ -60,54 +64,110 @@ class Batched(Generic[T]):
         raise NotImplementedError
 
 
+class Pause(NamedTuple):
+    """What a step gives that must await something: `until` is awaited, then the step is given `items` again."""
+
+    items: list[Any]
+    until: Callable[[], Awaitable[object]]
+
+
 class Step(Generic[T, U]):
     """What becomes of items, without waiting. What it raises comes after what it gave before that."""
 
     __slots__ = ()
 
-    def take(self, items: list[T], out: list[U]) -> bool | None:
+    def take(self, items: list[T], out: list[U]) -> bool | Pause | None:
         """Append to `out` what becomes of `items`. True: that was the end, whatever else may come."""
         raise NotImplementedError
 
     def end(self, out: list[U]) -> None:
         """Append what follows when the items have ended well."""
 
+    def attribute(self, error: BaseException) -> BaseException:
+        """The items, or this step, ended with `error`, which is no GateError: the error as which it goes on."""
+        return error
+
     def fail(self, error: GateError) -> list[U] | GateError:
         """The items, or this step, ended with `error`: what tells of it, or the error as which it goes on."""
         return error
 
 
+class Attributed(Step[T, T]):
+    """Passes items on. An error before it, or in it, that is no GateError goes on as what `attribute` gives for it."""
+
+    __slots__ = ("_attribute",)
+
+    def __init__(self, attribute: Callable[[BaseException], BaseException]) -> None:
+        self._attribute = attribute
+
+    def take(self, items: list[T], out: list[T]) -> None:
+        out += items
+
+    def attribute(self, error: BaseException) -> BaseException:
+        found = self._attribute(error)
+        if found is not error:
+            found.__cause__ = error
+        return found
+
+
+class Limits(Protocol):
+    """Limits the time for which a flow waits for its source."""
+
+    def begin(self) -> float:
+        """The wait begins. What it gives is given back when the wait has ended."""
+
+    def came(self, outer: float) -> None:
+        """The wait has ended with items."""
+
+    def failed(self, outer: float, error: BaseException) -> BaseException:
+        """The wait has ended with `error`: that, or the error for a limit by which the wait was cancelled."""
+
+    def end(self) -> None:
+        """The flow has ended."""
+
+
 class Flow(Batched[T]):
-    """Items from a source, put through steps. Ends with its source, or with a step; closes the source then."""
+    """Items from a source, put through steps. Ends with its source, or with a step; closes the source then.
 
-    __slots__ = ("_begun", "_ending", "_next", "_ready", "_source", "_steps")
+    After a failure the source is closed before anything else is given. `limits` may be set until the first item is asked for.
+    """
 
-    def __init__(self, source: AsyncIterator[Any], *steps: Step[Any, Any]) -> None:
+    __slots__ = ("_ending", "_next", "_paused", "_ready", "_source", "_steps", "begun", "limits")
+
+    def __init__(self, source: AsyncIterator[Any], *steps: Step[Any, Any], limits: Limits | None = None) -> None:
         super().__init__()
         self._source: AsyncIterator[Any] | None = source
         self._next = reader(source)
         self._steps = list(steps)
-        self._begun = False
         self._ready: list[T] = []
         self._ending: Ending = None
+        self._paused: tuple[Step[Any, Any], Pause, Ending] | None = None
+        self.begun = False
+        self.limits = limits
 
     async def more(self) -> list[T]:
-        self._begun = True
+        self.begun = True
+        limits = self.limits
+        outer = 0.0
         while not self._ready:
+            if self._paused is not None:
+                await self._resume()
+                continue
             if self._ending is not None:
                 await self._end()
+            if limits is not None:
+                outer = limits.begin()
             try:
                 items = await self._next()
-            except StopAsyncIteration:
-                self._put([], END)
-            except GateError as error:
-                self._put([], error)
-            except BaseException:
-                await self.aclose()
-                raise
+            except BaseException as error:
+                failed = self._put([], self._ending_by(error, outer))
             else:
-                self._put(items, None)
+                if limits is not None:
+                    limits.came(outer)
+                failed = self._put(items, None)
                 del items  # they may be many, and the next may be long in coming
+            if failed:
+                await self._close()
         return self._taken()
 
     @property
@@ -120,13 +180,31 @@ class Flow(Batched[T]):
         return ready
 
     async def aclose(self) -> None:
-        self._left, self._ready, self._ending = [], [], END
+        self._left, self._ready, self._ending, self._paused = [], [], END, None
         await self._close()
 
     async def _close(self) -> None:
         source, self._source = self._source, None
         if source is not None:
-            await close(source)
+            if self.limits is not None:
+                self.limits.end()
+            try:
+                await close(source)
+            except GateError:
+                raise
+            except BaseException as error:
+                found = error
+                for step in self._steps:
+                    found = found if isinstance(found, GateError) else step.attribute(found)
+                if found is error:
+                    del found  # it would hold itself by its traceback
+                    raise
+                raise found from error
+
+    def _ending_by(self, error: BaseException, outer: float) -> Ending:
+        """What it means that the source raised `error`."""
+        found = error if self.limits is None else self.limits.failed(outer, error)
+        return END if isinstance(found, StopAsyncIteration) else found
 
     async def _end(self) -> None:
         """Raises how it ended; StopAsyncIteration when it ended well."""
@@ -139,30 +217,60 @@ class Flow(Batched[T]):
         finally:
             del ending  # it would hold itself by its traceback
 
-    def _put(self, items: list[Any], ending: Ending) -> None:
-        """Put items through all steps, with how they have ended: what comes out is ready."""
-        told: list[Any] | GateError | None = None
-        for step in self._steps:
+    async def _resume(self) -> None:
+        """Await what a step must, then go on with the items that it held, from that step."""
+        assert self._paused is not None, "the caller has looked"
+        (step, pause, ending), self._paused = self._paused, None
+        place = self._steps.index(step)
+        try:
+            await pause.until()
+        except BaseException as error:
+            failed = self._put([], error, place)
+        else:
+            failed = self._put(pause.items, ending, place)
+        del ending  # it would hold itself by its traceback
+        if failed:
+            await self._close()
+
+    def _put(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
+        """Put items through the steps from `place`, with how they have ended: what comes out is ready. Whether any failed."""
+        failed = isinstance(ending, BaseException)
+        for step in self._steps[place:] if place else self._steps:
             out: list[Any] = []
             try:
-                if items and step.take(items, out):
+                taken = step.take(items, out) if items else None
+                if taken is True:
                     ending = END
+                elif taken:
+                    self._paused, ending = (step, taken, ending), None
                 elif ending is END:
                     step.end(out)
             except BaseException as error:
                 ending = error
-            if ending is not None and isinstance(ending, GateError):
-                told = step.fail(ending)
-                # Not into `out`: frames in the error's traceback know that, and it would hold itself
-                out, ending = (out + told, END) if isinstance(told, list) else (out, told)
+            if isinstance(ending, BaseException):
+                failed = True
+                out, ending = _told(step, ending, out)
             items = out
+        if ending is not None:
+            self._paused = None  # a later step has ended the items
         self._ready, self._ending = items, ending
-        items, ending, out, told = [], None, [], None  # an error holds this frame by its traceback
+        items, ending, out = [], None, []  # an error holds this frame by its traceback
+        return failed
+
+
+def _told(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[list[Any], Ending]:
+    """What a step gives, and how that ends, when the items or itself ended with `error` after it gave `out`."""
+    error = error if isinstance(error, GateError) else step.attribute(error)
+    if not isinstance(error, GateError):
+        return out, error
+    told = step.fail(error)
+    # Not into `out`: frames in the error's traceback know that, and it would hold itself
+    return (out + told, END) if isinstance(told, list) else (out, told)
 
 
 def then(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
     """`items` after one more step. They belong to what is returned, which may be what they were in already."""
-    if isinstance(items, Flow) and not items._begun:
+    if isinstance(items, Flow) and not items.begun:
         items._steps.append(step)
         return cast("Flow[U]", items)
     return Flow(items, step)

@@ -106,19 +106,19 @@ _REQUEST_DEFAULTS = {
     item.name: item.default if item.default_factory is MISSING else item.default_factory()
     for item in fields(VideoRequest)
 }
-_KEPT_APART = {"image", "task_id"}
+_NOT_KEPT = {"image", "reply_state", "task_id"}
 
 
 def request_as_json(request: VideoRequest) -> dict[str, Any]:
     """The fields of a request that the caller gave, but for its image, as JSON has them."""
-    said = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _KEPT_APART}
+    said = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _NOT_KEPT}
     given = {name: value for name, value in said.items() if value != _REQUEST_DEFAULTS[name]}
     return dict(json.loads(_encoded(given)))
 
 
 def request_of(record: TaskRecord, image: FileSource | None) -> VideoRequest:
     """The request of a record, with the task's id and its image. A field that is no more is left out."""
-    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _KEPT_APART}
+    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _NOT_KEPT}
     return VideoRequest(**known, task_id=record.id, image=image)
 
 

@@ -1,6 +1,7 @@
 """The vocabulary that formats and providers share. Frozen dataclasses; dispatch with `match` on the class."""
 
 from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Inner, Memory, Meter, Target, Timeouts
+from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
     Audio,
     Data,
@@ -111,6 +112,7 @@ __all__ = [
     "Choice",
     "ClientSecret",
     "ClientSecretRequest",
+    "CommonRequest",
     "CountTokensRequest",
     "Data",
     "EmbeddingRequest",

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import Data, Extra, Link, Part
-from tornado_gate.types.value import Value, field
+from tornado_gate.types.value import field
 from tornado_gate.types.wire import Upload
 
 FileSource = Data | Link | Upload
 """Where a file of a request is: inside its JSON, at an address, or beside it in a form."""
 
 
-class MediaRequest(Value, frozen=True, kw_only=True):
+class MediaRequest(CommonRequest, frozen=True, kw_only=True):
     """What all of them have."""
 
     model: str
@@ -92,7 +93,7 @@ class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
-    """The words spoken in `audio`, or with `translate` what they mean in English."""
+    """The words spoken in `audio`, or with `translate` what they mean in English. `stream` asks for events."""
 
     audio: FileSource
     translate: bool = False
@@ -100,3 +101,4 @@ class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
     prompt: str | None = None
     temperature: float | None = None
     timestamps: tuple[Literal["word", "segment"], ...] = ()
+    stream: bool = False

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import GateError
+from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.media_requests import MediaRequest
 from tornado_gate.types.value import Value, field
 
@@ -66,7 +67,7 @@ class RealtimeSide(Protocol):
         """The message that tells the caller of a failure; `event_id` is that of the caller's message it is about."""
 
 
-class ClientSecretRequest(Value, frozen=True, kw_only=True):
+class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
     """A short-lived key for one page, which may open realtime sessions with `model` and do nothing else."""
 
     seconds: int

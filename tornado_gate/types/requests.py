@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import Extra, Message
 from tornado_gate.types.media_requests import (
     EmbeddingRequest,
@@ -69,7 +70,7 @@ class Reasoning(Value, frozen=True, kw_only=True):
     enabled: bool | None = None
 
 
-class ChatRequest(Value, frozen=True, kw_only=True):
+class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     """One turn of a conversation, from whatever route it came.
 
     None means "the caller said nothing": it is never sent upstream. Lengths are in tokens. `wire_format` names the format
@@ -123,14 +124,14 @@ class ChatRequest(Value, frozen=True, kw_only=True):
         return names.get(f"messages.{message}.content.{part}") or f"{place}.{names.get('content', 'content')}.{part}"
 
 
-class CountTokensRequest(Value, frozen=True, kw_only=True):
+class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
     """How many tokens would the prompt of `chat` take? Nothing is generated."""
 
     model: str
     chat: ChatRequest
 
 
-class ModelsRequest(Value, frozen=True, kw_only=True):
+class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
     """The models this key may use; `model` asks for one. Answered by the core, no provider sees it."""
 
     model: str | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.media_requests import FileSource, MediaRequest
 from tornado_gate.types.results import Usage
 from tornado_gate.types.value import Value, field
@@ -125,7 +126,7 @@ class VideoTask(Value, frozen=True, kw_only=True):
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
-class TaskRequest(Value, frozen=True, kw_only=True):
+class TaskRequest(CommonRequest, frozen=True, kw_only=True):
     """What a caller asks of tasks that exist; answered by the core, no provider sees it.
 
     show: the task, after `wait` seconds at most when it has not ended by then; events: a stream of TaskResults until it

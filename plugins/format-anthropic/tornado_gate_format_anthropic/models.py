@@ -11,20 +11,21 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Model, ModelList, ModelsRequest, WireRequest
+from tornado_gate.types.value import Value
 
 DEFAULT_LIMIT: Final = 20
 MOST: Final = 1000
 
 
-class PageRequest(ModelsRequest, frozen=True, kw_only=True):
-    """One page of the list: `limit` models after or before the one that is named, or the first ones."""
+class Page(Value, frozen=True, kw_only=True):
+    """One page of the list that is wanted: `limit` models after or before the one that is named, or the first ones."""
 
     limit: int = DEFAULT_LIMIT
     after_id: str | None = None
     before_id: str | None = None
 
 
-def models_request(wire: WireRequest) -> PageRequest:
+def models_request(wire: WireRequest) -> ModelsRequest:
     """What the path and the query ask for. Raises InvalidField."""
     limit = DEFAULT_LIMIT
     text = wire.query.get("limit")
@@ -35,16 +36,15 @@ def models_request(wire: WireRequest) -> PageRequest:
     after_id, before_id = wire.query.get("after_id"), wire.query.get("before_id")
     if after_id is not None and before_id is not None:
         raise InvalidField("before_id", "'before_id' cannot be used together with 'after_id'.")
-    return PageRequest(
-        model=wire.path_arguments.get("model"), limit=limit, after_id=after_id or None, before_id=before_id or None
-    )
+    page = Page(limit=limit, after_id=after_id or None, before_id=before_id or None)
+    return ModelsRequest(model=wire.path_arguments.get("model"), reply_state=page)
 
 
 def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     """The one model that was asked for, or a page. Raises InvalidField for a page at a model that is not listed."""
     if models.single:
         return _render_model(models.models[0])
-    page = request if isinstance(request, PageRequest) else PageRequest()
+    page = request.reply_state if isinstance(request.reply_state, Page) else Page()
     found = models.models
     start, end = 0, page.limit
     if page.after_id is not None:

@@ -24,6 +24,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.gemini_embeddings import note_embeddings, parse_embedding_request, render_embeddings
 from tornado_gate_format_gemini.message_checks import check_parts
 from tornado_gate_format_gemini.paths import BATCH
@@ -48,8 +49,8 @@ class _Embed(_Config):
 _EMBED: Final = _Embed()
 
 
-class ContentRequest(EmbeddingRequest, frozen=True, kw_only=True):
-    """An embedding request that remembers whether it was a batch."""
+class EmbeddingState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: whether the request was a batch."""
 
     batch: bool = False
 
@@ -93,17 +94,17 @@ def _check_one(body: Mapping[str, Any]) -> None:
     check(_EMBED, body)
 
 
-def parse_embedding(call: Call, wire: WireRequest) -> ContentRequest:
+def parse_embedding(call: Call, wire: WireRequest) -> EmbeddingRequest:
     """The common request. Raises InvalidField."""
     check_embedding(wire)
     request = parse_embedding_request(call, wire.json, model=wire.path_arguments["model"])
-    members = {name: getattr(request, name) for name in EmbeddingRequest.__dataclass_fields__}
-    return ContentRequest(**members, batch=_is_batch(wire))
+    return replace(request, reply_state=EmbeddingState(batch=_is_batch(wire)))
 
 
 def embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply of the common lane."""
-    return Reply(content_type=JSON, chunks=_vectors(getattr(request, "batch", True), events))
+    state = request.reply_state
+    return Reply(content_type=JSON, chunks=_vectors(not isinstance(state, EmbeddingState) or state.batch, events))
 
 
 async def _vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:

@@ -5,7 +5,6 @@ are in `schemas`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
-from functools import partial
 
 from tornado_gate.errors import GateError, UnsupportedOperation
 from tornado_gate.types import (
@@ -34,21 +33,17 @@ from tornado_gate_format_gemini.embeddings import (
 from tornado_gate_format_gemini.envelope import error_body, error_frame
 from tornado_gate_format_gemini.media import picture_reply, picture_request, spoken_reply, spoken_request
 from tornado_gate_format_gemini.models import parse_page
-from tornado_gate_format_gemini.replies import answer_reply, count_reply, models_reply
+from tornado_gate_format_gemini.replies import StreamState, answer_reply, count_reply, models_reply
 from tornado_gate_format_gemini.schemas import check_count, check_generate
 from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
-
-
-class GenerateRequest(ChatRequest, frozen=True, kw_only=True):
-    """A chat request that remembers in which form its stream was asked for."""
-
-    sse_wanted: bool = False
 
 
 def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
     if wire.route.operation == "models":
         model = wire.path_arguments.get("model")
-        return parse_page(wire.query) if model is None else ModelsRequest(model=model.removeprefix("models/"))
+        if model is None:
+            return ModelsRequest(reply_state=parse_page(wire.query))
+        return ModelsRequest(model=model.removeprefix("models/"))
     if wire.route.operation == "count_tokens":
         counted = check_count(wire.json)
         model = wire.path_arguments["model"]
@@ -56,16 +51,17 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
     if wire.route.operation == "embeddings":
         return parse_embedding(call, wire)
     camel_body = check_generate(wire.json)
+    state = StreamState(in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
     if call.operation in ("images", "image_edits"):
-        return picture_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+        return picture_request(call, wire, state)
     if call.operation == "speech":
-        return spoken_request(call, wire, in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+        return spoken_request(call, wire, state)
     return parse_request(
         wire.json,
         model=wire.path_arguments["model"],
-        stream=_streams(wire),
+        stream=state.in_chunks,
         camel_body=camel_body,
-        made=partial(GenerateRequest, sse_wanted=_wants_sse(wire)),
+        reply_state=state,
     )
 
 
@@ -80,7 +76,7 @@ def _wants_sse(wire: WireRequest) -> bool:
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     match request:
         case ChatRequest():
-            return answer_reply(call, request, events, sse_wanted=getattr(request, "sse_wanted", False))
+            return answer_reply(call, request, events)
         case CountTokensRequest():
             return count_reply(events)
         case EmbeddingRequest():

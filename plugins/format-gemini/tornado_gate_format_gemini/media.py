@@ -10,6 +10,7 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch import pictures
 from tornado_gate.streams.events import close, single
 from tornado_gate.types import Call, ImageRequest, ImageResult, Reply, SpeechRequest, StreamEvent, WireRequest
+from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate import (
     parse_images,
     parse_speech,
@@ -18,27 +19,14 @@ from tornado_gate.wire.gemini_generate import (
     stream_images,
     stream_speech,
 )
-from tornado_gate_format_gemini.replies import JSON, chunks_reply
+from tornado_gate_format_gemini.replies import JSON, StreamState, chunks_reply, stream_state
 
 
-class PictureRequest(ImageRequest, frozen=True, kw_only=True):
-    """An image request that remembers in which form its answer was asked for.
+async def picture_request(call: Call, wire: WireRequest, state: StreamState) -> ImageRequest:
+    """The common request in a checked body. Raises InvalidField, for a picture that is none too.
 
-    `stream` stays false: pictures that are not finished have no place in this format.
+    Its `stream` stays false: pictures that are not finished have no place in this format.
     """
-
-    in_chunks: bool = False
-    sse_wanted: bool = False
-
-
-class SpokenRequest(SpeechRequest, frozen=True, kw_only=True):
-    """A speech request that remembers in which form its stream was asked for."""
-
-    sse_wanted: bool = False
-
-
-async def picture_request(call: Call, wire: WireRequest, *, in_chunks: bool, sse_wanted: bool) -> PictureRequest:
-    """The common request in a checked body. Raises InvalidField, for a picture that is none too."""
     parsed = parse_images(call, wire.json, model=wire.path_arguments["model"])
     request = parsed.request
     if call.operation == "image_edits" and not request.images:
@@ -46,15 +34,13 @@ async def picture_request(call: Call, wire: WireRequest, *, in_chunks: bool, sse
         raise InvalidField(name, f"'{name}' must hold a picture: the model '{call.model}' only changes those.")
     for path, source in zip(parsed.paths, request.images, strict=True):
         await pictures.check(source, path)
-    members = {name: getattr(request, name) for name in ImageRequest.__dataclass_fields__}
-    return PictureRequest(**members, in_chunks=in_chunks, sse_wanted=sse_wanted)
+    return replace(request, reply_state=state)
 
 
-def spoken_request(call: Call, wire: WireRequest, *, in_chunks: bool, sse_wanted: bool) -> SpokenRequest:
+def spoken_request(call: Call, wire: WireRequest, state: StreamState) -> SpeechRequest:
     """The common request in a checked body. Raises InvalidField."""
-    request = parse_speech(call, wire.json, model=wire.path_arguments["model"], stream=in_chunks)
-    members = {name: getattr(request, name) for name in SpeechRequest.__dataclass_fields__}
-    return SpokenRequest(**members, sse_wanted=sse_wanted)
+    request = parse_speech(call, wire.json, model=wire.path_arguments["model"], stream=state.in_chunks)
+    return replace(request, reply_state=state)
 
 
 def _envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[str, Any]:
@@ -64,8 +50,9 @@ def _envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[str, An
 def picture_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply with pictures."""
     envelope = _envelope(call, request)
-    if isinstance(request, PictureRequest) and request.in_chunks:
-        return chunks_reply(call, _picture_chunks(events, envelope), sse_wanted=request.sse_wanted)
+    state = stream_state(request)
+    if state.in_chunks:
+        return chunks_reply(call, _picture_chunks(events, envelope), sse_wanted=state.sse_wanted)
     return Reply(content_type=JSON, chunks=_pictures(events, envelope))
 
 
@@ -92,6 +79,5 @@ def spoken_reply(call: Call, request: SpeechRequest, events: AsyncIterator[Strea
     """The reply with sound."""
     envelope = _envelope(call, request)
     if request.stream:
-        wanted = isinstance(request, SpokenRequest) and request.sse_wanted
-        return chunks_reply(call, stream_speech(events, **envelope), sse_wanted=wanted)
+        return chunks_reply(call, stream_speech(events, **envelope), sse_wanted=stream_state(request).sse_wanted)
     return Reply(content_type=JSON, chunks=render_speech(events, **envelope))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Model, ModelList, ModelsRequest
+from tornado_gate.types.value import Value
 
 PAGE_SIZE: Final = 50
 MOST_ON_A_PAGE: Final = 1000
@@ -31,8 +32,8 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 _TOKEN: Final = "page:"
 
 
-class Page(ModelsRequest, frozen=True, kw_only=True):
-    """A models request with the page that is wanted: `size` models from number `start` on."""
+class Page(Value, frozen=True, kw_only=True):
+    """The page of the list that is wanted: `size` models from number `start` on."""
 
     size: int = PAGE_SIZE
     start: int = 0
@@ -61,11 +62,11 @@ def _start(name: str, token: str) -> int:
         raise InvalidField(name, f"'{name}' is no token of this list.") from None
 
 
-def render_models(models: ModelList, page: ModelsRequest) -> dict[str, Any]:
+def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     """One page of the list, or the one model that was asked for."""
     if models.single:
         return _render_model(models.models[0])
-    wanted = page if isinstance(page, Page) else Page()
+    wanted = request.reply_state if isinstance(request.reply_state, Page) else Page()
     usable = [model for model in models.models if _methods(model)]
     end = wanted.start + wanted.size
     listed: dict[str, Any] = {"models": [_render_model(model) for model in usable[wanted.start : end]]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -10,8 +11,18 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import unique
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, collect
-from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
+from tornado_gate.streams.events import close, collect, rendered
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    CommonRequest,
+    ModelList,
+    ModelsRequest,
+    Reply,
+    StreamEvent,
+    TokenCount,
+)
+from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import render_response, render_stream
 from tornado_gate_format_gemini.envelope import error_body, error_frame
 from tornado_gate_format_gemini.models import render_models
@@ -24,7 +35,20 @@ AFTER_ELEMENT: Final = b"\n"
 """A chunk of its own after each element of an array: the core writes a chunk when the next one is there."""
 
 
-def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent], *, sse_wanted: bool) -> Reply:
+class StreamState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: whether it comes in chunks, and whether these are server-sent events."""
+
+    in_chunks: bool = False
+    sse_wanted: bool = False
+
+
+def stream_state(request: CommonRequest) -> StreamState:
+    """That of a request; of one that another plugin has made, what holds where nothing is said."""
+    state = request.reply_state
+    return state if isinstance(state, StreamState) else StreamState()
+
+
+def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a generate request, under the name of the model that the caller asked for."""
     shown = request.reasoning is not None and request.reasoning.summary is not None
     envelope: dict[str, Any] = {
@@ -34,7 +58,7 @@ def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamE
     }
     if not request.stream:
         return Reply(content_type=JSON, chunks=_whole(events, envelope))
-    return chunks_reply(call, render_stream(events, **envelope), sse_wanted=sse_wanted)
+    return chunks_reply(call, render_stream(events, **envelope), sse_wanted=stream_state(request).sse_wanted)
 
 
 async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -45,23 +69,12 @@ async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -
     yield orjson.dumps(render_response(result, **envelope))
 
 
-async def _frames(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    """A failure before the first chunk is raised and keeps its status; a later one is the last frame."""
-    begun = False
-    try:
-        async for chunk in chunks:
-            yield sse.render_json(chunk)
-            begun = True
-    except GateError as error:
-        if not begun:
-            raise
-        yield error_frame(call, error)
-    finally:
-        await close(chunks)
+def _frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
+    out.extend(map(sse.render_json, chunks))
 
 
 async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    """As `_frames`, and a failure is the last element: the array is always closed."""
+    """A failure before the first chunk is raised and keeps its status; a later one is the last element of a closed array."""
     begun = False
     try:
         async for chunk in chunks:
@@ -80,7 +93,8 @@ async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIter
 def chunks_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
     """A stream of chunks, in the form that the caller asked for."""
     if sse_wanted:
-        return Reply(content_type=EVENTS, chunks=_frames(call, chunks), keep_alive=KEEP_ALIVE)
+        frames = rendered(chunks, _frames, bytes, partial(error_frame, call))
+        return Reply(content_type=EVENTS, chunks=frames, keep_alive=KEEP_ALIVE)
     return Reply(content_type=JSON, chunks=_array(call, chunks))
 
 

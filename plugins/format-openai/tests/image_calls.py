@@ -14,10 +14,9 @@ import pytest
 from format_openai_calls import aiter_of, call_for, text_of
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, ImageResult, MadeImage, Reply, Upload, WireRequest
+from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage, Reply, Upload, WireRequest
 from tornado_gate.wire.openai_images import MemoryFile
 from tornado_gate_format_openai import images
-from tornado_gate_format_openai.images.reply_options import AskedImages
 
 GENERATIONS, EDITS, VARIATIONS = (route.path for route in images.ROUTES)
 FAMILIES = {"one": "dall-e-2", "two": "dall-e-3", "three": "gpt-image-1", "wide": "gpt-image-2", "none": "sdxl"}
@@ -80,11 +79,11 @@ def form_of(*files: Upload, path: str = EDITS, **fields: Any) -> WireRequest:
     return wire_of({"prompt": "a cat", **fields}, path, files=files or (file(),), form=True)
 
 
-def parsed(call: Call, wire: WireRequest) -> AskedImages:
+def parsed(call: Call, wire: WireRequest) -> ImageRequest:
     return asyncio.run(images.parse(call, wire))
 
 
-def asked(family: str = "none", **fields: Any) -> AskedImages:
+def asked(family: str = "none", **fields: Any) -> ImageRequest:
     """What a body of the vendor's shape with these fields asks of a model of `family`."""
     return parsed(call_of(family), wire_of({"prompt": "a cat", **fields}))
 
@@ -100,7 +99,7 @@ def refused(family: str, **fields: Any) -> InvalidField:
     return fault_of(call_of(family), wire_of({"prompt": "a cat", **fields}))
 
 
-def reply_of(call: Call, request: AskedImages, events: Iterable[Any] = (RESULT,)) -> Reply:
+def reply_of(call: Call, request: ImageRequest, events: Iterable[Any] = (RESULT,)) -> Reply:
     return images.reply(call, request, aiter_of(events))
 
 

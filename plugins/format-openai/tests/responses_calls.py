@@ -12,6 +12,7 @@ from format_openai_calls import FakeMemory, aiter_of, call_for, text_of, wire_wi
 import tornado_gate_format_openai as plugin
 from tornado_gate.types import (
     Call,
+    ChatRequest,
     Finish,
     PartDelta,
     PartEnd,
@@ -24,7 +25,7 @@ from tornado_gate.types import (
     UsageReport,
     Verbatim,
 )
-from tornado_gate_format_openai.responses import AskedResponse
+from tornado_gate_format_openai.responses import ResponseState
 
 PATH = "/v1/responses"
 SDK = {"user-agent": "OpenAI/Python 3.52.0"}
@@ -59,13 +60,14 @@ def body_with(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "input": "Hi", **fields}
 
 
-def asked(call: Call, **fields: Any) -> AskedResponse:
+def asked(call: Call, **fields: Any) -> ChatRequest:
     async def translate() -> Any:
         result: Any = plugin.translate_request(call, wire_with(body_with(**fields), PATH))
         return await result
 
     request = asyncio.run(translate())
-    assert isinstance(request, AskedResponse)
+    assert isinstance(request, ChatRequest)
+    assert isinstance(request.reply_state, ResponseState)
     return request
 
 

@@ -16,8 +16,8 @@ from responses_calls import says
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
-from tornado_gate.types import Reply, StreamError
-from tornado_gate_format_openai.completions import AskedCompletion, CompletionBody, check_completion
+from tornado_gate.types import ChatRequest, Reply, StreamError
+from tornado_gate_format_openai.completions import CompletionBody, CompletionState, check_completion
 
 PATH = "/v1/completions"
 QUESTION: dict[str, Any] = {"model": "m", "prompt": "Once"}
@@ -57,9 +57,10 @@ def fault_of(body: Any) -> InvalidField:
     return caught.value
 
 
-def asked(**fields: Any) -> AskedCompletion:
+def asked(**fields: Any) -> ChatRequest:
     request = plugin.translate_request(call_for(), wire_with(QUESTION | fields, PATH))
-    assert isinstance(request, AskedCompletion)
+    assert isinstance(request, ChatRequest)
+    assert isinstance(request.reply_state, CompletionState)
     return request
 
 

@@ -18,10 +18,10 @@ from operation_calls import SECRET, answered, done, events_of, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.streams.events import close
-from tornado_gate.types import EmbeddingResult, Reply, StreamError, Usage, Verbatim, WireRequest
+from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Reply, StreamError, Usage, Verbatim, WireRequest
 from tornado_gate.wire import openai_embeddings
 from tornado_gate_format_openai import embeddings
-from tornado_gate_format_openai.embeddings import AskedEmbedding, EmbeddingBody
+from tornado_gate_format_openai.embeddings import EmbeddingBody
 
 PLAIN, ENGINES = embeddings.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hi"}
@@ -38,9 +38,9 @@ def wire_with(body: Any) -> WireRequest:
     return wire_of(PLAIN, body)
 
 
-def asked(body: Any = BODY, **fields: Any) -> AskedEmbedding:
+def asked(body: Any = BODY, **fields: Any) -> EmbeddingRequest:
     request = done(embeddings.parse(call_for(), wire_with(body | fields)))
-    assert isinstance(request, AskedEmbedding)
+    assert isinstance(request, EmbeddingRequest)
     return request
 
 
@@ -132,9 +132,14 @@ def test_many_tokens_do_not_hold_the_loop() -> None:
 
 def test_a_request_is_what_the_body_says() -> None:
     request = asked(input=["a", "b"], dimensions=5, encoding_format="base64", user="u", x_new=1)
-    assert (request.inputs, request.dimensions, request.encoding, request.user) == (("a", "b"), 5, "base64", "u")
+    assert (request.inputs, request.dimensions, request.reply_state.encoding, request.user) == (
+        ("a", "b"),
+        5,
+        "base64",
+        "u",
+    )
     assert (request.model, request.extra, request.wire_format) == ("m", {"x_new": 1}, "openai-embeddings")
-    assert asked().encoding == "float"
+    assert asked().reply_state.encoding == "float"
 
 
 def test_a_body_without_a_model_means_the_default() -> None:

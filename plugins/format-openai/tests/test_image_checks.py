@@ -160,7 +160,7 @@ def test_an_edit_with_input_has_its_pictures_in_order() -> None:
     inline = {"image": f"data:image/png;base64,{B64}"}
     request = parsed(call_of(), wire_of(items(IMAGE, inline, TEXT, n=2), EDITS))
     assert request.images == (Link(url=IMAGE["image"]), Data(media_type="image/png", base64=B64))
-    assert (request.prompt, request.n, request.inline) == ("a cat", 2, False)
+    assert (request.prompt, request.n, request.reply_state.inline) == ("a cat", 2, False)
 
 
 # The vendor's edits

@@ -179,7 +179,7 @@ def test_a_reference_is_replaced_by_its_item() -> None:
     (item,) = first["output"]
     request = asked(response_call(memory), input=[{"type": "item_reference", "id": item["id"]}])
     assert request.messages[0].parts == (ToolCall(id="call_1", name="f", arguments="{}"),)
-    assert request.items == (item,)
+    assert request.reply_state.items == (item,)
     again = asked(response_call(memory), input=[{"id": item["id"]}], previous_response_id=first["id"])
     assert isinstance(again.messages[-1].parts[-1], ToolCall)
 

@@ -16,9 +16,9 @@ from openai.types.audio import SpeechCreateParams
 from operation_calls import SECRET, answered, done, events_of, frames, read_frames, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
-from tornado_gate.types import Reply, SpeechChunk, SpeechEnd, SpeechStart, StreamError, Usage
+from tornado_gate.types import Reply, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamError, Usage
 from tornado_gate_format_openai import speech
-from tornado_gate_format_openai.speech import AskedSpeech, SpeechBody
+from tornado_gate_format_openai.speech import SpeechBody
 
 (ROUTE,) = speech.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hello", "voice": "alloy"}
@@ -35,7 +35,7 @@ START = SpeechStart(media_type="audio/mpeg")
 EVENTS = "text/event-stream; charset=utf-8"
 
 
-def asked(**fields: Any) -> AskedSpeech:
+def asked(**fields: Any) -> SpeechRequest:
     return speech.parse(call_for(), wire_of(ROUTE, BODY | fields))
 
 

@@ -13,9 +13,8 @@ from openai.types.audio.transcription_create_params import TranscriptionCreatePa
 from operation_calls import SECRET, FakeUpload, answered, done, events_of, form_of, frames, read_frames
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
-from tornado_gate.types import Reply, StreamError, TranscriptionResult, Usage, Verbatim
+from tornado_gate.types import Reply, StreamError, TranscriptionRequest, TranscriptionResult, Usage, Verbatim
 from tornado_gate_format_openai import transcriptions
-from tornado_gate_format_openai.transcriptions import AskedTranscription
 
 TRANSCRIPTIONS, TRANSLATIONS = transcriptions.ROUTES
 SOUND = FakeUpload(b"ID3\x04\x00\x00rest")
@@ -25,10 +24,10 @@ RESULT = TranscriptionResult(text="Hello", usage=Usage(input_tokens=3, output_to
 TIMED = TranscriptionResult(text="Hello", segments=(SEGMENT,))
 
 
-def asked(*files: FakeUpload, route: Any = TRANSCRIPTIONS, call: Any = None, **fields: Any) -> AskedTranscription:
+def asked(*files: FakeUpload, route: Any = TRANSCRIPTIONS, call: Any = None, **fields: Any) -> TranscriptionRequest:
     wire = form_of(route, {"model": "m", **fields}, *(files or (SOUND,)))
     request = done(transcriptions.parse(call or call_for(), wire))
-    assert isinstance(request, AskedTranscription)
+    assert isinstance(request, TranscriptionRequest)
     return request
 
 
@@ -97,7 +96,7 @@ def test_a_form_without_a_model_names_it() -> None:
 def test_a_translation_knows_no_speakers() -> None:
     fields = {"model": "m", "response_format": "diarized_json"}
     assert fault_of(fields, SOUND, route=TRANSLATIONS).param == "response_format"
-    assert asked(response_format="diarized_json").response_format == "diarized_json"
+    assert asked(response_format="diarized_json").reply_state.response_format == "diarized_json"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_request_is_what_the_form_says() -> None:
         x_new="1",
     )
     assert (request.model, request.language, request.prompt, request.temperature) == ("m", "de", "p", 0.5)
-    assert (request.timestamps, request.stream, request.response_format) == (("word",), True, "json")
+    assert (request.timestamps, request.stream, request.reply_state.response_format) == (("word",), True, "json")
     assert request.extra == {"include": ["logprobs"], "keywords": ["gate"], "x_new": "1"}
     assert (request.translate, asked(route=TRANSLATIONS).translate) == (False, True)
     assert asked(stream="false").stream is False

@@ -27,7 +27,7 @@ from tornado_gate.types import (
     VideoTask,
 )
 from tornado_gate_format_openai import videos
-from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
+from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
 
 QUEUED = VideoTask(
     id="video_1",
@@ -58,8 +58,8 @@ SDK = {"user-agent": "OpenAI/Python 3.52.0"}
 
 CREATE = VideoRequest(model="m", prompt="A lake", wire_format="openai-videos")
 PREFIXED = VideoRequest(model="m", prompt="A lake", wire_format="prefixed-videos")
-SHOW = AskedTask(action="show", task_id="video_1")
-EVENTS = AskedTask(action="events", task_id="video_1", stream=True)
+SHOW = TaskRequest(action="show", task_id="video_1")
+EVENTS = TaskRequest(action="events", task_id="video_1", stream=True)
 CONTRACT = {
     "id": str,
     "object": str,
@@ -83,7 +83,9 @@ def answer(request: VideoRequest | TaskRequest, event: StreamEvent, call: Call |
 
 
 def shown(task: VideoTask, kind: Kind | None = None, call: Call | None = None) -> Any:
-    return answer(AskedTask(action="show", task_id=task.id, kind=kind), TaskResult(task=task), call)
+    return answer(
+        TaskRequest(action="show", task_id=task.id, reply_state=TaskState(kind=kind)), TaskResult(task=task), call
+    )
 
 
 def test_what_was_begun_is_answered_in_all_shapes_at_once() -> None:
@@ -188,13 +190,13 @@ def test_text_to_video_that_was_given_a_picture_is_found_where_it_was_begun() ->
 
 
 def test_a_deleted_task_is_confirmed_as_the_vendor_does() -> None:
-    body = answer(AskedTask(action="delete", task_id="video_1"), TaskResult(task=COMPLETED, deleted=True))
+    body = answer(TaskRequest(action="delete", task_id="video_1"), TaskResult(task=COMPLETED, deleted=True))
     assert body == {"id": "video_1", "object": "video.deleted", "deleted": True}
     assert VideoDeleteResponse.model_validate(body).deleted
 
 
 def test_a_remix_is_answered_like_a_video() -> None:
-    request = AskedTask(action="remix", task_id="video_1", request=CREATE)
+    request = TaskRequest(action="remix", task_id="video_1", request=CREATE)
     body = answer(
         request, TaskResult(task=replace(QUEUED, id="video_2", remixed_from="video_1")), call_for(headers=SDK)
     )
@@ -202,7 +204,7 @@ def test_a_remix_is_answered_like_a_video() -> None:
 
 
 def test_a_list_is_a_page_that_the_vendors_sdk_can_turn() -> None:
-    request = AskedTask(action="list")
+    request = TaskRequest(action="list")
     tasks = (COMPLETED, replace(PENDING, id="video_0"))
     body = answer(request, TaskList(tasks=tasks, has_more=True), call_for(headers=SDK))
     assert (body["object"], body["first_id"], body["last_id"], body["has_more"]) == ("list", "video_1", "video_0", True)
@@ -214,7 +216,7 @@ def test_a_list_is_a_page_that_the_vendors_sdk_can_turn() -> None:
 
 
 def test_an_empty_list_names_nothing() -> None:
-    body = answer(AskedTask(action="list"), TaskList(tasks=()))
+    body = answer(TaskRequest(action="list"), TaskList(tasks=()))
     assert body == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
@@ -271,4 +273,4 @@ def test_another_answer_than_was_asked_for_is_an_error() -> None:
     with pytest.raises(OrderError):
         text_of(reply_of(SHOW, TaskList(tasks=())))
     with pytest.raises(OrderError):
-        text_of(reply_of(AskedTask(action="list"), TaskResult(task=PENDING)))
+        text_of(reply_of(TaskRequest(action="list"), TaskResult(task=PENDING)))

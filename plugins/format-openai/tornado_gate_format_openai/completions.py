@@ -30,6 +30,7 @@ from tornado_gate.codec.ids import unique
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
 from tornado_gate_format_openai.schemas import StreamOptions, check_logit_bias
@@ -38,8 +39,8 @@ MAX_PROMPTS: Final = 2048
 """The vendor's bound on an array of prompts; an array of tokens may be as long as a body."""
 
 
-class AskedCompletion(ChatRequest, frozen=True, kw_only=True):
-    """A chat request; `echo` is what each choice of its answer begins with."""
+class CompletionState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: `echo` is what each choice of it begins with."""
 
     echo: str = ""
 
@@ -107,21 +108,23 @@ def check_completion(body: Mapping[str, Any]) -> None:
         raise InvalidField("best_of", f"'best_of' must be at least 'n', which is {n}.")
 
 
-def parse_completion_request(body: Mapping[str, Any]) -> AskedCompletion:
+def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
     """The request in a body that was checked. Raises InvalidField for a prompt that is not one text."""
     request = parse_request(body)
-    fields = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
-    fields["extra"] = {name: value for name, value in request.extra.items() if name != "echo"}
-    return AskedCompletion(**fields, echo=prompt_of(body) if body.get("echo") else "")
+    extra = {name: value for name, value in request.extra.items() if name != "echo"}
+    state = CompletionState(echo=prompt_of(body) if body.get("echo") else "")
+    return replace(request, extra=extra, reply_state=state)
 
 
-def completion_reply(call: Call, request: AskedCompletion, events: AsyncIterator[StreamEvent]) -> Reply:
+def completion_reply(
+    call: Call, request: ChatRequest, state: CompletionState, events: AsyncIterator[StreamEvent]
+) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {
         "id": f"cmpl-{unique()}",
         "model": call.model or request.model,
         "created": int(time.time()),
-        "echo": request.echo,
+        "echo": state.echo,
     }
     if request.stream:
         chunks = render_chunks(events, include_usage=request.include_usage is True, **envelope)

@@ -19,14 +19,14 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai.completions import (
-    AskedCompletion,
+    CompletionState,
     check_completion,
     completion_reply,
     parse_completion_request,
 )
 from tornado_gate_format_openai.replies import chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
-from tornado_gate_format_openai.responses import AskedResponse, parse_response_request, response_reply
+from tornado_gate_format_openai.responses import ResponseState, parse_response_request, response_reply
 from tornado_gate_format_openai.schemas import check_chat
 from tornado_gate_format_openai.stream_adapters import MANNERS, forward_response_request
 from tornado_gate_format_openai.verbatim import forward_answer, forward_metered
@@ -58,14 +58,14 @@ def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a request that `parse` has made."""
-    match request:
-        case AskedResponse():
-            return response_reply(call, request, events)
-        case AskedCompletion():
-            return completion_reply(call, request, events)
-        case ChatRequest():
-            return chat_reply(call, request, events)
-    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    if not isinstance(request, ChatRequest):
+        raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    match request.reply_state:
+        case ResponseState() as state:
+            return response_reply(call, request, state, events)
+        case CompletionState() as state:
+            return completion_reply(call, request, state, events)
+    return chat_reply(call, request, events)
 
 
 def forward(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim]:

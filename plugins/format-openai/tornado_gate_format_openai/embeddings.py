@@ -26,6 +26,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import Value, replace
 from tornado_gate.types.wire import parse_json
 from tornado_gate.wire.openai_chat.errors import error_of, masked
 from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
@@ -50,8 +51,8 @@ SEARCHED_BYTES: Final = 1024
 """Of each end of a longer one, for its usage."""
 
 
-class AskedEmbedding(EmbeddingRequest, frozen=True, kw_only=True):
-    """An embeddings request; `encoding` is how its vectors are written: "float" or "base64"."""
+class EmbeddingState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: `encoding` is how its vectors are written: "float" or "base64"."""
 
     encoding: str = "float"
 
@@ -136,21 +137,20 @@ def _with_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     return wire.json
 
 
-async def parse(call: Call, wire: WireRequest) -> AskedEmbedding:
+async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
     """The common request. Raises InvalidField."""
     body = _with_model(call, wire)
     await check_body(body)
     request = parse_request(body, model=body["model"])
-    fields = {name: getattr(request, name) for name in EmbeddingRequest.__dataclass_fields__}
-    return AskedEmbedding(**fields, encoding=body.get("encoding_format") or "float")
+    return replace(request, reply_state=EmbeddingState(encoding=body.get("encoding_format") or "float"))
 
 
-def reply(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent]) -> Reply:
+def reply(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
     return Reply(content_type=JSON, chunks=_answer(call, request, events))
 
 
-async def _answer(call: Call, request: AskedEmbedding, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _answer(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
         result = await single(events, EmbeddingResult)
     finally:
@@ -158,7 +158,7 @@ async def _answer(call: Call, request: AskedEmbedding, events: AsyncIterator[Str
     if len(result.vectors) != len(request.inputs):
         message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)
-    chunks = render_chunks(result, model=call.model or request.model, encoding=request.encoding)
+    chunks = render_chunks(result, model=call.model or request.model, encoding=request.reply_state.encoding)
     async for chunk in chunks:
         yield chunk
 

@@ -11,7 +11,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import unique
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, collected, rendered
+from tornado_gate.streams.events import collected, rendered
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.openai_chat import ChunkWriter, render_response
 from tornado_gate_format_openai.models import render_models
@@ -45,24 +45,16 @@ def chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEve
     return Reply(content_type=JSON, chunks=whole)
 
 
-async def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+def sent(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
     """Chunks as frames, with what ends them.
 
     A failure before the first chunk is raised and keeps its status; a later one is the last frame.
     """
-    begun = False
-    try:
-        async for chunk in chunks:
-            yield sse.render_json(chunk)
-            begun = True
-    except GateError as error:
-        if not begun:
-            raise
-        yield error_frame(error)
-        return
-    finally:
-        await close(chunks)
-    yield DONE
+    return rendered(chunks, _frames, lambda: DONE, error_frame)
+
+
+def _frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
+    out.extend(map(sse.render_json, chunks))
 
 
 def models_reply(events: AsyncIterator[StreamEvent]) -> Reply:

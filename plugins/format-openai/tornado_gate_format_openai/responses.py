@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField
+from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
-from tornado_gate.types.value import field
+from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire.openai_responses import (
     ENCRYPTED,
     items_of,
@@ -34,8 +36,8 @@ _SAYS_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
 """Values that ask for what happens anyway."""
 
 
-class AskedResponse(ChatRequest, frozen=True, kw_only=True):
-    """A chat request with what its answer needs: `id` of the response, the body `asked`, and the `items` that are new."""
+class ResponseState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: `id` of the response, the body `asked`, and the `items` that are new."""
 
     id: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +50,7 @@ def dialect_of(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
     return dialect.choose(call.headers, within_contract=contract.is_within(body), override=call.dialect)
 
 
-async def parse_response_request(call: Call, body: Mapping[str, Any]) -> AskedResponse:
+async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatRequest:
     """The request in a body that was checked, with all that was said in the chain of responses before it.
 
     Raises NotFound for a response or an item that this account does not have.
@@ -61,9 +63,8 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> AskedRe
     items = await store.dereferenced(call, items_of(body["input"]), earlier, strict=True)
     said = body["input"] if isinstance(body["input"], str) else items
     request = parse_request({**body, "input": said}, earlier)
-    fields = {name: getattr(request, name) for name in ChatRequest.__dataclass_fields__}
-    fields["extra"] = _not_honoured(request.extra)
-    return AskedResponse(**fields, id=new_response_id(), asked=body, items=tuple(items), dialect=dialect_of(call, body))
+    state = ResponseState(id=new_response_id(), asked=body, items=tuple(items), dialect=dialect_of(call, body))
+    return replace(request, extra=_not_honoured(request.extra), reply_state=state)
 
 
 def _not_honoured(extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,44 +80,55 @@ def _not_honoured(extra: Mapping[str, Any]) -> dict[str, Any]:
     return left | ({"include": include} if include else {})
 
 
-def response_reply(call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent]) -> Reply:
+def response_reply(call: Call, request: ChatRequest, state: ResponseState, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {
-        "id": request.id,
+        "id": state.id,
         "model": call.model or request.model,
         "created": int(time.time()),
-        "asked": request.asked,
+        "asked": state.asked,
     }
     if request.stream:
-        return Reply(content_type=EVENTS, chunks=_stream(call, request, events, envelope), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_whole(call, request, events, envelope))
+        chunks = stages.then(render_events(events, **envelope), _Frames(call, state))
+        return Reply(content_type=EVENTS, chunks=chunks, keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON, chunks=_whole(call, state, events, envelope))
 
 
 async def _whole(
-    call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
+    call: Call, state: ResponseState, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
 ) -> AsyncIterator[bytes]:
     try:
         result = await collect(events)
     finally:
         await close(events)
     body = render_response(result, **envelope)
-    await _keep(call, request, body)
-    shown = _shown(body, request.asked)
-    yield orjson.dumps(contract.render(shown) if request.dialect == "contract" else shown)
+    await _keep(call, state, body)
+    shown = _shown(body, state.asked)
+    yield orjson.dumps(contract.render(shown) if state.dialect == "contract" else shown)
 
 
-async def _stream(
-    call: Call, request: AskedResponse, events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
-) -> AsyncIterator[bytes]:
+class _Frames(stages.Step[dict[str, Any], bytes]):
     """Each event is a frame; the turn is kept before the last of them goes out, so that it can be continued at once."""
-    written = render_events(events, **envelope)
-    try:
-        async for event in written:
-            if event["type"] in _KEPT_ENDS:
-                await _keep(call, request, event["response"])
-            yield event_frame(_shown(event, request.asked))
-    finally:
-        await close(written)
+
+    __slots__ = ("_call", "_kept", "_state")
+
+    def __init__(self, call: Call, state: ResponseState) -> None:
+        self._call = call
+        self._state = state
+        self._kept = False
+
+    def take(self, items: list[dict[str, Any]], out: list[bytes]) -> stages.Pause | None:
+        frames: list[bytes] = []
+        pause: stages.Pause | None = None
+        for place, event in enumerate(items):
+            if event["type"] in _KEPT_ENDS and not self._kept:
+                self._kept = True
+                pause = stages.Pause(items[place:], partial(_keep, self._call, self._state, event["response"]))
+                break
+            frames.append(event_frame(_shown(event, self._state.asked)))
+        if frames:
+            out.append(b"".join(frames))
+        return pause
 
 
 def event_frame(event: Mapping[str, Any]) -> bytes:
@@ -124,9 +136,9 @@ def event_frame(event: Mapping[str, Any]) -> bytes:
     return sse.render_json(event, str(event["type"]))
 
 
-async def _keep(call: Call, request: AskedResponse, body: Mapping[str, Any]) -> None:
-    if request.asked.get("store") is not False and body["status"] != "failed":
-        await store.save(call, request.asked.get("previous_response_id"), request.items, body)
+async def _keep(call: Call, state: ResponseState, body: Mapping[str, Any]) -> None:
+    if state.asked.get("store") is not False and body["status"] != "failed":
+        await store.save(call, state.asked.get("previous_response_id"), state.items, body)
 
 
 def _shown(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

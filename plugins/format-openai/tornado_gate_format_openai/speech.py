@@ -30,6 +30,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate.wire.openai_speech import (
     DONE,
@@ -57,8 +58,8 @@ MAX_CHARACTERS: Final = 4096
 """The vendor's bound on a text."""
 
 
-class AskedSpeech(SpeechRequest, frozen=True, kw_only=True):
-    """A speech request; `events` says that the sound is wanted in server-sent events."""
+class SpeechState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: `events` says that the sound is wanted in server-sent events."""
 
     events: bool = False
 
@@ -85,23 +86,26 @@ class SpeechBody(Body):
 _SCHEMA: Final = SpeechBody()
 
 
-def parse(call: Call, wire: WireRequest) -> AskedSpeech:
+def parse(call: Call, wire: WireRequest) -> SpeechRequest:
     """The common request. Raises InvalidField."""
     body = wire.json
     if body.get("model") is None:
         body = {**body, "model": call.model}
     check(_SCHEMA, body)
     request = parse_request(body, model=body["model"])
-    fields = {name: getattr(request, name) for name in SpeechRequest.__dataclass_fields__}
-    return AskedSpeech(**fields, events=body.get("stream_format") == "sse")
+    return replace(request, reply_state=_state_of(body))
 
 
-def reply(call: Call, request: AskedSpeech, events: AsyncIterator[StreamEvent]) -> Reply:
+def _state_of(body: Mapping[str, Any]) -> SpeechState:
+    return SpeechState(events=body.get("stream_format") == "sse")
+
+
+def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply: events, or the sound itself under the media type that its maker says.
 
     The type is known with the first piece of sound. Headers are sent after that, so that it can be among them still.
     """
-    if request.events:
+    if request.reply_state.events:
         return Reply(content_type=EVENTS, chunks=_events(call, events), keep_alive=KEEP_ALIVE)
     headers: dict[str, str] = {}
     chunks = _sound(events, headers)
@@ -154,7 +158,7 @@ async def _events(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterat
 def forward(call: Call, wire: WireRequest) -> Verbatim:
     """The request as it came."""
     request = parse(call, wire)
-    return verbatim(wire, raw=wire.raw, body=wire.json, stream=request.events)
+    return verbatim(wire, raw=wire.raw, body=wire.json, stream=request.reply_state.events)
 
 
 def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
@@ -171,12 +175,12 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     return Reply(content_type=content_type, chunks=_passed(incoming.chunks))
 
 
-def _asked(body: Mapping[str, Any]) -> AskedSpeech:
-    return AskedSpeech(
+def _asked(body: Mapping[str, Any]) -> SpeechRequest:
+    return SpeechRequest(
         model=str(body.get("model") or ""),
         text=body["input"],
         format=body.get("response_format"),
-        events=body.get("stream_format") == "sse",
+        reply_state=_state_of(body),
     )
 
 

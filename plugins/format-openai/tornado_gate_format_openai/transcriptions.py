@@ -28,6 +28,7 @@ from tornado_gate.types import (
     Verbatim,
     WireRequest,
 )
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_chat.errors import error_of, masked
 from tornado_gate.wire.openai_transcriptions import (
     DONE,
@@ -63,11 +64,10 @@ _SEVERAL: Final = (
 )
 
 
-class AskedTranscription(TranscriptionRequest, frozen=True, kw_only=True):
-    """A transcription request; `response_format` and `stream` are how the answer is written."""
+class TranscriptionState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know: `response_format` is how it is written, where it is no stream."""
 
     response_format: str = "json"
-    stream: bool = False
 
 
 def check_fields(fields: Mapping[str, Any], *, translate: bool = False) -> None:
@@ -130,7 +130,7 @@ async def check_file(wire: WireRequest) -> Upload:
     return files[0]
 
 
-async def parse(call: Call, wire: WireRequest) -> AskedTranscription:
+async def parse(call: Call, wire: WireRequest) -> TranscriptionRequest:
     """The common request. Raises InvalidField. Further files have no meaning here: they are lost."""
     fields = {**wire.json, "model": wire.json.get("model") or call.model}
     translate = _translates(wire.path)
@@ -141,42 +141,43 @@ async def parse(call: Call, wire: WireRequest) -> AskedTranscription:
             call.lose(other.field)
     fields |= {name: several(fields, name) for name in _SEVERAL if name in fields}
     request = parse_request(fields, file, model=fields["model"], translate=translate)
-    common = {name: getattr(request, name) for name in TranscriptionRequest.__dataclass_fields__}
-    return AskedTranscription(
-        **common, response_format=fields.get("response_format") or "json", stream=fields.get("stream") == "true"
-    )
+    state = TranscriptionState(response_format=fields.get("response_format") or "json")
+    return replace(request, stream=fields.get("stream") == "true", reply_state=state)
 
 
 def _translates(path: str) -> bool:
     return path.rstrip("/") == paths.TRANSLATIONS
 
 
-def reply(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> Reply:
+def reply(call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply in the format that was asked for."""
     if request.stream:
         return Reply(content_type=EVENTS, chunks=_answer(call, request, events), keep_alive=KEEP_ALIVE)
-    content_type = TEXT if request.response_format in PLAIN_FORMATS else JSON
+    content_type = TEXT if request.reply_state.response_format in PLAIN_FORMATS else JSON
     return Reply(content_type=content_type, chunks=_answer(call, request, events))
 
 
-async def _answer(call: Call, request: AskedTranscription, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _answer(
+    call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]
+) -> AsyncIterator[bytes]:
     try:
         result = await single(events, TranscriptionResult)
     finally:
         await close(events)
     _need_times(call, request, result)
+    written_as = request.reply_state.response_format
     if request.stream:
         for event in render_events(result):
             yield sse.render_json(event)
-    elif request.response_format in PLAIN_FORMATS:
-        yield render_plain(result, request.response_format).encode()
+    elif written_as in PLAIN_FORMATS:
+        yield render_plain(result, written_as).encode()
     else:
-        yield orjson.dumps(render_response(result, request.response_format, translate=request.translate))
+        yield orjson.dumps(render_response(result, written_as, translate=request.translate))
 
 
-def _need_times(call: Call, request: AskedTranscription, result: TranscriptionResult) -> None:
+def _need_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
     """Raises InvalidField for subtitles, and speakers, of an answer that does not say when what was said."""
-    wanted = request.response_format
+    wanted = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
     if wanted == "verbose_json":

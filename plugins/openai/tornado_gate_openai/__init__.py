@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.http import upstream
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import replay
 from tornado_gate.types import (
@@ -42,7 +43,9 @@ from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
 from tornado_gate_openai.facts import Facts, read
-from tornado_gate_openai.jobs import AnyVideo, called
+
+if TYPE_CHECKING:
+    from tornado_gate_openai.videos import AnyVideo
 
 _FIELDS: Final = {
     "max_completion_tokens": "max_tokens",
@@ -172,8 +175,12 @@ def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
 
 
 @provider_impl
-async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    return await called(call, outgoing)
+def call_upstream(call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
+    if outgoing.context is None:
+        return upstream.call_upstream(call, outgoing)
+    from tornado_gate_openai import videos
+
+    return videos.call_about_job(call, outgoing)
 
 
 @provider_impl

@@ -9,17 +9,20 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.multipart import FormBody
-from tornado_gate.errors import UnsupportedOperation
+from tornado_gate.errors import UnsupportedOperation, UpstreamRefused
+from tornado_gate.http import upstream
 from tornado_gate.types import (
     Call,
     StreamEvent,
     Upload,
+    UpstreamRequest,
     UpstreamResponse,
     VideoCancel,
     VideoDownload,
     VideoOperation,
     VideoPoll,
     VideoRequest,
+    Whole,
 )
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_videos
@@ -28,14 +31,21 @@ from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import VIDEOS
 from tornado_gate_openai.facts import Facts
-from tornado_gate_openai.jobs import ABOUT_A_JOB, LOST, AnyVideo
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"size": ("width", "height"), openai_videos.PICTURE: ("image",)}
 """The vocabulary's names of wire fields, where they differ."""
 
+AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
+
+ABOUT_A_JOB: Final = "about a job"
+"""The context of a request whose 404 is an answer: there is no such job. No other request of this plugin has a context."""
+LOST: Final = "lost"
+"""The context of that answer."""
+_GONE: Final = (404, 410)
+
 
 class Asked(Value, frozen=True, kw_only=True):
-    """One request: `path` is below the upstream's address, `context` is for `jobs.called`."""
+    """One request: `path` is below the upstream's address, `context` is for `call_upstream`."""
 
     path: str
     method: str = "POST"
@@ -84,6 +94,16 @@ def _changed(call: Call, facts: Facts, request: VideoRequest, body: Mapping[str,
             call.lose(request.field_name(ours))
 
     return applied(changes(facts, body, lose), body)
+
+
+async def call_about_job(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+    """The default call, but that a job which the upstream does not know is no error."""
+    try:
+        return await upstream.call_upstream(call, outgoing)
+    except UpstreamRefused as refused:
+        if refused.status not in _GONE:
+            raise
+        return UpstreamResponse(chunks=Whole(b""), context=LOST)
 
 
 async def events(

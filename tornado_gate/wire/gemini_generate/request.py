@@ -8,7 +8,7 @@ Source: google-genai 3.4, models.py (_GenerateContentParameters_to_mldev) and ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest
@@ -35,11 +35,11 @@ def parse_request(
     model: str,
     stream: bool = False,
     camel_body: Mapping[str, Any] | None = None,
-    made: Callable[..., ChatRequest] = ChatRequest,
+    reply_state: Any = None,
 ) -> ChatRequest:
     """The common request in a body that was checked before; a wrong type in it raises whatever Python raises.
 
-    `camel_body` is the body in camelCase, for who has it; `made` makes the request, which may be of a class of its own.
+    `camel_body` is the body in camelCase, for who has it; `reply_state` is the request's.
     """
     wire = camelised(dict(body)) if camel_body is None else camel_body
     config = mapping(wire.get("generationConfig"))
@@ -51,8 +51,9 @@ def parse_request(
     extra = rest(wire, *_KNOWN)
     extra |= {f"generationConfig.{name}": value for name, value in unsaid.items()}
     extra |= {f"toolConfig.{name}": value for name, value in rest(tool_config, "functionCallingConfig").items()}
-    return made(
+    return ChatRequest(
         model=model,
+        reply_state=reply_state,
         messages=(system, *messages) if system else messages,
         wire_format=WIRE_FORMAT,
         stream=stream,

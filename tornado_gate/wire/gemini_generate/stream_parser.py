@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.events import close
+from tornado_gate.streams import stages
 from tornado_gate.types import (
     Audio,
     Data,
@@ -40,26 +40,15 @@ from tornado_gate.wire.gemini_generate.response import ANSWER, CANDIDATE, index_
 from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
 
 
-async def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     """The events of a stream. `chunks` are the parsed objects, as `sse.json_frames` gives them.
 
     Raises UpstreamError for what is no chunk. A stream that just stops ends without a Finish, which the core makes an error.
     """
-    reader = _Reader()
-    try:
-        async for chunk in chunks:
-            if (error := error_of(chunk)) is not None:
-                yield StreamError(error=error)
-                return
-            if not isinstance(chunk, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
-            for event in reader.read(camelised(chunk)):
-                yield event
-    finally:
-        await close(chunks)
+    return stages.then(chunks, _Reader())
 
 
-class _Reader:
+class _Reader(stages.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self) -> None:
@@ -69,7 +58,17 @@ class _Reader:
         self._candidates: dict[int, _Candidate] = {}
         self._next_part = itertools.count().__next__
 
-    def read(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
+        for chunk in items:
+            if (error := error_of(chunk)) is not None:
+                out.append(StreamError(error=error))
+                return True
+            if not isinstance(chunk, dict):
+                raise UpstreamError("The upstream sent a stream event that is not an object.")
+            out.extend(self._read(camelised(chunk)))
+        return False
+
+    def _read(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one chunk."""
         if not self._started:
             self._started = True

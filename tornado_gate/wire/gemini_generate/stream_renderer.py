@@ -12,7 +12,7 @@ import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate.streams.events import close
+from tornado_gate.streams import stages
 from tornado_gate.types import (
     Finish,
     PartDelta,
@@ -41,18 +41,27 @@ from tornado_gate.wire.gemini_generate.usage import MALFORMED_CALL, blocked, ren
 _UNKNOWN_SOUND = "application/octet-stream"
 
 
-async def render_stream(
+def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream. Raises the error of a StreamError. `id` is used where the upstream gave none."""
-    writer = _Writer(id, model, include_thoughts)
-    try:
-        async for event in events:
-            if (chunk := writer.write(event)) is not None:
-                yield chunk
-    finally:
-        await close(events)
-    yield writer.last()
+    return stages.then(events, _Chunks(_Writer(id, model, include_thoughts)))
+
+
+class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: _Writer) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
+        write = self._writer.write
+        for event in items:
+            if (chunk := write(event)) is not None:
+                out.append(chunk)
+
+    def end(self, out: list[dict[str, Any]]) -> None:
+        out.append(self._writer.last())
 
 
 class _OpenPart(State):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
-from tornado_gate.streams.events import close
+from tornado_gate.streams import stages
 from tornado_gate.types import Finish, PartDelta, PartStart, ResponseStart, StreamError, StreamEvent, Usage, UsageReport
 from tornado_gate.types.value import State, field
 from tornado_gate.wire import openai_chat
@@ -17,7 +17,7 @@ from tornado_gate.wire.openai_completions.response import answer_id, finish_reas
 _SPOKEN: Final = ("text", "refusal", "audio")
 
 
-async def render_chunks(
+def render_chunks(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool, echo: str = ""
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
@@ -25,15 +25,23 @@ async def render_chunks(
     `echo` is what each choice begins with. With `include_usage` the last chunk has usage and no choice, and every other
     one ``usage: null``.
     """
-    writer = _Writer(id, model, created, include_usage, echo)
-    try:
-        async for event in events:
-            for chunk in writer.write(event):
-                yield chunk
-    finally:
-        await close(events)
-    if include_usage and writer.usage is not None:
-        yield {**writer.envelope(), "choices": [], "usage": openai_chat.render_usage(writer.usage)}
+    return stages.then(events, _Chunks(_Writer(id, model, created, include_usage, echo)))
+
+
+class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: _Writer) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
+        for event in items:
+            out.extend(self._writer.write(event))
+
+    def end(self, out: list[dict[str, Any]]) -> None:
+        writer = self._writer
+        if writer.include_usage and writer.usage is not None:
+            out.append({**writer.envelope(), "choices": [], "usage": openai_chat.render_usage(writer.usage)})
 
 
 class _Writer(State):

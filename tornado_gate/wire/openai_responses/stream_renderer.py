@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import close
+from tornado_gate.streams import stages
 from tornado_gate.types import (
     Finish,
     PartDelta,
@@ -44,7 +44,7 @@ Event = dict[str, Any]
 _CONTENT = ("text", "refusal", "audio")
 
 
-async def render_events(
+def render_events(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, asked: Mapping[str, Any]
 ) -> AsyncIterator[Event]:
     """The events of a stream; each is a frame whose name is its ``type``. `asked` is the request's body.
@@ -52,21 +52,29 @@ async def render_events(
     The last is ``response.completed`` or ``response.incomplete``, or ``error`` and ``response.failed``. Raises the error of
     a StreamError that comes before anything else was said.
     """
-    writer = EventWriter(skeleton(id=id, model=model, created=created, asked=asked))
-    try:
-        async for event in events:
-            if isinstance(event, StreamError):
-                if not writer.begun:
-                    raise event.error
-                for said in writer.fail(event.error):
-                    yield said
-                return
-            for said in writer.write(event):
-                yield said
-    finally:
-        await close(events)
-    for said in writer.end():
-        yield said
+    return stages.then(events, _Events(EventWriter(skeleton(id=id, model=model, created=created, asked=asked))))
+
+
+class _Events(stages.Step[StreamEvent, Event]):
+    __slots__ = ("_writer",)
+
+    def __init__(self, writer: EventWriter) -> None:
+        self._writer = writer
+
+    def take(self, items: list[StreamEvent], out: list[Event]) -> bool:
+        writer = self._writer
+        for event in items:
+            if not isinstance(event, StreamError):
+                out.extend(writer.write(event))
+            elif writer.begun:
+                out.extend(writer.fail(event.error))
+                return True
+            else:
+                raise event.error
+        return False
+
+    def end(self, out: list[Event]) -> None:
+        out.extend(self._writer.end())
 
 
 class _Message(State):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tornado_gate.types import Call, WireRequest
+from tornado_gate.types import Call, ImageRequest, WireRequest
 from tornado_gate.wire import dashscope_images, openai_images
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.images.edits import check_input_edit, check_vendor_edit, no_variations
 from tornado_gate_format_openai.images.input_style import check_input_generation, is_input_style
 from tornado_gate_format_openai.images.lane import forward, forwarded
 from tornado_gate_format_openai.images.replies import reply
-from tornado_gate_format_openai.images.reply_options import AskedImages, asked
+from tornado_gate_format_openai.images.reply_options import asked
 from tornado_gate_format_openai.images.rules import check_input_rules, check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 
@@ -25,7 +25,7 @@ __all__ = ["ROUTES", "forward", "forwarded", "parse", "reply"]
 ROUTES: Final = paths.IMAGES
 
 
-async def parse(call: Call, wire: WireRequest) -> AskedImages:
+async def parse(call: Call, wire: WireRequest) -> ImageRequest:
     """The common request. Raises InvalidField, and UnsupportedOperation for variations."""
     if wire.route.path == paths.VARIATIONS:
         raise no_variations(call)

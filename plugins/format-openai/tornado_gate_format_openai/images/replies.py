@@ -8,20 +8,20 @@ from collections.abc import AsyncIterator
 from tornado_gate.codec.media_types import extension
 from tornado_gate.errors import GateError, Unavailable
 from tornado_gate.streams.events import close, single
-from tornado_gate.types import Call, ImageResult, MadeImage, Reply, StreamEvent, Usage
+from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage, Reply, StreamEvent, Usage
 from tornado_gate.wire.openai_images import Place, What, render_events, render_response
-from tornado_gate_format_openai.images.reply_options import AskedImages
+from tornado_gate_format_openai.images.reply_options import ImageState
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
 
 
-def reply(call: Call, request: AskedImages, events: AsyncIterator[StreamEvent]) -> Reply:
+def reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a request for pictures."""
     if request.stream:
         return Reply(content_type=EVENTS, chunks=framed(request, events), keep_alive=KEEP_ALIVE)
     return Reply(content_type=JSON, chunks=_whole(call, request, events))
 
 
-async def framed(request: AskedImages, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def framed(request: ImageRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     """Frames, of which an error is the last. A failure before the first is raised and keeps its status."""
     begun = False
     what: What = "image_edit" if request.images else "image_generation"
@@ -38,31 +38,32 @@ async def framed(request: AskedImages, events: AsyncIterator[StreamEvent]) -> As
         await close(frames)
 
 
-async def _whole(call: Call, request: AskedImages, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _whole(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
         result = await single(events, ImageResult)
     finally:
         await close(events)
+    state: ImageState = request.reply_state
     yield await render_response(
         result,
         created=int(time.time()),
-        place=None if request.inline else place_of(call),
+        place=None if state.inline else place_of(call),
         usage=_usage(request, result),
-        details=request.detailed,
+        details=state.detailed,
         revised=lambda image: _revised(request, image),
     )
 
 
-def _usage(request: AskedImages, result: ImageResult) -> Usage | None:
+def _usage(request: ImageRequest, result: ImageResult) -> Usage | None:
     """What the answer reports: the contract wants it of generations in the vendor's shape, whatever the upstream says."""
-    if request.shape == "input":
+    if request.reply_state.shape == "input":
         return None
     return result.usage or (None if request.images else Usage())
 
 
-def _revised(request: AskedImages, image: MadeImage) -> str | None:
+def _revised(request: ImageRequest, image: MadeImage) -> str | None:
     """Generations with ``input`` always say the prompt that was used, edits with ``input`` never."""
-    if request.shape == "prompt":
+    if request.reply_state.shape == "prompt":
         return image.revised_prompt
     return None if request.images else image.revised_prompt or request.prompt
 

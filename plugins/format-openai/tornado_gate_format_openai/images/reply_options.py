@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Literal
 
 from tornado_gate.types import Call, ImageRequest
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_images import Family, is_true
 from tornado_gate_format_openai.dialect import names_an_sdk
 
@@ -14,10 +14,11 @@ Shape = Literal["prompt", "input"]
 """Of a body: the vendor's, or ``input`` and ``parameters``."""
 
 
-class AskedImages(ImageRequest, frozen=True, kw_only=True):
-    """A request for pictures; `inline` is whether the answer holds their bytes or their addresses.
+class ImageState(Value, frozen=True, kw_only=True):
+    """What the answer needs to know.
 
-    `detailed` says that the answer tells what the pictures are like, as the vendor's does for the newer models.
+    `shape` is that of the body; `inline` is whether the answer holds the pictures' bytes or their addresses; `detailed` says
+    that the answer tells what the pictures are like, as the vendor's does for the newer models.
     """
 
     shape: Shape
@@ -25,14 +26,14 @@ class AskedImages(ImageRequest, frozen=True, kw_only=True):
     detailed: bool
 
 
-def asked(call: Call, request: ImageRequest, body: Mapping[str, Any], family: Family, shape: Shape) -> AskedImages:
-    """`request`, made of `body`, for a model of `family`."""
-    return AskedImages(
-        **{field.name: getattr(request, field.name) for field in fields(ImageRequest)},
+def asked(call: Call, request: ImageRequest, body: Mapping[str, Any], family: Family, shape: Shape) -> ImageRequest:
+    """`request`, made of `body`, for a model of `family`, with what its answer needs to know."""
+    state = ImageState(
         shape=shape,
         inline=wants_bytes(call, body, family, shape),
         detailed=shape == "prompt" and family.name not in ("one", "two"),
     )
+    return replace(request, reply_state=state)
 
 
 def wants_bytes(call: Call, body: Mapping[str, Any], family: Family, shape: Shape) -> bool:

@@ -25,7 +25,7 @@ from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.videos import replies
 from tornado_gate_format_openai.videos.bodies import BOUNDS
 from tornado_gate_format_openai.videos.queries import index_of, limit_of, order_of, wait_of
-from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
+from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
 from tornado_gate_format_openai.videos.requests import remix_request, video_request
 
 __all__ = ["BOUNDS", "ROUTES", "forward", "forwarded", "parse", "reply"]
@@ -41,23 +41,23 @@ async def parse(call: Call, wire: WireRequest) -> VideoRequest | TaskRequest:
         return await video_request(call, wire, kind)
     if "{" not in route.path:
         query = wire.query
-        return AskedTask(action="list", after=query.get("after", ""), limit=limit_of(query), order=order_of(query))
+        return TaskRequest(action="list", after=query.get("after", ""), limit=limit_of(query), order=order_of(query))
     return _about_one(wire, kind)
 
 
-def _about_one(wire: WireRequest, kind: Kind | None) -> AskedTask:
+def _about_one(wire: WireRequest, kind: Kind | None) -> TaskRequest:
     task = wire.path_arguments["task_id"]
     match wire.route.method, wire.route.path.rpartition("/")[2]:
         case _, "content":
-            return AskedTask(action="content", task_id=task, index=index_of(wire.query))
+            return TaskRequest(action="content", task_id=task, index=index_of(wire.query))
         case _, "events":
-            return AskedTask(action="events", task_id=task, stream=True)
+            return TaskRequest(action="events", task_id=task, stream=True)
         case _, "remix":
-            return AskedTask(action="remix", task_id=task, request=remix_request(wire))
+            return TaskRequest(action="remix", task_id=task, request=remix_request(wire))
         case "DELETE", _:
-            return AskedTask(action="delete", task_id=task)
+            return TaskRequest(action="delete", task_id=task)
         case _:
-            return AskedTask(action="show", task_id=task, wait=wait_of(wire.query), kind=kind)
+            return TaskRequest(action="show", task_id=task, wait=wait_of(wire.query), reply_state=TaskState(kind=kind))
 
 
 def _kind_of(route: Route) -> Kind | None:

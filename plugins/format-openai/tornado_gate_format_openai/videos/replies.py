@@ -28,7 +28,7 @@ from tornado_gate.types import (
 from tornado_gate_format_openai.dialect import Dialect
 from tornado_gate_format_openai.paths import PREFIXED
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
-from tornado_gate_format_openai.videos.reply_options import AskedTask, Kind
+from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
 from tornado_gate_format_openai.videos.requests import dialect_of
 
 FAILED: Final = "video_generation_failed"
@@ -58,7 +58,7 @@ async def _whole(
 
 def _rendered(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
     """Raises NotFound for a task that its route does not show."""
-    kind: Kind | None = request.kind if isinstance(request, AskedTask) else None
+    kind = request.reply_state.kind if isinstance(request.reply_state, TaskState) else None
     if result.deleted:
         return {"id": result.task.id, "object": "video.deleted", "deleted": True}
     if kind is not None:
