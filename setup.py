@@ -32,6 +32,7 @@ setup(
         "aiofiles>=24",
         "aiohappyeyeballs>=2.4",
         "aiohttp>=3.12,<4",
+        "cachetools>=6",
         "click>=8.1",
         "httptools>=0.7",
         "marshmallow>=4,<5",

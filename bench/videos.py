@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -28,6 +27,7 @@ import aiohttp
 from tornado_gate.tasks.fileindex import AccountIndex, record_path
 from tornado_gate.tasks.filestore import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, as_bytes
+from tornado_gate.types import replace
 
 COMMAND = Path(sys.executable).with_name("tornado-gate")
 FEW, MANY = 100, 100_000

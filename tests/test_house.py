@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
@@ -37,17 +38,23 @@ ORDER = [
 BESIDE = {"wire", "testing"}
 """Packages for plugins and their authors: they may import the core, which imports neither."""
 PENDING = {("gateway", "tasks")}
-ROOT_FILES = {"_pytest_compat.py", "__init__.py", "__main__.py", "_version.py", "errors.py", "hookspecs.py", "py.typed"}
+ROOT_FILES = {"__init__.py", "__main__.py", "_version.py", "errors.py", "hookspecs.py", "py.typed"}
 VOICE = PACKAGE / "realtime" / "voice"
 """A library for plugins that answer realtime sessions themselves: it speaks a wire format, and the core does not import it."""
 
 
-def imports_of(path: Path) -> set[str]:
-    """The top packages of ours that a file imports, also inside functions, but not for type checkers alone."""
+def parse(path: Path) -> ast.Module:
+    """The tree of a file, without what it imports for type checkers alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
+    return tree
+
+
+def imports_of(path: Path) -> set[str]:
+    """The top modules of ours that a file imports, also inside functions, but not for type checkers alone."""
+    tree = parse(path)
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "tornado_gate":
@@ -63,7 +70,7 @@ def module_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if module_of(path) not in {"__init__", "_pytest_compat"})
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if module_of(path) != "__init__")
 
 
 def test_the_root_holds_packages_and_five_modules() -> None:
@@ -119,6 +126,38 @@ def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
             assert "reply_state" not in path.read_text(encoding="utf-8"), path
 
 
+def import_graph(package: Path) -> dict[str, set[str]]:
+    """For each module of a package, by its full name, those of the package that it imports, also inside functions."""
+    files = {name_of(path, package.parent): path for path in package.rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        found: set[str] = set()
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= {one if one in files else str(node.module) for one in whole}
+        graph[name] = (found & files.keys()) - {name}
+    return graph
+
+
+def name_of(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize(
+    "package",
+    [PACKAGE, *sorted(path.parent for path in ROOT.glob("plugins/*/*/__init__.py"))],
+    ids=lambda package: package.name,
+)
+def test_no_modules_of_a_package_import_each_other_in_a_circle(package: Path) -> None:
+    try:
+        TopologicalSorter(import_graph(package)).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(reversed(error.args[1]))}")
+
+
 def test_every_public_name_is_there() -> None:
     assert all(hasattr(tornado_gate, name) for name in tornado_gate.__all__)
     assert all(hasattr(tornado_gate.types, name) for name in tornado_gate.types.__all__)
@@ -138,7 +177,7 @@ def test_every_package_and_module_of_the_core_stands_in_the_layout() -> None:
     layout = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).parts
-        if parts[0] in {"wire", "_version.py", "__init__.py", "_pytest_compat.py"} or len(parts) > 2:
+        if parts[0] in {"wire", "_version.py", "__init__.py"} or len(parts) > 2:
             continue
         name = parts[0] + "/" if path.name == "__init__.py" else path.stem
         assert re.search(rf"(?<![\w/]){re.escape(name)}(?![\w])", layout), f"docs/architecture.md does not show {path}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import aiter_events
+from tornado_gate.types import replace
 
 UPLOAD_LIMIT = 3_000_000
 BODY_LIMIT = 200_000

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-WITHOUT = "import sys; sys.modules['pkg_resources'] = None; import tornado_gate._pytest_compat; "
+WITHOUT = "import sys; sys.modules['pkg_resources'] = None; import tests.support.pytest_compat; "
 WITH = (
-    "import sys, types; sys.modules['pkg_resources'] = types.ModuleType('real'); import tornado_gate._pytest_compat; "
+    "import sys, types; sys.modules['pkg_resources'] = types.ModuleType('real'); import tests.support.pytest_compat; "
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.services import Services
 from tornado_gate.tasks import service
 from tornado_gate.tasks.record import TaskRecord, request_as_json
+from tornado_gate.types import replace
 
 CALLER = types.Caller(id="key_1", account="a")
 FAILURES, OPEN_SECONDS = 3, 10.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tests.support.gates import FakeProvider, make_config, make_gate
 from tornado_gate.config.model import Provider, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import build
+from tornado_gate.types import replace
 
 
 def reload(gate: Gate, **provider: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tornado_gate import errors, types
 from tornado_gate.config.model import Provider
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.types import Call, Caller, Timeouts
+from tornado_gate.types import Call, Caller, Timeouts, replace
 
 NOBODY_SPECIAL = Caller(id="key_1", account="a")
 

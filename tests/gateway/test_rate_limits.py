@@ -93,3 +93,16 @@ def test_windows_do_not_grow_without_bound(limits: RateLimits) -> None:
     for number in range(MAX_KEYS + 5):
         limits.admit(caller(str(number), requests_per_minute=1))
     assert len(limits._windows) == MAX_KEYS
+
+
+def test_a_key_that_is_in_use_keeps_its_counts_when_others_are_pushed_out(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tornado_gate.gateway.rate_limits.MAX_KEYS", 2)
+    limits = RateLimits(clock)
+    busy = caller("busy", requests_per_minute=2)
+    limits.admit(busy)
+    limits.admit(caller("second", requests_per_minute=1))
+    limits.admit(busy)
+    limits.admit(caller("third", requests_per_minute=1))
+    refused(limits, busy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from tornado_gate.types import (
     Thinking,
     ToolCall,
     ToolResult,
+    replace,
 )
 
 THOUGHT = Thinking(text="hm", signature=Opaque(issuer="", value="sig-1"))

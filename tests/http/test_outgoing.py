@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.testing import call_to
-from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole, replace
 
 SECRET = "Bearer key-of-the-operator"
 KEYS = {"Authorization": SECRET}

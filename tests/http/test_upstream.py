@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,7 +20,7 @@ from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.http.client.faults import NotConnectedInTime
 from tornado_gate.testing import KEY, FakeUpstream, call_to
-from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
+from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, replace
 
 POST = {"model": "m", "ümlaut": 1}
 

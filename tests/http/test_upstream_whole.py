@@ -7,7 +7,7 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from tests.support.raw import Peer, Raw, Script, always, answer, chunked, on_bot
 from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.testing import call_to
-from tornado_gate.types import Timeouts, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.types import Timeouts, UpstreamRequest, UpstreamResponse, Whole, replace
 
 
 class Closing(AsyncExitStack):

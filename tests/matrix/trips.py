@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -18,7 +18,7 @@ from unittest import mock
 from tests.matrix.fields import FETCHED, LINK, PDF, PICTURES, Attached
 from tornado_gate.codec.multipart import FormBody, FormReader, as_json
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Request, Upload, UpstreamRequest, Usage
+from tornado_gate.types import Call, Request, Upload, UpstreamRequest, Usage, replace
 from tornado_gate_local.media.workers import WorkerPool
 from tornado_gate_local.operations.work import Work
 
@@ -149,7 +149,7 @@ async def _made(plan: Any) -> tuple[Any, Any]:
 
 def _timeless(event: Any) -> Any:
     """An event without its ids, times and counts."""
-    names = {field.name for field in dataclasses.fields(event)} & {"id", "created", "usage"}
+    names = set(event.__struct_fields__) & {"id", "created", "usage"}
     return replace(event, **dict.fromkeys(names)) if names else event
 
 

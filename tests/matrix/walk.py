@@ -7,10 +7,11 @@ provider speaks the route's wire format, else the common lane, with what the cor
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,9 @@ from tornado_gate.types import (
     Target,
     UpstreamRequest,
     WireRequest,
+    replace,
 )
+from tornado_gate.types.value import Value
 
 SILENT: Final = "SILENT"
 MISNAMED: Final = "MISNAMED"
@@ -234,7 +237,7 @@ def classified(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
         return Outcome("refused", f"so is {bare.error.param}")
     if bare.error is not None:
         raise AssertionError(f"{row.name}: the body without the field is refused: {bare.error.message}")
-    return replace(_fate(walk, row, trip, bare), forwarded=trip.forwarded)
+    return dataclasses.replace(_fate(walk, row, trip, bare), forwarded=trip.forwarded)
 
 
 def _refused_around(row: Field, trip: Trip, error: GateError) -> bool:
@@ -287,10 +290,10 @@ def _differing(one: Any, other: Any, name: str = "") -> Iterator[str]:
     """The names of what differs in two requests, down to members of messages, parts and tools."""
     if one == other:
         return
-    if is_dataclass(one) and type(one) is type(other):
-        for member in fields(one):
-            if member.name not in ("names", "asked", "id", "items"):  # which no provider reads
-                yield from _differing(getattr(one, member.name), getattr(other, member.name), member.name)
+    if isinstance(one, Value) and type(one) is type(other):
+        for member in one.__struct_fields__:
+            if member not in ("names", "asked", "id", "items"):  # which no provider reads
+                yield from _differing(getattr(one, member), getattr(other, member), member)
     elif isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         for mine, theirs in zip(one, other, strict=True):
             yield from _differing(mine, theirs, name)

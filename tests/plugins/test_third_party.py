@@ -136,7 +136,7 @@ def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
         example("from tornado_gate.testing import ProviderContract"), encoding="utf-8"
     )
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tornado_gate._pytest_compat", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout

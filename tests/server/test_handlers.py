@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -20,6 +19,7 @@ from tests.support.served import BODY_LIMIT, CHAT, LIMITED, NARROW, Ask, error_o
 from tornado_gate import errors, types
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.server.app import PUBLIC
+from tornado_gate.types import replace
 
 
 @pytest.mark.gen_test

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.config.model import Limits, Videos
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.server.services import Services
-from tornado_gate.types import Caller
+from tornado_gate.types import Caller, replace
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ async def test_neither_the_cache_nor_the_file_grows_without_bound(
     whole = Memory(store)
     for number in range(101):
         await whole.of("ann").put(f"{number}", "x" * 98, 60 + number)
-    assert whole._cached_bytes <= 1000
+    assert whole._cache.currsize <= 1000
     fresh = Memory(store).of("ann")
     kept = await fresh.get_many([str(number) for number in range(101)])
     assert len(kept) <= 60

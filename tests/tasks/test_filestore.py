@@ -13,7 +13,6 @@ import stat
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from tornado_gate.tasks.filedisk import Disk
 from tornado_gate.tasks.filestore import FOLDERS, FileTaskStore
 from tornado_gate.tasks.filesweep import Sweep
 from tornado_gate.tasks.record import as_bytes
+from tornado_gate.types import replace
 
 HOUR = 3600.0
 

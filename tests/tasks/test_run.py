@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tornado_gate.tasks import run as running
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.filestore import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest
+from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, replace
 
 RULES = Videos(poll_seconds=0.001, task_seconds=30.0)
 MP4 = b"\0\0\0\x18ftypmp42" + b"video" * 1000

@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.tasks.filestore import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advanced
 from tornado_gate.tasks.store import Conflict, Lease, TaskStore
+from tornado_gate.types import replace
 
 IMAGE = b"\x89PNG" + bytes(range(256)) * 2000
 BAD_IDS = [

@@ -7,7 +7,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,14 @@ from tests.support.process import REPOSITORY, Child
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased
 from tornado_gate.tasks import filedisk
 from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.types import replace
 
 TASK, NEIGHBOUR = "video_" + "1" * 32, "video_" + "2" * 32
 EXPIRES = 5000.0
 
 COMMON = """
 import asyncio, os, signal, sys
-from dataclasses import replace
+from tornado_gate.types import replace
 from pathlib import Path
 from tests.tasks.test_store_contract import IMAGE, a_task, end, pieces
 from tornado_gate.tasks.filestore import FileTaskStore

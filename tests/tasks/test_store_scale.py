@@ -9,7 +9,6 @@ import shutil
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tornado_gate.tasks.filestore import FileTaskStore
 from tornado_gate.tasks.filesweep import due_path, marker_name
 from tornado_gate.tasks.record import TaskRecord, as_bytes
 from tornado_gate.tasks.store import ActiveTask, digest_of
+from tornado_gate.types import replace
 
 MANY, FEW = 20_000, 100
 ACTIVE_EACH = 10

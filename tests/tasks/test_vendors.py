@@ -6,9 +6,9 @@ is over, and a new process goes on.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.support.gateway import Gateway
 from tests.support.upstream import RecordedRequest, Upstream, answer
 from tests.support.videos import ACCESS_KEY, GEMINI_KEY, MP4, SECRET_KEY, UPSTREAM_KEY, VIDEO, Client, Job, error_of
 from tornado_gate.tasks.record import TaskRecord, as_bytes, from_bytes
+from tornado_gate.types import replace
 
 VEO = "/v1beta/models/veo-3.1-generate-preview"
 OPERATION = "models/veo-3.1-generate-preview/operations/abc123"
@@ -278,7 +279,7 @@ def test_a_forged_webhook_is_noticed(shared: House, upstream: Upstream) -> None:
     (request,) = at(upstream, "/hook")
     assert unwrapped(shared, request).type == "video.failed"
     assert json.loads(request.body)["data"]["error"] == {"code": "no", "message": "No."}
-    forged = replace(request, body=request.body.replace(b"video.failed", b"video.completed"))
+    forged = dataclasses.replace(request, body=request.body.replace(b"video.failed", b"video.completed"))
     with pytest.raises(openai.InvalidWebhookSignatureError):
         unwrapped(shared, forged)
 

@@ -6,8 +6,10 @@ A target that failed several times in a row, or half of the time lately, is left
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Hashable
+
+from cachetools import LRUCache
 
 from tornado_gate.config.model import Circuits
 from tornado_gate.types import Target
@@ -76,14 +78,12 @@ class Health:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._circuits: OrderedDict[Hashable, Circuit] = OrderedDict()
+        self._circuits: LRUCache[Hashable, Circuit] = LRUCache(MAX_CIRCUITS)
 
     def circuit(self, target: Hashable) -> Circuit:
         circuit = self._circuits.get(target)
         if circuit is None:
             circuit = self._circuits[target] = Circuit()
-            if len(self._circuits) > MAX_CIRCUITS:
-                self._circuits.popitem(last=False)
         return circuit
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from tornado_gate.errors import UpstreamError
@@ -13,7 +12,7 @@ from tornado_gate.types.value import replace
 AT_ONCE = 4
 """Requests of one caller's request that run at the same time."""
 
-_COUNTERS = tuple(counter.name for counter in fields(Usage) if counter.name != "extra")
+_COUNTERS = tuple(name for name in Usage.__struct_fields__ if name != "extra")
 
 
 def split(request: EmbeddingRequest, most: int) -> list[EmbeddingRequest]:

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from cachetools import FIFOCache
+
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key
 from tornado_gate.gateway.circuits import Health
@@ -41,7 +43,7 @@ class Gate:
         self.idle.set()
         self.snapshot = build(config, host)
         self._upstream_http = config.server.upstream_http
-        self._callers: dict[str, tuple[KeyRecord, Caller]] = {}
+        self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MOST_CALLERS)
         self.keys = KeyRing(keystore, {})
         self._apply(self.snapshot)
         host.on_failure.append(lambda plugin, _detail: metrics.plugin_error(plugin))
@@ -83,8 +85,6 @@ class Gate:
             return kept[1]
         caller = self._make_caller(record)
         self._callers[record.id] = (record, caller)
-        if len(self._callers) > MOST_CALLERS:
-            self._callers.pop(next(iter(self._callers)))
         return caller
 
     def _make_caller(self, record: KeyRecord) -> Caller:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+
+from cachetools import LRUCache
 
 from tornado_gate.errors import RateLimited
 from tornado_gate.types import Caller
@@ -50,7 +51,7 @@ class RateLimits:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+        self._windows: LRUCache[tuple[str, str], _Window] = LRUCache(MAX_KEYS)
 
     def admit(self, caller: Caller) -> dict[str, str]:
         """Count a request. Returns the headers that tell what is left. Raises RateLimited, with them, when nothing is."""
@@ -102,6 +103,4 @@ class RateLimits:
         window = self._windows.get((key, kind))
         if window is None:
             window = self._windows[key, kind] = _Window(began=self._clock())
-            if len(self._windows) > MAX_KEYS:
-                self._windows.popitem(last=False)
         return window

@@ -12,6 +12,8 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+from cachetools import FIFOCache
+
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, Provider
 from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
@@ -77,8 +79,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
     models: ModelTable
     created: int
     chance: random.Random = field(default_factory=random.Random)
-    _offers: dict[str, tuple[_Offer, ...]] = field(default_factory=dict)
-    _usual: dict[tuple[str, tuple[Operation, ...]], list[tuple[Target, ProviderInUse]]] = field(default_factory=dict)
+    _offers: FIFOCache[str, tuple[_Offer, ...]] = field(default_factory=lambda: FIFOCache(MOST_OFFERS))
+    _usual: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ProviderInUse]]] = field(
+        default_factory=lambda: FIFOCache(MOST_OFFERS)
+    )
     """Of names with one target, which most are, who answers what."""
 
     unshown = frozenset({"chance", "_offers", "_usual"})
@@ -127,8 +131,6 @@ class Snapshot(Value, frozen=True, kw_only=True):
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
             if len(entry.targets) == 1:
                 self._usual[call.model, operations] = able
-                if len(self._usual) > MOST_OFFERS:
-                    self._usual.pop(next(iter(self._usual)))
             return able
         for name in entry.fallback:
             if auth.may_use_model(call.caller, name):
@@ -145,8 +147,6 @@ class Snapshot(Value, frozen=True, kw_only=True):
         offers = self._offers.get(name)
         if offers is None:
             offers = self._offers[name] = tuple(self._make_offers(name))
-            if len(self._offers) > MOST_OFFERS:
-                self._offers.pop(next(iter(self._offers)))
         if len(offers) > 1:
             offers = tuple(in_order_of_weight(offers, self.chance))
         return [(offer.target, offer.provider) for offer in offers if offer.target.first_of(operations)]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
+from cachetools import LRUCache
 
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 
@@ -100,8 +100,7 @@ class Memory:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self._cache: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
-        self._cached_bytes = 0
+        self._cache: LRUCache[tuple[str, str], tuple[float, bytes]] = LRUCache(CACHED_BYTES, lambda kept: len(kept[1]))
 
     def of(self, account: str) -> AccountMemory:
         return AccountMemory(self, account)
@@ -112,7 +111,6 @@ class Memory:
         for name in names:
             cached = self._cache.get((account, name))
             if cached is not None and cached[0] > time.time():
-                self._cache.move_to_end((account, name))
                 found[name] = cached[1]
             else:
                 missing.append(name)
@@ -128,31 +126,19 @@ class Memory:
         raw = {name: value for name, value in raw.items() if len(value) <= LONGEST_VALUE}
         expires = time.time() + seconds
         for name, value in raw.items():
-            self._remember((account, name), expires, value)
+            self._cache[account, name] = expires, value
         try:
             await asyncio.to_thread(self._store.put, account, raw, expires)
         except MemoryFileError as error:
             log.warning("what should be remembered cannot be written: %s", error)
 
     async def delete(self, account: str, name: str) -> bool:
-        self._forget((account, name))
+        self._cache.pop((account, name), None)
         try:
             return await asyncio.to_thread(self._store.delete, account, name)
         except MemoryFileError as error:
             log.warning("what was remembered cannot be forgotten: %s", error)
             return False
-
-    def _remember(self, key: tuple[str, str], expires: float, value: bytes) -> None:
-        self._forget(key)
-        self._cache[key] = (expires, value)
-        self._cached_bytes += len(value)
-        while self._cached_bytes > CACHED_BYTES:
-            self._forget(next(iter(self._cache)))
-
-    def _forget(self, key: tuple[str, str]) -> None:
-        cached = self._cache.pop(key, None)
-        if cached is not None:
-            self._cached_bytes -= len(cached[1])
 
 
 class AccountMemory:

@@ -24,11 +24,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import aiofiles
+from msgspec.structs import asdict
 
 from tornado_gate.codec.media_types import extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS

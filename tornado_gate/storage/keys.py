@@ -15,12 +15,13 @@ import re
 import secrets
 import sqlite3
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
+
+from cachetools import LRUCache, TTLCache
 
 from tornado_gate.config.model import KeyEntry
 from tornado_gate.errors import Unavailable
@@ -28,7 +29,6 @@ from tornado_gate.storage.sqlite import Schema, SqliteFile
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FILE_NAME = "gate.db"
 LONGEST_NAME = 100
@@ -275,8 +275,8 @@ class KeyRing:
         self._store = store
         self._poll_seconds = poll_seconds
         self._conf: dict[bytes, KeyRecord] = {}
-        self._found: OrderedDict[bytes, KeyRecord] = OrderedDict()
-        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        self._found: LRUCache[bytes, KeyRecord] = LRUCache(CACHED_KEYS)
+        self._unknown: TTLCache[bytes, None] = TTLCache(CACHED_KEYS, UNKNOWN_KEY_SECONDS)
         self._used: dict[str, float] = {}
         self._revision: int | None = None
         self._changes = 0
@@ -312,7 +312,7 @@ class KeyRing:
     async def find_digest(self, wanted: bytes) -> KeyRecord | None:
         """`find` by the digest of a key."""
         record = self.known(wanted)
-        if record is not None or wanted in self._found or self._unknown.get(wanted, 0.0) > time.monotonic():
+        if record is not None or wanted in self._found or wanted in self._unknown:
             return record
         record = await self._look_up(wanted)
         return None if record is None else self._noted(record)
@@ -325,7 +325,6 @@ class KeyRing:
         record = self._found.get(wanted)
         if record is None:
             return None
-        self._found.move_to_end(wanted)
         return self._noted(record)
 
     def _noted(self, record: KeyRecord) -> KeyRecord | None:
@@ -345,9 +344,9 @@ class KeyRing:
             raise Unavailable("API keys cannot be checked at the moment. Try again soon.") from error
         if changes == self._changes:  # else what was read may be older than a revocation
             if key is None:
-                _remember(self._unknown, wanted, time.monotonic() + UNKNOWN_KEY_SECONDS)
+                self._unknown[wanted] = None
             else:
-                _remember(self._found, wanted, _of_store(key))
+                self._found[wanted] = _of_store(key)
         return None if key is None else _of_store(key)
 
     async def check(self) -> None:
@@ -389,10 +388,3 @@ class KeyRing:
                 await asyncio.to_thread(self._store.touch, used)
             except KeyStoreError as error:
                 log.warning("when keys were used last could not be noted: %s", error)
-
-
-def _remember(cache: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
-    cache[digest] = value
-    cache.move_to_end(digest)
-    if len(cache) > CACHED_KEYS:
-        cache.popitem(last=False)

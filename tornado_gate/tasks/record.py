@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields
 from typing import Any, Literal, get_args
+
+from msgspec import NODEFAULT
+from msgspec.structs import asdict, fields
 
 from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 from tornado_gate.types.value import Value, field, replace
@@ -101,9 +103,9 @@ class TaskRecord(Value, frozen=True, kw_only=True):
         return request_of(self, image)
 
 
-_FIELDS = {item.name for item in fields(TaskRecord)}
+_FIELDS = set(TaskRecord.__struct_fields__)
 _REQUEST_DEFAULTS = {
-    item.name: item.default if item.default_factory is MISSING else item.default_factory()
+    item.name: item.default if item.default_factory is NODEFAULT else item.default_factory()
     for item in fields(VideoRequest)
 }
 _NOT_KEPT = {"image", "reply_state", "task_id"}

@@ -1,4 +1,4 @@
-"""The vocabulary that formats and providers share. Frozen dataclasses; dispatch with `match` on the class."""
+"""The vocabulary that formats and providers share. Frozen structs; dispatch with `match` on the class."""
 
 from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Inner, Memory, Meter, Target, Timeouts
 from tornado_gate.types.common_request import CommonRequest
@@ -77,6 +77,7 @@ from tornado_gate.types.requests import (
     Verbatim,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
+from tornado_gate.types.value import replace
 from tornado_gate.types.videos import (
     TaskList,
     TaskRequest,
@@ -202,4 +203,5 @@ __all__ = [
     "VideoTask",
     "Whole",
     "WireRequest",
+    "replace",
 ]

@@ -183,7 +183,7 @@ class Call(Value, frozen=True, kw_only=True):
     `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
     "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
     the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
-    `fetcher` is the one way to an address that a client gave; see `http.fetch.links` and `http.fetch.pictures`.
+    `fetcher` is the one way to an address that a client gave; see `http.fetch.pictures`.
     `pool` has the connections to the provider, for the core's `call_upstream` and `open_socket` alone.
     `inner` is the way to other models of the gateway; `key_digest` stands for the caller's key. `closing`
     is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when the caller

@@ -6,13 +6,21 @@ import asyncio
 import base64
 import io
 import wave
-from dataclasses import replace
 
 import pytest
 from cascade_models import ALL, SOUND_OF_A_LETTER, Caller, FakeInner, called, joined, kinds, said
 
 from tornado_gate.errors import NotAllowed, UpstreamOverloaded, UpstreamTimeout
-from tornado_gate.types import ChatRequest, SpeechRequest, StreamError, Text, ToolCall, ToolResult, TranscriptionRequest
+from tornado_gate.types import (
+    ChatRequest,
+    SpeechRequest,
+    StreamError,
+    Text,
+    ToolCall,
+    ToolResult,
+    TranscriptionRequest,
+    replace,
+)
 from tornado_gate_cascade.mind import INAUDIBLE, Models
 from tornado_gate_cascade.speaking import AT_ONCE
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import tornado_gate_cascade as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
 from tornado_gate.testing import call_to, chat
-from tornado_gate.types import RealtimeRequest, UpstreamRequest
+from tornado_gate.types import RealtimeRequest, UpstreamRequest, replace
 from tornado_gate_cascade.mind import Models
 
 

@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import tornado_gate_dashscope as plugin
@@ -17,7 +16,7 @@ from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.http.upstream import Pool
 from tornado_gate.streams.events import OrderChecker, single
 from tornado_gate.testing import KEY
-from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest
+from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest, replace
 from tornado_gate_dashscope import tasks
 
 BASE = "https://upstream.test"

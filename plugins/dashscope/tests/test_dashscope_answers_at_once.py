@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from dashscope_calls import PNG, asked, made, picture, reaching, says
 from tests.support.upstream import Upstream, answer
 from tornado_gate import errors
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.types import MadeImage
+from tornado_gate.types import MadeImage, replace
 
 MODEL = "qwen-image-plus"
 

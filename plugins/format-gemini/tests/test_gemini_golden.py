@@ -7,11 +7,11 @@ and ``NAME.whole.json`` what a caller gets for it on the common lane; ``NAME.ups
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from format_gemini_calls import GENERATE, QUESTION, STREAM, aiter_of, call_for, text_of, wire_to
 
@@ -33,11 +33,11 @@ def load(name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON: a dataclass as its class name and the fields that are not at their default."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    """`value` as JSON: a struct as its class name and the fields that are not at their default."""
+    if isinstance(value, msgspec.Struct):
         said = {
             field.name: plain(getattr(value, field.name))
-            for field in dataclasses.fields(value)
+            for field in msgspec.structs.fields(value)
             if getattr(value, field.name) != default_of(field)
         }
         return {"": type(value).__name__, **said}
@@ -46,8 +46,8 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def default_of(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def request_of(stem: str) -> ChatRequest:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import struct
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -28,6 +27,7 @@ from tornado_gate.types import (
     SpeechStart,
     StreamError,
     Usage,
+    replace,
 )
 
 

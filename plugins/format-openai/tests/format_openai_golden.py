@@ -1,11 +1,12 @@
-"""What the tests on golden fixtures share: where the fixtures are, and dataclasses as JSON."""
+"""What the tests on golden fixtures share: where the fixtures are, and values as JSON."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -21,11 +22,11 @@ def load(name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON: a dataclass as its class name and the fields that are not at their default."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    """`value` as JSON: a struct as its class name and the fields that are not at their default."""
+    if isinstance(value, msgspec.Struct):
         said = {
             field.name: plain(getattr(value, field.name))
-            for field in dataclasses.fields(value)
+            for field in msgspec.structs.fields(value)
             if getattr(value, field.name) != default_of(field)
         }
         return {"": type(value).__name__, **said}
@@ -34,5 +35,5 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def default_of(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()

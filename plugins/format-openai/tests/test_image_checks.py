@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import replace
 from typing import Any, get_type_hints
 
 import pytest
@@ -29,7 +28,7 @@ from openai.types.image_edit_params import ImageEditParamsBase
 from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
 
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
-from tornado_gate.types import Data, Link
+from tornado_gate.types import Data, Link, replace
 from tornado_gate_format_openai import images
 from tornado_gate_format_openai.images.schemas import GenerationBody
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from image_calls import FAMILIES, TEXT, asked, call_of, fault_of, file, form_of, items, parsed, refused, wire_of
 
+from tornado_gate.types import replace
 from tornado_gate_format_openai.images import ROUTES
 
 TAKEN: dict[str, list[dict[str, Any]]] = {

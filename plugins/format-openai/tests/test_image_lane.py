@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -30,7 +29,7 @@ from image_calls import (
 )
 
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, WireRequest
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, WireRequest, replace
 from tornado_gate_format_openai import images
 from tornado_gate_format_openai.images.lane import WHOLE_BYTES, without_pictures
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from format_openai_calls import call_for
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.testing import wire_request
+from tornado_gate.types import replace
 from tornado_gate_format_openai import realtime
 from tornado_gate_format_openai.realtime import Side, open_session
 

@@ -7,7 +7,6 @@ streams of the chat fixtures; ``responses/NAME.reply.sse`` and ``NAME.whole.json
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from responses_calls import SDK, asked, response_call
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
-from tornado_gate.types import ChatRequest
+from tornado_gate.types import ChatRequest, replace
 from tornado_gate.wire import openai_chat, openai_responses
 
 REQUESTS = ["agent"]

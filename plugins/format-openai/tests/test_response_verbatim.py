@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,7 +12,7 @@ from responses_calls import CALLS, SDK, came_back, forwarded, frames, response_c
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, replace
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

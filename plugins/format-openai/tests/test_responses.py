@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -27,6 +26,7 @@ from tornado_gate.types import (
     Text,
     ToolCall,
     ToolResult,
+    replace,
 )
 
 THINKING: list[StreamEvent] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -25,6 +24,7 @@ from tornado_gate.types import (
     VideoFile,
     VideoRequest,
     VideoTask,
+    replace,
 )
 from tornado_gate_format_openai import videos
 from tornado_gate_format_openai.videos.reply_options import Kind, TaskState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from operation_calls import answered, done, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, MethodNotAllowed, NotFound
 from tornado_gate.gateway.routing import RouteTable, Served
-from tornado_gate.types import TaskRequest, Verbatim, VideoRequest, WireRequest
+from tornado_gate.types import TaskRequest, Verbatim, VideoRequest, WireRequest, replace
 from tornado_gate_format_openai import videos
 
 OTHER_PREFIX = tuple(

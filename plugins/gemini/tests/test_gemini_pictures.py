@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from tornado_gate.types import (
     ImageRequest,
     ImageResult,
     Link,
+    replace,
 )
 
 # Pictures at models that answer generateContent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -32,6 +31,7 @@ from tornado_gate.types import (
     SpeechRequest,
     SpeechStart,
     Usage,
+    replace,
 )
 
 SPEAK = SpeechRequest(model="m", text="Hello")

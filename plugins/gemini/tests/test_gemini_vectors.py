@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import orjson
 import pytest
 from gemini_calls import BASE, call_for, sent
@@ -20,6 +18,7 @@ from tornado_gate.types import (
     EmbeddingResult,
     Usage,
     Verbatim,
+    replace,
 )
 
 TEXTS = EmbeddingRequest(model="m", inputs=("a", "b"))

@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +35,7 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
+    replace,
 )
 from tornado_gate_gemini.videos import file_url
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
-from tornado_gate.http.fetch.links import inlined
 from tornado_gate.streams.events import replay
 from tornado_gate.types import (
     Call,
@@ -53,6 +52,7 @@ from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import resource, url_of
 from tornado_gate_gemini.facts import OPERATIONS, Facts, is_imagen, read
+from tornado_gate_gemini.inline import inlined
 from tornado_gate_gemini.media import EMBED, EMBED_BATCH, body_of, one
 
 _WHOLE: Final = "generateContent"

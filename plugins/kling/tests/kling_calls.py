@@ -9,7 +9,6 @@ import struct
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import tornado_gate_kling as plugin
@@ -28,6 +27,7 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
+    replace,
 )
 
 BASE = "https://upstream.test"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import tornado_gate_kling as plugin
 from tests.support.upstream import Upstream, answer
 from tornado_gate.errors import UpstreamError, UpstreamRefused
 from tornado_gate.http.upstream_errors import file_error
-from tornado_gate.types import UpstreamResponse, VideoDownload
+from tornado_gate.types import UpstreamResponse, VideoDownload, replace
 
 FILE = b"\x00\x00\x00\x18ftypmp42" + bytes(5000)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -20,6 +19,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from tornado_gate.types import replace
 
 IMAGE = {"kind": "image2video", "task_id": THEIRS}
 BEGIN = "/v1/videos/text2video"

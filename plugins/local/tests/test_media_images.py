@@ -9,15 +9,8 @@ from PIL import Image, ImageChops, ImageDraw
 
 from tornado_gate_local.media import errors
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.images import (
-    EditOrder,
-    Finish,
-    ImageOrder,
-    edit_image,
-    make_image,
-    parse_size,
-    size_of_ratio,
-)
+from tornado_gate_local.media.image_orders import EditOrder, Finish, ImageOrder
+from tornado_gate_local.media.images import edit_image, make_image, parse_size, size_of_ratio
 from tornado_gate_local.media.lettering import MOST_CHARACTERS, fit, font_for, wrap, write
 
 PROMPT = "A quiet lake between mountains at dawn"

@@ -12,16 +12,8 @@ import pytest
 
 from tornado_gate_local.media import errors, espeak, formant, phonemes, resample, speech
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.speech import (
-    MEDIA_TYPES,
-    RATE,
-    VOICES,
-    SpeechOrder,
-    formats,
-    make_speech,
-    sentences,
-    speak,
-)
+from tornado_gate_local.media.speech import MEDIA_TYPES, SpeechOrder, formats, make_speech, sentences, speak
+from tornado_gate_local.media.voices import RATE, VOICES
 
 TEXT = "Hello there. This sentence is spoken by a machine."
 NAMES = "Kore Aoede Charon Fenrir Puck Leda Orus Zephyr alloy ash ballad coral echo fable nova onyx sage shimmer verse"

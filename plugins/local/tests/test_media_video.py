@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
 from itertools import pairwise
@@ -13,8 +12,10 @@ import av
 import pytest
 from PIL import Image, ImageChops, ImageDraw, ImageStat
 
+from tornado_gate.types import replace
 from tornado_gate_local.media import video_file
-from tornado_gate_local.media.video import Video, VideoOrder, make_video
+from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video_order import VideoOrder
 
 PROMPT = "A quiet lake between mountains at dawn"
 SMALL = VideoOrder(prompt=PROMPT, width=320, height=180, seconds=2, fps=12)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
+from tornado_gate.types import replace
 from tornado_gate_local.media import errors
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.video import VideoOrder, check, make_video
+from tornado_gate_local.media.video import check, make_video
+from tornado_gate_local.media.video_order import VideoOrder
 
 SMALL = VideoOrder(prompt="A quiet lake", width=320, height=180, seconds=2, fps=12)
 

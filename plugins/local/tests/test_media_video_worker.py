@@ -12,14 +12,16 @@ import av
 import pytest
 
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import Video, VideoOrder, make_video
+from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.workers import WorkerPool
 
 PROMPT = "A quiet lake between mountains at dawn"
 
 PEAK = """
 import sys
-from tornado_gate_local.media.video import VideoOrder, make_video
+from tornado_gate_local.media.video import make_video
+from tornado_gate_local.media.video_order import VideoOrder
 order = VideoOrder(prompt="A quiet lake", width=1_920, height=1_080, seconds=float(sys.argv[2]), fps=24)
 make_video(order, sys.argv[1])
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))

@@ -19,7 +19,8 @@ import pytest
 from tornado_gate.errors import PluginError, UpstreamOverloaded, UpstreamTimeout
 from tornado_gate_local.media import worker
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.images import ImageOrder, make_image, parse_size
+from tornado_gate_local.media.image_orders import ImageOrder
+from tornado_gate_local.media.images import make_image, parse_size
 from tornado_gate_local.media.workers import WorkerPool
 
 

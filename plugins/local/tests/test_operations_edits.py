@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from PIL import Image
 
 import tornado_gate_local as local
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
-from tornado_gate.types import Data, ImageRequest, ImageResult, Link
+from tornado_gate.types import Data, ImageRequest, ImageResult, Link, replace
 from tornado_gate_local.operations import pictures
 from tornado_gate_local.operations.work import Places
 from tornado_gate_local.words import count_tokens

@@ -18,14 +18,13 @@ from tornado_gate_local.media.speech import (
     MEDIA_TYPES,
     OTHER_NAMES,
     PORTION,
-    RATE,
     REGIONS,
-    VOICES,
     SpeechOrder,
     language_voice,
     make_speech,
     portions,
 )
+from tornado_gate_local.media.voices import RATE, VOICES
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations import speech as operation
 from tornado_gate_local.words import count_tokens

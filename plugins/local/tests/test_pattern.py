@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tornado_gate_local import pattern as engine
-from tornado_gate_local.pattern import Unsupported, examples
+from tornado_gate_local.json_schema import Budget
+from tornado_gate_local.pattern import LONGEST_TEXT, Spend, Unsupported, examples
 
 
-def matches(pattern: str, text: str) -> bool:
-    return engine.matches(pattern, text, lambda steps: None)
+def free(steps: int) -> bool:
+    return True
+
+
+def matches(pattern: str, text: str, spend: Spend = free) -> bool:
+    return engine.matches(pattern, text, spend)
 
 
 PATTERNS = [
@@ -27,6 +34,7 @@ PATTERNS = [
     "^\\w+\\s\\W$",
     "^(?:a|(b))c{0,2}$",
     "^(?P<year>\\d+)-b*?$",
+    "^(?:x*y?)*-$",
     "\\ba",
     "^\\x61\\u0062$",
     "^[\\d\\-a]$",
@@ -51,39 +59,68 @@ def test_it_matches_what_pythons_engine_matches(pattern, text):
         "^[^\\d]+$",
         "^\\S+@\\S+\\.\\S+$",
         "^[\\u4e00-\\u9fff]+$",
+        "^[^a-z-]{200}$",
+        "^(?P<year>\\d{4})(-|/)?$",
     ],
 )
 @pytest.mark.parametrize("variant", [0, 1, 7])
 def test_examples_match_their_pattern(pattern, variant):
-    for example in examples(pattern, variant):
+    for example in examples(pattern, variant, free):
         assert re.search(pattern, example)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?=a)", "(?<!a)b", "\\1", "\\pL", "(", "a)", "[a", "*a", "a{2000}", "a" * 501, "(" * 40, "\\", "\\u12"]
+    "pattern",
+    ["(?=a)", "(?<!a)b", "\\1", "(", "a)", "[a", "*a", "a{2000}", "(a+)+{1000}", "a" * 501, "(" * 40, "\\", "\\u12"],
 )
 def test_what_it_does_not_know_is_unsupported(pattern):
     with pytest.raises(Unsupported):
         matches(pattern, "a")
+    with pytest.raises(Unsupported):
+        list(examples(pattern, 0, free))
 
 
 def test_a_pattern_that_would_keep_a_backtracking_engine_busy_is_quick():
     assert not matches("^(a+)+$", "a" * 1_000 + "!")
 
 
-def test_too_much_work_is_unsupported():
-    with pytest.raises(Unsupported):
-        matches("((((a?){100}){100}){100}){100}b", "a" * 1_000)
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "((((a?){100}){100}){100}){100}b",
+        "((a{100}){100}){100}",
+        "((((([a-z]*)*)*)*)*)*",
+        "\\pL{1000}",
+        "[\u0001-\uffff]" * 90,
+        "[\\u0001-\\uffff]{900}",
+        f"({'abc' * 150}){{900}}",
+        "(" * 240 + "a*" + ")*" * 240,
+    ],
+)
+def test_a_hostile_pattern_costs_bounded_time_and_memory(pattern):
+    budget = Budget()
+    started = time.perf_counter()
+    with suppress(Unsupported):
+        matches(pattern, "a" * 1_000, budget.spend)
+    with suppress(Unsupported):
+        assert all(len(example) <= LONGEST_TEXT for example in examples(pattern, 0, budget.spend))
+    assert time.perf_counter() - started < 1  # at most about 0.05 on an idle machine
 
 
 def test_an_example_that_gets_too_long_is_unsupported():
     with pytest.raises(Unsupported):
-        list(examples("((a{100}){100}){100}", 0))
+        list(examples("(a{900}){1}(b{900})(c{900})", 0, free))
+
+
+def test_examples_end_when_the_budget_is_spent():
+    budget = Budget(steps=20)
+    with pytest.raises(Unsupported):
+        list(examples("^[a-z]+-[a-z]+$", 0, budget.spend))
+    assert budget.steps < 0
 
 
 def test_a_search_tells_what_it_cost():
-    spent: list[int] = []
-    engine.matches("(a|b)*c", "ab" * 100, spent.append)
-    with pytest.raises(Unsupported):
-        engine.matches("((a?){1000}){1000}b", "a" * 1_000, spent.append)
-    assert 0 < spent[0] < spent[1]
+    small, large = Budget(), Budget()
+    engine.matches("(a|b)*c", "ab" * 100, small.spend)
+    engine.matches("(a?b?){99}c", "a" * 1_000, large.spend)
+    assert large.steps < small.steps < Budget().steps

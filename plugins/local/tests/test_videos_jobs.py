@@ -19,7 +19,7 @@ from PIL import Image
 
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
 from tornado_gate.types import Data, VideoOperation
-from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.operations import video_jobs
 from tornado_gate_local.operations.video_jobs import Job, Jobs, jobs_here
 
@@ -28,7 +28,7 @@ ASKED_LATER, ASKED_LONG_AGO = float("inf"), float("-inf")
 ENDS_WITH_ITS_LOOP = """
 import asyncio, os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.operations.video_jobs import Job, jobs_here
 
 async def main():

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 
 from marshmallow import Schema
 
-from tornado_gate import Capabilities, ProviderEntry, provider_impl
+from tornado_gate import Capabilities, ProviderEntry, needed_later, provider_impl
 from tornado_gate.codec.fields import Number
 from tornado_gate.config import load_settings
 from tornado_gate.errors import PluginError, UnsupportedOperation
@@ -41,6 +41,8 @@ from tornado_gate_local.operations.work import Work
 
 __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
+
+needed_later(__name__, "pattern")  # its libraries take milliseconds to import
 
 
 class Settings(Value, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from tornado_gate_local import pattern, words
+from tornado_gate_local import words
 from tornado_gate_local.json_schema import Budget, Place
 from tornado_gate_local.json_values import Json, Keywords
 
@@ -163,14 +163,14 @@ def strings(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> I
 
 def _patterned(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> Iterator[str]:
     """Words of the text that match, then made ones. Nothing for a pattern that the engine does not know."""
+    from tornado_gate_local import pattern
+
     expression = keywords["pattern"]
     try:
         candidates = [*hints.phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
         found = (text for text in candidates if pattern.matches(expression, text, budget.spend))
         yield from islice(found, place.variant, None)
-        for example in pattern.examples(expression, place.variant):
-            if not budget.spend(len(expression) // 8):
-                return
+        for example in pattern.examples(expression, place.variant, budget.spend):
             yield example
             yield fitted(example, keywords)
     except pattern.Unsupported:

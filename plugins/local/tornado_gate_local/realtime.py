@@ -34,7 +34,8 @@ from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text,
 from tornado_gate.types.value import replace
 from tornado_gate_local.answer import answer, size, usage
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.speech import RATE, SpeechOrder, check_order, make_speech, portions
+from tornado_gate_local.media.speech import SpeechOrder, check_order, make_speech, portions
+from tornado_gate_local.media.voices import RATE
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.words import tokens
 

@@ -3,7 +3,8 @@
 Knows local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their bounds.
 Does not know ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are made and checked, the best
 first; where nothing is found within the budget of steps, the nearest thing is taken. Strings and arrays are bounded, so
-that a `minLength` of a million is not met.
+that a `minLength` of a million is not met. Libraries that make values for a schema choose at random or need a test
+framework, know nothing of a text, and have no bounds for a hostile schema.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import tornado_gate_openai as plugin
 from tornado_gate.errors import InvalidField, UnsupportedOperation
-from tornado_gate.types import Call, ChatRequest, ModelsRequest, Verbatim
+from tornado_gate.types import Call, ChatRequest, ModelsRequest, Verbatim, replace
 
 MakeCall = Callable[..., Call]
 MakeChat = Callable[..., ChatRequest]

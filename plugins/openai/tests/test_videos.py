@@ -9,7 +9,6 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +35,7 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
+    replace,
 )
 
 MakeCall = Callable[..., Call]

@@ -6,9 +6,10 @@ The wire formats are in `tornado_gate.wire.openai_*`; here is which of them a re
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import fields
 from fnmatch import fnmatchcase
 from typing import Any, Final
+
+from msgspec.structs import fields
 
 from tornado_gate import sse
 from tornado_gate.codec.media_types import extension, sniff
@@ -63,6 +64,7 @@ _FIELDS: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {
 }
 """The vocabulary's names of wire fields, where they differ."""
 _NOTHING: Final = (None, False, ())
+_OPTIONAL: Final = frozenset(field.name for field in fields(ImageRequest) if field.default is None)
 
 
 async def asked(call: Call, facts: Facts, request: MediaRequest) -> tuple[str, dict[str, Any] | FormBody]:
@@ -105,8 +107,7 @@ def _lose(call: Call, request: MediaRequest, name: str) -> None:
 
 def _without_drops(call: Call, facts: Facts, request: ImageRequest) -> ImageRequest:
     """The request without what the upstream refuses, for a form, which is written at once."""
-    optional = {field.name for field in fields(request) if field.default is None}
-    dropped: dict[str, Any] = {name: None for name in facts.drop if name in optional}
+    dropped: dict[str, Any] = {name: None for name in facts.drop if name in _OPTIONAL}
     extra = {name: value for name, value in request.extra.items() if name not in facts.drop}
     for name in facts.drop:
         _lose(call, request, name)

@@ -8,7 +8,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from tornado_gate.http.upstream import Pool
 from tornado_gate.http.websocket import UpstreamSocket, open_socket
 from tornado_gate.http.websocket.frames import BINARY, CLOSE, TEXT, FrameReader, Message, closing
 from tornado_gate.testing import call_to
-from tornado_gate.types import Timeouts, UpstreamRequest
+from tornado_gate.types import Timeouts, UpstreamRequest, replace
 
 Test = Callable[[], Coroutine[Any, Any, None]]
 SWITCH = (

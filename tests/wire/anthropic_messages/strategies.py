@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -39,6 +38,7 @@ from tornado_gate.types import (
     UsageReport,
     VendorPart,
     VendorTool,
+    replace,
 )
 
 WIRE_FORMAT = "anthropic-messages"

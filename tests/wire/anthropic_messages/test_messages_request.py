@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
     VendorTool,
+    replace,
 )
 from tornado_gate.wire.anthropic_messages import WIRE_FORMAT, parse_request, render_request
 from tornado_gate.wire.openai_chat import render_request as render_for_openai

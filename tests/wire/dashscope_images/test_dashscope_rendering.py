@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.testing import call_to
-from tornado_gate.types import Call, Data, ImageRequest, Link
+from tornado_gate.types import Call, Data, ImageRequest, Link, replace
 from tornado_gate.wire.dashscope_images import parse_request, render_request, render_task
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +35,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
     VendorPart,
+    replace,
 )
 from tornado_gate.wire.gemini_generate import parse_stream
 

@@ -34,8 +34,8 @@ OLD = Dialect(json_schema=False, thinking_levels=False, tools_with_format=False,
 def test_parsing_what_was_rendered_gives_the_same_request(request: ChatRequest) -> None:
     body, losses = rendered(request)
     back = parse_request(body, model="m")
-    assert {field: getattr(back, field) for field in request.__dataclass_fields__ if field != "names"} == {
-        field: getattr(request, field) for field in request.__dataclass_fields__ if field != "names"
+    assert {field: getattr(back, field) for field in request.__struct_fields__ if field != "names"} == {
+        field: getattr(request, field) for field in request.__struct_fields__ if field != "names"
     }
     assert losses == []
 

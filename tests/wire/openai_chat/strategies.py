@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -41,6 +40,7 @@ from tornado_gate.types import (
     UsageReport,
     VendorPart,
     VendorTool,
+    replace,
 )
 
 WIRE_FORMAT = "openai-chat"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
     VendorTool,
+    replace,
 )
 from tornado_gate.wire.openai_chat import WIRE_FORMAT, parse_request, render_request
 

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import struct
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from tornado_gate.codec.multipart import FormBody, FormReader, as_json
 from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch import Fetched
-from tornado_gate.types import Call, Caller, Data, ImageRequest, Link, Target, Upload
+from tornado_gate.types import Call, Caller, Data, ImageRequest, Link, Target, Upload, replace
 from tornado_gate.wire.openai_images import (
     EDITS,
     WIRE_FORMAT,

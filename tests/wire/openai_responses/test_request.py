@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
     VendorTool,
+    replace,
 )
 from tornado_gate.wire.openai_responses import WIRE_FORMAT, items_of, parse_request, render_request
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.wire.openai_responses import strategies
 from tests.wire.openai_responses.asking import RESULTS, TURN, asked, call_for, foreign, user
-from tornado_gate.types import Audio, ChatRequest, File, FileReference, Image, Message, Text, Thinking, ToolResult
+from tornado_gate.types import (
+    Audio,
+    ChatRequest,
+    File,
+    FileReference,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolResult,
+    replace,
+)
 from tornado_gate.wire.openai_responses import WIRE_FORMAT, parse_request, render_request
 
 

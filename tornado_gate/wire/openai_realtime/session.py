@@ -9,7 +9,6 @@ realtime_audio_input_turn_detection.py, types/beta/realtime/session.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final, Literal
 
 from tornado_gate.types import RealtimeDialect
@@ -42,7 +41,7 @@ class TurnDetection(Value, frozen=True, kw_only=True):
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> TurnDetection:
         """From what was checked. What is not said has its default, whatever it was before."""
-        known = {one.name for one in fields(cls)} - {"kind", "extra"}
+        known = set(cls.__struct_fields__) - {"kind", "extra"}
         return cls(
             kind=value.get("type") or "server_vad",
             **{name: member for name, member in value.items() if name in known and member is not None},

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import orjson
+from cachetools import FIFOCache
 
 from tornado_gate.codec.json_body import load_object
 from tornado_gate.errors import InvalidField, RequestError
@@ -32,8 +33,8 @@ class Translator:
         to_current = caller == "current"
         self._names = CURRENT_NAMES if to_current else BETA_NAMES
         self._types = events.TO_CURRENT_TYPES if to_current else events.TO_BETA_TYPES
-        self._open: dict[str, Any] = {}
-        self._functions: dict[str, Any] = {}
+        self._open: FIFOCache[str, Any] = FIFOCache(MOST_REMEMBERED)
+        self._functions: FIFOCache[str, Any] = FIFOCache(MOST_REMEMBERED)
 
     def client(self, text: str) -> list[str]:
         """The messages for the upstream. Raises InvalidField for what is no event, or cannot be said there."""
@@ -105,12 +106,9 @@ class Translator:
             return event
         return {**event, "name": self._functions.pop(item_id, "")}
 
-    def _remember(self, where: dict[str, Any], event: events.Event, what: Any) -> None:
-        if (item_id := _item_id(event)) is None:
-            return
-        where[item_id] = what
-        if len(where) > MOST_REMEMBERED:
-            del where[next(iter(where))]
+    def _remember(self, where: FIFOCache[str, Any], event: events.Event, what: Any) -> None:
+        if (item_id := _item_id(event)) is not None:
+            where[item_id] = what
 
 
 def parse_client(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import cast
 import av
 from av.audio.stream import AudioStream
 
-from tornado_gate_local.media.speech import RATE
+from tornado_gate_local.media.voices import RATE
 
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
 BITS_PER_SECOND = 64_000  # more than enough for speech; flac needs what it needs

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 
 from tornado_gate_local.media.resample import resample
-from tornado_gate_local.media.speech import Voice
+from tornado_gate_local.media.voices import Voice
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.images import MEDIA_TYPES, Finish, Picture
+from tornado_gate_local.media.image_orders import MEDIA_TYPES, Finish, Picture
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 MOST_PIXELS = 50_000_000  # of a picture that is read: 200 MB when unpacked

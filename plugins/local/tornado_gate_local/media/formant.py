@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.phonemes import STOP, Phoneme, phonemes
-from tornado_gate_local.media.speech import RATE, Voice
+from tornado_gate_local.media.voices import RATE, Voice
 
 FRAME = 120  # samples: 5 ms, in which nothing but the wave changes
 GLIDE = 4  # frames that a change takes

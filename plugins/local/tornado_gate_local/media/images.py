@@ -10,13 +10,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, need
+from tornado_gate_local.media.image_orders import (
+    MEDIA_TYPES,
+    MOST_PIXELS_A_SIDE,
+    EditOrder,
+    Finish,
+    ImageOrder,
+    Picture,
+)
 
-MOST_PIXELS_A_SIDE: Final = 4_096
 LEAST_PIXELS_A_SIDE: Final = 16
 MOST_INPUTS: Final = 16
-MEDIA_TYPES: Final = {"png": "image/png", "webp": "image/webp", "jpeg": "image/jpeg"}
 BACKGROUNDS: Final = ("auto", "opaque", "transparent")
 LABELS: Final = {
     "512": 512,
@@ -28,53 +33,6 @@ LABELS: Final = {
 
 _SIZE = re.compile(r"([0-9]{1,5})[x*]([0-9]{1,5})")
 _RATIO = re.compile(r"([0-9]{1,3}):([0-9]{1,3})")
-
-
-class Finish(Value, frozen=True, kw_only=True):
-    """How a picture is stored. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
-
-    "auto" is opaque for a new picture, and for an edit what the first picture is.
-    """
-
-    format: str = "png"
-    background: str = "auto"
-    compression: int | None = None
-    watermark: bool = False
-
-
-class ImageOrder(Value, frozen=True, kw_only=True):
-    """A new picture of `width` by `height` pixels; orders that differ in `variant` look different."""
-
-    prompt: str
-    width: int = 1_024
-    height: int = 1_024
-    variant: int = 0
-    finish: Finish = Finish()
-
-
-class EditOrder(Value, frozen=True, kw_only=True):
-    """`images` are files; the first is edited, the others are shown small in it. No size keeps the first one's.
-
-    `mask` is a file of the first picture's size. What is transparent in it is edited; when it has no transparency at
-    all, what is white.
-    """
-
-    instruction: str
-    images: tuple[bytes, ...]
-    mask: bytes | None = None
-    size: tuple[int, int] | None = None
-    variant: int = 0
-    finish: Finish = Finish()
-
-
-class Picture(Value, frozen=True, kw_only=True):
-    """A file that was made. `transparent` says whether it has an alpha channel."""
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
-    transparent: bool = False
 
 
 def make_image(order: ImageOrder) -> Picture:

@@ -7,7 +7,7 @@ from array import array
 from operator import mul
 
 from tornado_gate_local.media.errors import installed
-from tornado_gate_local.media.speech import RATE
+from tornado_gate_local.media.voices import RATE
 
 REACH = 4  # samples on each side that a new one is made of
 

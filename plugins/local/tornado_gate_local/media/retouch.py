@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageEnhance, ImageFil
 
 from tornado_gate_local.media import files
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.images import MOST_PIXELS_A_SIDE, EditOrder
+from tornado_gate_local.media.image_orders import MOST_PIXELS_A_SIDE, EditOrder
 from tornado_gate_local.media.lettering import Box, write
 from tornado_gate_local.media.scene import palette, stamp
 

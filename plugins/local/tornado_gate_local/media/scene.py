@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from PIL import Image, ImageColor, ImageDraw
 
-from tornado_gate_local.media.images import ImageOrder
+from tornado_gate_local.media.image_orders import ImageOrder
 from tornado_gate_local.media.lettering import write
 
 Colour = tuple[int, int, int]

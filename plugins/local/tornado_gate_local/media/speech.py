@@ -18,8 +18,8 @@ from typing import Final
 
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, installed, need
+from tornado_gate_local.media.voices import RATE, VOICES, Voice
 
-RATE: Final = 24_000
 MOST_CHARACTERS: Final = 10_000  # about ten minutes
 SLOWEST, FASTEST = 0.25, 4.0
 SHORTEST_SECONDS: Final = 0.1
@@ -54,44 +54,6 @@ REGIONS: Final = {
 
 _ENDS = (" ", "\n", "\t", "。", "！", "？")
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,300}(?:[.!?。！？\n]+\s*)?|[.!?。！？\n]+\s*")
-
-
-class Voice(Value, frozen=True, kw_only=True):
-    """`pitch` in Hz; `pace` 1 is usual; `throat` 1 is a man's, smaller is shorter; `variant` is one of eSpeak NG's."""
-
-    pitch: float
-    pace: float
-    throat: float
-    variant: str
-
-
-def _voice(pitch: float, pace: float, throat: float, variant: str) -> Voice:
-    return Voice(pitch=pitch, pace=pace, throat=throat, variant=variant)
-
-
-VOICES: Final = {
-    "alloy": _voice(150, 1.00, 0.95, "m7"),
-    "ash": _voice(105, 1.05, 1.02, "m2"),
-    "ballad": _voice(130, 0.88, 0.98, "m3"),
-    "cedar": _voice(95, 0.95, 1.06, "m8"),
-    "coral": _voice(205, 1.05, 0.84, "f2"),
-    "echo": _voice(115, 0.98, 1.00, "m1"),
-    "fable": _voice(140, 0.94, 0.97, "m4"),
-    "marin": _voice(185, 1.02, 0.88, "f3"),
-    "nova": _voice(215, 1.10, 0.82, "f1"),
-    "onyx": _voice(80, 0.92, 1.12, "m5"),
-    "sage": _voice(175, 0.90, 0.90, "f4"),
-    "shimmer": _voice(235, 1.00, 0.80, "f5"),
-    "verse": _voice(125, 1.12, 0.99, "m6"),
-    "aoede": _voice(195, 1.00, 0.86, "f2"),
-    "charon": _voice(90, 0.90, 1.08, "m5"),
-    "fenrir": _voice(110, 1.15, 1.04, "m3"),
-    "kore": _voice(180, 0.97, 0.89, "f1"),
-    "leda": _voice(225, 1.06, 0.81, "f4"),
-    "orus": _voice(100, 1.00, 1.05, "m1"),
-    "puck": _voice(160, 1.18, 0.93, "m4"),
-    "zephyr": _voice(210, 0.93, 0.83, "f3"),
-}
 
 
 class SpeechOrder(Value, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from typing import Final
 from tornado_gate.codec.media_types import image_size
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError, need
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.worker import report
 
 LEAST_PIXELS_A_SIDE: Final = 64
@@ -29,34 +30,6 @@ MOST_PIXELS_IN_ALL: Final = 4_000_000_000  # of all frames: a minute of 1920x108
 MOST_PIXELS_OF_IMAGE: Final = 50_000_000  # as `files.MOST_PIXELS`, which cannot be imported without Pillow
 MEDIA_TYPE: Final = "video/mp4"
 UNFINISHED: Final = ".part"  # what the path ends with until the file is whole
-
-
-class VideoOrder(Value, frozen=True, kw_only=True):
-    """`width` and `height` in pixels; `fps` frames a second; orders that differ in `seed` look different.
-
-    `image` is a picture's file: it is the first frame, scaled and cropped to cover it, and what all others show behind
-    the words. `sound` adds a track with the prompt spoken, cut where the video ends. `watermark` says in every frame
-    where the video comes from.
-    """
-
-    prompt: str
-    width: int = 1_280
-    height: int = 720
-    seconds: float = 4.0
-    fps: int = 24
-    seed: int = 0
-    image: bytes | None = None
-    sound: bool = False
-    watermark: bool = False
-
-    @property
-    def frames(self) -> int:
-        return round(self.seconds * self.fps)
-
-    @property
-    def odd(self) -> bool:
-        """Whether a side is, which takes whole planes of colour and so about twice the work for each pixel."""
-        return bool(self.width % 2 or self.height % 2)
 
 
 class Video(Value, frozen=True, kw_only=True):

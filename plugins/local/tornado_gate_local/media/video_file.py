@@ -13,7 +13,8 @@ from av.video.reformatter import ColorPrimaries, ColorRange, ColorTrc
 from av.video.stream import VideoStream
 
 from tornado_gate_local.media import encode, speech
-from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_order import VideoOrder
+from tornado_gate_local.media.voices import RATE
 
 KEY_FRAME_SECONDS: Final = 2  # how far apart at most, so that players can jump
 STEPS: Final = 100  # how often progress is told at most
@@ -81,7 +82,7 @@ def _video_stream(container: OutputContainer, order: VideoOrder, pixel_format: s
 
 def _sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
     """The prompt spoken, then silence, exactly as long as the frames. Each step writes one second."""
-    stream = container.add_stream("aac", rate=speech.RATE, layout="mono")
+    stream = container.add_stream("aac", rate=RATE, layout="mono")
     stream.bit_rate = encode.BITS_PER_SECOND
     return _seconds_of_sound(container, stream, order)
 
@@ -89,11 +90,11 @@ def _sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
 def _seconds_of_sound(container: OutputContainer, stream: AudioStream, order: VideoOrder) -> Iterator[None]:
     seconds = order.frames / order.fps
     pcm = speech.speak(order.prompt.strip()[: round(LETTERS_A_SECOND * seconds)])
-    length = 2 * round(seconds * speech.RATE)
+    length = 2 * round(seconds * RATE)
     pcm = pcm[:length].ljust(length, b"\0")
-    for start in range(0, length, 2 * speech.RATE):
-        frame = encode.frame_of(pcm[start : start + 2 * speech.RATE], speech.RATE)
-        frame.pts, frame.time_base = start // 2, Fraction(1, speech.RATE)
+    for start in range(0, length, 2 * RATE):
+        frame = encode.frame_of(pcm[start : start + 2 * RATE], RATE)
+        frame.pts, frame.time_base = start // 2, Fraction(1, RATE)
         container.mux(stream.encode(frame))
         yield
     container.mux(stream.encode(None))

@@ -17,10 +17,10 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from tornado_gate.types.value import Value
 from tornado_gate_local.media import files
-from tornado_gate_local.media.images import Finish, ImageOrder
+from tornado_gate_local.media.image_orders import Finish, ImageOrder
 from tornado_gate_local.media.lettering import MOST_CHARACTERS, SMALLEST, write
 from tornado_gate_local.media.scene import Colour, paint, palette, stamp
-from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_order import VideoOrder
 
 BLACK, WHITE, GREY = 16, 235, 128  # luma of black and of white, chroma of both
 CROSSING_SECONDS: Final = 2.5  # how long, about, the ball and the band of light take from one side to the other

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from tornado_gate.types.value import replace
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import Video, VideoOrder, make_video
+from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.worker import report
 
 Source = tuple[Literal["picture", "video"], str]

@@ -17,18 +17,8 @@ from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, ImageRequest, ImageResult, MadeImage, StreamEvent, Usage
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.images import (
-    MOST_INPUTS,
-    EditOrder,
-    Finish,
-    ImageOrder,
-    Picture,
-    check_finish,
-    edit_image,
-    make_image,
-    parse_size,
-    size_of_ratio,
-)
+from tornado_gate_local.media.image_orders import EditOrder, Finish, ImageOrder, Picture
+from tornado_gate_local.media.images import MOST_INPUTS, check_finish, edit_image, make_image, parse_size, size_of_ratio
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations.work import Places, Work, lose_unknown, make_all, place, refused
 from tornado_gate_local.words import count_tokens

@@ -17,7 +17,6 @@ from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.speech import (
     MEDIA_TYPES,
     OWN_FORMATS,
-    RATE,
     SpeechOrder,
     check_order,
     endless_wav_header,
@@ -26,6 +25,7 @@ from tornado_gate_local.media.speech import (
     make_speech,
     portions,
 )
+from tornado_gate_local.media.voices import RATE
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations.work import Work, lose_unknown, refused
 from tornado_gate_local.words import count_tokens

@@ -23,7 +23,7 @@ from tornado_gate.errors import GateError, PluginError, UpstreamOverloaded
 from tornado_gate.types.value import State, field
 from tornado_gate_local import scratch
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import VideoOrder
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.video_sources import Source, make_video_from
 from tornado_gate_local.media.workers import WorkerPool
 

@@ -26,7 +26,8 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import MEDIA_TYPE, MOST_PIXELS_OF_IMAGE, VideoOrder, check
+from tornado_gate_local.media.video import MEDIA_TYPE, MOST_PIXELS_OF_IMAGE, check
+from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.operations.video_jobs import Job, jobs_here
 from tornado_gate_local.operations.work import Work, lose_unknown, refused
 

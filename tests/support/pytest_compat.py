@@ -1,8 +1,8 @@
 """Lets pytest-tornado 0.8.1 start beside setuptools 82 and newer.
 
 pytest-tornado imports `pkg_resources`, which setuptools 82 removed, and uses `parse_version` of it; without that module
-not one test starts. Loaded with ``-p tornado_gate._pytest_compat``, which comes before any plugin's entry point; a
-conftest would come too late. Only pytest imports this file: the gateway never needs it.
+not one test starts. Loaded with ``-p tests.support.pytest_compat``, which comes before any plugin's entry point; a
+conftest would come too late.
 """
 
 import importlib

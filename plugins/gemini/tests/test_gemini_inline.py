@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch.links import MOST_LINKS, inlined
 from tornado_gate.testing import call_to, chat
-from tornado_gate.types import ChatRequest, Data, Image, Link, Message, Part, Text
+from tornado_gate.types import ChatRequest, Data, Image, Link, Message, Part, Text, replace
+from tornado_gate_gemini.inline import MOST_LINKS, inlined
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Addresses in a request become bytes, for upstreams that take no addresses. Public, for provider plugins.
+"""Addresses in a request become bytes, for what the upstream takes no address of.
 
 Everything is fetched by the core's one fetcher: checked, pinned, capped. A file that cannot be had is a 400 that names its part.
 """
