@@ -8,7 +8,7 @@ from tornado_gate._version import __version__
 from tornado_gate.codec.json_edit import REMOVE, patch_json
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
 from tornado_gate.plugins.lazy_import import needed_later
-from tornado_gate.streams import events, sse, stages
+from tornado_gate.streams import events, passthrough, sse, stages
 
 stream, flow = events, stages  # their names until 0.2
 
@@ -22,6 +22,7 @@ __all__ = [
     "flow",
     "format_impl",
     "needed_later",
+    "passthrough",
     "patch_json",
     "provider_impl",
     "sse",

@@ -152,6 +152,7 @@ class FormatSpec:
 
         The chunks of a stream end at frame borders. `incoming.chunks` raises a `GateError` when the upstream breaks off:
         before the first chunk let it rise, later end the stream with this format's error event.
+        `tornado_gate.passthrough.forward_answer` does all of this for a `StreamAdapter` of the format.
         """
         raise AssertionError("a specification is never called")
 

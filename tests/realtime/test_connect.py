@@ -394,6 +394,21 @@ def test_messages_of_one_dialect_pass_as_they_are(gateway: Gateway, run: Any) ->
     run(test)
 
 
+def test_the_upstreams_key_never_comes_down(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as client:
+            await client.recv()
+            await upstream.connections[0].write_message(json.dumps({"type": "x", "text": "it is key-of-the-upstream."}))
+            assert json.loads(await client.recv())["text"] == "it is ***."
+            upstream.connections[0].close(4001, "key-of-the-upstream")
+            with pytest.raises(ConnectionClosed) as caught:
+                await client.recv()
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.reason == "***"
+
+    run(test)
+
+
 def test_a_client_of_the_contract_works_with_an_upstream_of_today(gateway: Gateway, run: Any) -> None:
     async def test(upstream: WsUpstream) -> None:
         async with session(gateway, headers={"User-Agent": "a-contract-client"}) as client:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from tornado_gate.errors import GateError, PluginError, Unavailable
@@ -18,6 +19,7 @@ from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import checked
+from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import Call, Operation, Request, StreamEvent, Target, Whole
 from tornado_gate.types.value import replace
 
@@ -53,6 +55,8 @@ async def try_targets(
         try:
             result = await ask(attempt, provider)
         except BaseException as error:
+            if isinstance(error, GateError):
+                redact_error(target, error)
             note_failure(gate, attempt, error)
             await attempt.closing.aclose()
             if not isinstance(error, GateError) or not error.retryable:
@@ -119,4 +123,4 @@ async def asked(
     if not isinstance(incoming.chunks, Whole):
         incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
     events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
-    return checked(events, provider.fault)
+    return checked(events, provider.fault, partial(redact_error, call.target))

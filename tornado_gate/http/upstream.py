@@ -220,7 +220,4 @@ def refusal(call: Call, status: int, headers: Mapping[str, str], body: bytes) ->
     """The error for an upstream's answer that is not what was asked for, without our key in it."""
     provider = call.target.provider
     log.info("upstream '%s' answered %d", provider, status, extra={"fields": {"request_id": call.id}})
-    text = upstream_errors.parse_error_body(body)
-    if call.target.api_key:
-        text = text._replace(message=text.message.replace(call.target.api_key, "***"))
-    return upstream_errors.error_for_status(status, provider, text, headers)
+    return upstream_errors.error_for_status(status, provider, upstream_errors.parse_error_body(body), headers)

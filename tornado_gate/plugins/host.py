@@ -32,6 +32,7 @@ from tornado_gate.http import upstream, websocket
 from tornado_gate.plugins.lazy_import import take_waiting
 from tornado_gate.plugins.watchdog import Blocked, Watchdog
 from tornado_gate.streams.events import OrderError
+from tornado_gate.telemetry.redaction import redact_answer, redact_error
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -389,6 +390,8 @@ class FormatLane(Lane):
         return result
 
     def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+        """The reply of the verbatim lane. The format does not see the target's secrets."""
+        incoming = redact_answer(call.target, incoming)
         result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
         return result
 
@@ -423,15 +426,30 @@ class ProviderLane(Lane):
         )
         return result
 
-    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, UpstreamResponse]:
-        return self.awaited("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        """The upstream's answer as it came. Its errors are without the target's secrets."""
+        try:
+            given = self.begun("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+            incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
+        return incoming
 
-    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, Socket]:
-        return self.awaited("open_socket", object, call=call, outgoing=outgoing)
+    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
+        """The provider's end of a realtime session. Its errors are without the target's secrets."""
+        try:
+            socket: Socket = await self.awaited("open_socket", object, call=call, outgoing=outgoing)
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
+        return socket
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse
     ) -> AsyncIterator[StreamEvent]:
+        """The events of an answer. The provider does not see the target's secrets in it."""
+        incoming = redact_answer(call.target, incoming)
         events: AsyncIterator[StreamEvent] = self.call(
             "translate_response", object, call=call, request=request, incoming=incoming
         )

@@ -26,6 +26,7 @@ from tornado_gate.errors import (
 from tornado_gate.http.websocket import UpstreamSocket
 from tornado_gate.http.websocket.connection import Connection
 from tornado_gate.http.websocket.frames import NO_CODE
+from tornado_gate.telemetry.redaction import SecretMask
 from tornado_gate.types import RealtimeSide, Socket
 
 log = logging.getLogger(__name__)
@@ -42,13 +43,21 @@ class Relay:
     """
 
     __slots__ = (
-        "_expiry", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes", "socket"
+        "_expiry", "_mask", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes",
+        "socket",
     )  # fmt: skip
 
     def __init__(
-        self, side: RealtimeSide, caller: Connection, socket: Socket, rules: Realtime, request_id: str
+        self,
+        side: RealtimeSide,
+        caller: Connection,
+        socket: Socket,
+        rules: Realtime,
+        request_id: str,
+        mask: SecretMask | None,
     ) -> None:
         self._side = side
+        self._mask = mask
         self._rules = rules
         self._request_id = request_id
         self._slow_down = _Bucket(rules.messages_per_second)
@@ -139,7 +148,7 @@ class Relay:
         """One message of the provider; what is given is to be waited for, because the caller reads slowly."""
         rest = None
         try:
-            for text in self._side.server(str(message)):
+            for text in self._side.server(self._masked(str(message))):
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
         except ConnectionError:
@@ -149,6 +158,9 @@ class Relay:
             self._say(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
+
+    def _masked(self, text: str) -> str:
+        return text if self._mask is None else self._mask.message(text)
 
     async def _pull(self, socket: Socket) -> None:
         """What a provider says that has no connection, until it ends."""
@@ -168,7 +180,7 @@ class Relay:
         if isinstance(self.socket, UpstreamSocket) and code is None:
             self._upstream_lost(self.socket.lost)
         else:
-            self.caller.close(NORMAL if code in (None, NO_CODE) else code, self.socket.close_reason)
+            self.caller.close(NORMAL if code in (None, NO_CODE) else code, self._masked(self.socket.close_reason))
 
     def _expired(self) -> None:
         minutes = f"{self._rules.minutes:g}"

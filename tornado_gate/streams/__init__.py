@@ -1,1 +1,1 @@
-"""Streams of events: their order, stages, server-sent events, time limits."""
+"""Streams: how the chunks and events of an answer pass through the gateway."""

@@ -303,21 +303,27 @@ async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEve
 
 
 def checked(
-    events: AsyncIterator[StreamEvent], blame: Callable[[OrderError, str], GateError]
+    events: AsyncIterator[StreamEvent],
+    blame: Callable[[OrderError, str], GateError],
+    redact: Callable[[GateError], object] | None = None,
 ) -> AsyncIterator[StreamEvent]:
     """`events` with their order checked, and every failure after the first real event turned into a StreamError.
 
     Before the first event that says something (anything but a start) a failure is raised, so that it keeps its status
-    and another target may be tried. `blame` makes the error for events in a wrong order.
+    and another target may be tried. `blame` makes the error for events in a wrong order, `redact`
+    changes every error in place before it is raised or becomes a StreamError.
     """
-    return stages.then(events, _Checked(blame))
+    return stages.then(events, _Checked(blame, redact))
 
 
 class _Checked(stages.Step[StreamEvent, StreamEvent]):
-    __slots__ = ("_blame", "_checker", "_held", "_spoken")
+    __slots__ = ("_blame", "_checker", "_held", "_redact", "_spoken")
 
-    def __init__(self, blame: Callable[[OrderError, str], GateError]) -> None:
+    def __init__(
+        self, blame: Callable[[OrderError, str], GateError], redact: Callable[[GateError], object] | None
+    ) -> None:
         self._blame = blame
+        self._redact = redact
         self._checker = OrderChecker()
         self._held: list[StreamEvent] = []
         self._spoken = False
@@ -331,6 +337,8 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
                     checker.check(event)
                 except OrderError as error:
                     raise self._blame(error, "the order of its events") from error
+                if self._redact is not None and isinstance(event, StreamError):
+                    self._redact(event.error)
                 if not self._spoken and self._holds(event, out):
                     continue
             out.append(event)
@@ -343,6 +351,8 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
             raise UpstreamError("The upstream's stream stopped before its end.")
 
     def fail(self, error: GateError) -> list[StreamEvent] | GateError:
+        if self._redact is not None:
+            self._redact(error)
         return [StreamError(error=error)] if self._spoken else error
 
     def _holds(self, event: StreamEvent, out: list[StreamEvent]) -> bool:

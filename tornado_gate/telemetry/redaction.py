@@ -1,12 +1,21 @@
-"""Text without secrets. Knows nothing of logs; pure."""
+"""Text without secrets. Knows nothing of logs; pure.
+
+`Scrubber` is for logs. `redact_answer` and `redact_error` are for what comes from an upstream and goes to a caller: the key
+of the target never does, even when the upstream repeats it.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
 from urllib.parse import quote
+
+from tornado_gate.errors import GateError
+from tornado_gate.streams import stages
+from tornado_gate.types import Target, UpstreamResponse, Whole
 
 MESSAGE_CHARACTERS = 16_384
 FIELD_CHARACTERS = 2_048
@@ -110,3 +119,240 @@ class Scrubber:
             shown = name if name in _OWN_FIELDS else self.text(str(name), FIELD_CHARACTERS)
             clean[shown] = MASK if value and shown.lower() in _SECRET_FIELDS else self.value(value, depth)
         return clean
+
+
+# What comes from an upstream
+
+MASKED_CHARACTERS: Final = 16
+"""Shorter secrets are often ordinary words (`none`, `EMPTY`, `ollama`): they are left alone in answers and in headers."""
+SHORTEST_NAMED: Final = 4
+"""A secret from this length on is masked in an error, if the error itself says that it is a key."""
+LONG_PIECE_BYTES: Final = 4096
+"""In a longer piece single bytes of a secret are looked for first, which takes a fraction of the time."""
+
+_MASK_BYTES: Final = MASK.encode()
+_MOST_MARKS: Final = 8
+_CONTEXT_BYTES: Final = 6
+"""How far back `_BEFORE` looks."""
+_BEFORE: Final = (
+    rb"(?:(?<![A-Za-z0-9_.-])|(?<=[^A-Za-z0-9_-]\.)"
+    rb"|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+)
+"""What stands before a whole word: no character of the key alphabet, unless it ends an escape of JSON or of an address."""
+_AFTER: Final = rb"(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])"
+"""What stands after one. A full stop belongs to the word only when the word goes on after it."""
+_NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|sent|is|was))?[\s:=\"'`]{1,4})"
+"""What an error says before a key."""
+_SECRET_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|password|credential|cookie")
+_KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
+_BINARY: Final = ("audio/", "image/", "video/")
+
+
+def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamResponse:
+    """`incoming` with `***` in place of the target's secrets, in its headers and in its body; `incoming` itself if it has none.
+
+    In a body a secret is masked where it stands as a whole word, also when it comes in two chunks. Audio, images and videos
+    are left alone. The body becomes a `flow.Flow`, which carries the steps that are added later: no iterator is added.
+    """
+    mask = mask_of(target)
+    if mask is None or not mask.masks_answers:
+        return incoming
+    chunks, headers = incoming.chunks, mask.headers(incoming.headers)
+    if incoming.headers.get("content-type", "").startswith(_BINARY):
+        pass
+    elif isinstance(chunks, Whole):
+        data = mask.body(chunks.data)
+        chunks = chunks if data is chunks.data else Whole(data)
+    else:
+        chunks = stages.then(chunks, _MaskChunks(mask))
+    if chunks is incoming.chunks and headers is incoming.headers:
+        return incoming
+    return UpstreamResponse(chunks=chunks, status=incoming.status, headers=headers, context=incoming.context)
+
+
+def redact_error(target: Target, error: GateError) -> GateError:
+    """`error` itself, with `***` in place of the target's secrets wherever they stand in what a caller gets of it.
+
+    A secret of fewer than 16 characters is masked only after a word such as `key` or `Bearer`, and only if it is not made of
+    letters alone.
+    """
+    mask = mask_of(target)
+    return error if mask is None else mask.error(error)
+
+
+def mask_of(target: Target) -> SecretMask | None:
+    """What masks the secrets of `target`; None when it has none."""
+    return _mask_of(target.api_key, tuple(target.headers.items()) if target.headers else ())
+
+
+@lru_cache(maxsize=256)
+def _mask_of(api_key: str, headers: tuple[tuple[str, str], ...]) -> SecretMask | None:
+    secrets = {piece for piece in (api_key, *api_key.split(":")) if len(piece) >= SHORTEST_NAMED}
+    for name, value in headers:
+        if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value):
+            secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}
+    return SecretMask(frozenset(secrets)) if secrets else None
+
+
+class SecretMask:
+    """Puts `***` in the place of some secrets: in whole bodies and single messages, in headers, in the words of errors."""
+
+    __slots__ = ("_ends", "_last_bytes", "_marked", "_named", "_texts", "_words")
+
+    def __init__(self, secrets: frozenset[str]) -> None:
+        spellings = {
+            spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in _spellings(secret)
+        }
+        self._texts = tuple(sorted(spellings, key=lambda text: (-len(text), text)))
+        needles = [text.encode() for text in self._texts]
+        self._marked = tuple((needle, _marks(needle)) for needle in needles)
+        self._words = re.compile(_BEFORE + rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")" + _AFTER)
+        self._ends = tuple(needle + b"." for needle in needles)
+        self._last_bytes = frozenset(b"".join(self._ends))
+        self._named = _pattern_of_short(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
+
+    @property
+    def masks_answers(self) -> bool:
+        """Whether a secret is long enough to be masked in more than errors."""
+        return bool(self._texts)
+
+    def body(self, raw: bytes) -> bytes:
+        """`raw`, which is whole, with its secrets masked; `raw` itself when there are none."""
+        return self._words.sub(_MASK_BYTES, raw) if self.holds(raw) else raw
+
+    def message(self, text: str) -> str:
+        """As `body`, for a text."""
+        for secret in self._texts:
+            if secret in text:
+                return self._words.sub(_MASK_BYTES, text.encode("utf-8", "surrogatepass")).decode(
+                    "utf-8", "surrogatepass"
+                )
+        return text
+
+    def headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """`headers` with their secrets masked wherever they stand; `headers` itself when there are none."""
+        values = "\n".join(headers.values())
+        for secret in self._texts:
+            if secret in values:
+                return {name: self._anywhere(value) for name, value in headers.items()}
+        return headers
+
+    def error(self, error: GateError) -> GateError:
+        """`error` itself, with its secrets masked wherever they stand."""
+        error.message, error.param = self._error_text(error.message), self._error_text(error.param)
+        if (code := self._error_text(error.code)) != error.code:
+            error.code = code
+        error.headers = {name: self._error_text(value) for name, value in error.headers.items()}
+        error.args = (error.message,)
+        return error
+
+    def _error_text(self, text: str) -> str:
+        text = self._anywhere(text)
+        return text if self._named is None else self._named.sub(rf"\1{MASK}", text)
+
+    def _anywhere(self, text: str) -> str:
+        for secret in self._texts:
+            text = text.replace(secret, MASK)
+        return text
+
+    def holds(self, raw: bytes) -> bool:
+        """Whether a secret is somewhere in `raw`, as a whole word or not."""
+        long = len(raw) > LONG_PIECE_BYTES
+        for needle, marks in self._marked:
+            if long and _lacks_a_mark(raw, marks):
+                continue
+            if raw.find(needle) >= 0:
+                return True
+        return False
+
+    def undecided(self, raw: bytes) -> int:
+        """How many bytes at the end of `raw` may be a secret, or its beginning: what follows is needed to know."""
+        if not raw or raw[-1] not in self._last_bytes:
+            return 0
+        return max(_length_begun(raw[-len(end) :], end) for end in self._ends)
+
+    def masked(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
+        """The bytes of `raw` from `start` on with each secret masked that begins before `until`, and where they end."""
+        pieces: list[bytes] = []
+        for found in self._words.finditer(raw, start):
+            if found.start() >= until:
+                break
+            pieces += (raw[start : found.start()], _MASK_BYTES)
+            start = found.end()
+        end = max(start, until)
+        pieces.append(raw[start:end])
+        return pieces, end
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """A secret as it may stand in an answer: as it is, inside JSON, inside an address."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield secret.replace("/", "\\/")
+    yield quote(secret, safe="")
+
+
+def _pattern_of_short(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Finds short secrets that are called so. Letters alone are a word, and no secret."""
+    kept = sorted((secret for secret in secrets if not secret.isalpha()), key=len, reverse=True)
+    if not kept:
+        return None
+    return re.compile(rf"({_NAMED})(?:{'|'.join(map(re.escape, kept))})(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])")
+
+
+def _marks(needle: bytes) -> tuple[bytes, ...]:
+    """Single bytes of a secret, first those that are rare in base64 and in numbers."""
+    rarest = sorted(set(needle), key=lambda mark: (chr(mark).isdigit(), chr(mark).isalpha(), mark))
+    return tuple(bytes((mark,)) for mark in rarest[:_MOST_MARKS])
+
+
+def _lacks_a_mark(raw: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Whether one of `marks` is missing. Images and vectors mostly lack the hyphen, and a single byte is found quickly."""
+    return any(raw.find(mark) < 0 for mark in marks)
+
+
+def _length_begun(tail: bytes, needle: bytes) -> int:
+    """With how many bytes of the beginning of `needle` (all of it, at most) `tail` ends."""
+    start = tail.find(needle[:1])
+    while start >= 0 and not needle.startswith(tail[start:]):
+        start = tail.find(needle[:1], start + 1)
+    return len(tail) - start if start >= 0 else 0
+
+
+class _MaskChunks(stages.Step[bytes, bytes]):
+    """Masks secrets in the chunks of a body. The end of a chunk that may be the beginning of a secret waits for the next."""
+
+    __slots__ = ("_context", "_held", "_mask")
+
+    def __init__(self, mask: SecretMask) -> None:
+        self._mask = mask
+        self._held = b""
+        self._context = b""  # the bytes before `_held`, as they came
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        for item in items:
+            chunk = self._held + item if self._held else item
+            undecided = self._mask.undecided(chunk)
+            if undecided or self._held or self._mask.holds(chunk):
+                if ready := self._pass(chunk, len(chunk) - undecided):
+                    out.append(ready)
+            else:
+                enough = len(chunk) >= _CONTEXT_BYTES
+                self._context = (chunk if enough else self._context + chunk)[-_CONTEXT_BYTES:]
+                out.append(chunk)
+
+    def end(self, out: list[bytes]) -> None:
+        if self._held:
+            out.append(self._pass(self._held, len(self._held)))
+
+    def fail(self, error: GateError) -> GateError:
+        return self._mask.error(error)
+
+    def _pass(self, chunk: bytes, until: int) -> bytes:
+        """What can go on of `chunk`, all but its end from `until` on. The end waits."""
+        before = self._context
+        pieces, end = self._mask.masked(before + chunk, len(before), len(before) + until)
+        self._held = chunk[end - len(before) :]
+        self._context = (before + chunk)[:end][-_CONTEXT_BYTES:]
+        return b"".join(pieces)

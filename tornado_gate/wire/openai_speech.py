@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams import sse
 from tornado_gate.streams.events import close
 from tornado_gate.types import (
     Call,

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from tornado_gate import passthrough
 from tornado_gate.errors import GateError, UnsupportedOperation
 from tornado_gate.types import (
     Call,
@@ -24,7 +25,7 @@ from tornado_gate.wire.anthropic_messages import no_threads, parse_request, rend
 from tornado_gate_format_anthropic.models import models_request
 from tornado_gate_format_anthropic.replies import chat_reply, count_reply, error_frame, models_reply
 from tornado_gate_format_anthropic.schemas import check_messages_body
-from tornado_gate_format_anthropic.verbatim import forward_answer
+from tornado_gate_format_anthropic.verbatim import ADAPTER
 from tornado_gate_format_anthropic.version import check_version
 
 
@@ -71,7 +72,7 @@ def forward_request(call: Call, wire: WireRequest) -> Verbatim:
 
 
 def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    return forward_answer(call, request, incoming)
+    return passthrough.forward_answer(call, ADAPTER, request, incoming)
 
 
 def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:

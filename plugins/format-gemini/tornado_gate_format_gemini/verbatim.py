@@ -1,4 +1,4 @@
-"""The verbatim lane: bodies go up and answers come down as they are, and what the gateway must know is noted in passing.
+"""What goes up on the verbatim lane, and what the answers mean there: their way down is `tornado_gate.passthrough`.
 
 The upstream is asked in the form that the caller asked in: server-sent events or an array. What it says in the middle about an
 error of its own is told in the caller's dialect; everything else is the upstream's bytes.
@@ -6,15 +6,12 @@ error of its own is told in the caller's dialect; everything else is the upstrea
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-import orjson
-
-from tornado_gate import sse
-from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import close
-from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole, WireRequest
+from tornado_gate import passthrough, sse
+from tornado_gate.errors import GateError
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, note_body
 from tornado_gate_format_gemini.envelope import error_body, error_frame
@@ -45,153 +42,105 @@ def forward_answer(call: Call, request: Verbatim, incoming: UpstreamResponse) ->
 
     One that is there as a whole is looked at here: raises the error that it may be.
     """
-    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not request.stream:
-        given = incoming.chunks
-        if isinstance(given, Whole):
-            return Reply(content_type=JSON, chunks=Whole(_noted(call, given.data)))
-        return Reply(content_type=JSON, chunks=_forward_whole(call, incoming))
+        return Reply(content_type=JSON, chunks=passthrough.forward_body(call, _EVENTS, request, incoming))
+    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     wanted = isinstance(request.state, ForwardState) and request.state.sse_wanted
-    came_as_events = kind == "text/event-stream" or (kind != JSON and wanted)
-    source: _Source = _Frames() if came_as_events else _Elements()
-    form: _Form = _EventForm(call) if wanted else _ArrayForm(call)
-    chunks = _forward_stream(ChunkMeter(call.meter), source, form, incoming.chunks)
+    came_as_events = kind == passthrough.EVENT_STREAM or (kind != JSON and wanted)
+    adapter = _ADAPTERS[came_as_events, wanted]
+    chunks = passthrough.forward_stream(call, adapter, request, incoming)
     return Reply(content_type=EVENTS if wanted else JSON, chunks=chunks, keep_alive=KEEP_ALIVE if wanted else b"")
 
 
-async def _forward_whole(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    yield _noted(call, await incoming.read())
+class GenerateMeter:
+    """Reads the JSON text of each chunk, and raises the error that the upstream ends its stream with."""
+
+    done = False  # what follows a finish reason passes too
+
+    def __init__(self, meter: Meter, text_of: Callable[[bytes], bytes]) -> None:
+        self._chunks = ChunkMeter(meter)
+        self._text_of = text_of
+        self.element_sent = False
+        """For an array: whether the next element needs a comma before it."""
+
+    @property
+    def finished(self) -> bool:
+        return self._chunks.finished
+
+    def note(self, raw: bytes) -> None:
+        self._chunks.note(self._text_of(raw))
+        if self._chunks.error is not None:
+            raise self._chunks.error
 
 
-def _noted(call: Call, raw: bytes) -> bytes:
-    """A whole answer, whose usage is noted. Raises the error that it may be."""
-    try:
-        body: Any = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
-    note_body(call.meter, body)
-    return raw
+class GenerateAdapter(passthrough.StreamAdapter):
+    """Server-sent events, for a caller who asked for them. An error in the middle is told in the caller's dialect."""
+
+    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        return GenerateMeter(call.meter, self.text_of)
+
+    def text_of(self, raw: bytes) -> bytes:
+        """The JSON text of a frame; b"" for a comment."""
+        frame = sse.parse(raw)
+        return b"" if frame is None else frame.data
+
+    def has_data(self, raw: bytes) -> bool:
+        return bool(self.text_of(raw))
+
+    def parse_error(self, body: Any) -> GateError | None:
+        return None  # the meter raises it
+
+    def render_frames(self, meter: GenerateMeter, frames: list[bytes]) -> list[bytes]:
+        return frames
+
+    def render_ending(self, call: Call, meter: GenerateMeter, error: GateError | None) -> bytes:
+        return b"" if error is None else error_frame(call, error)
+
+    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        note_body(call.meter, body)
+        return raw
 
 
-class _Source(Protocol):
-    """Bytes in, the JSON text of each chunk out, with the bytes that it came in."""
+class _FromArray(GenerateAdapter):
+    """The upstream sends an array: a frame is an element of it."""
 
-    def feed(self, piece: bytes) -> list[tuple[bytes, bytes]]: ...
-    def finish(self) -> list[tuple[bytes, bytes]]: ...
+    def splitter(self, meter: GenerateMeter) -> passthrough.Splitter:
+        return ArraySplitter()
 
+    def text_of(self, raw: bytes) -> bytes:
+        return raw
 
-class _Frames:
-    """Server-sent events; a comment has no JSON text."""
-
-    def __init__(self) -> None:
-        self._splitter = sse.FrameSplitter()
-
-    def feed(self, piece: bytes) -> list[tuple[bytes, bytes]]:
-        return [(_data(raw), raw) for raw in self._splitter.feed(piece)]
-
-    def finish(self) -> list[tuple[bytes, bytes]]:
-        """Some upstreams omit the border of their last frame; one that was cut off in the middle is no frame."""
-        raw = self._splitter.rest()
-        text = _data(raw)
-        try:
-            orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return []
-        return [(text, raw.rstrip(b"\r\n") + b"\n\n")]
+    def render_frames(self, meter: GenerateMeter, frames: list[bytes]) -> list[bytes]:
+        return [sse.render(b"".join(text.splitlines())) for text in frames]
 
 
-def _data(raw: bytes) -> bytes:
-    frame = sse.parse(raw)
-    return b"" if frame is None else frame.data
+class _ToArray(GenerateAdapter):
+    """The caller asked for an array."""
+
+    def render_frames(self, meter: GenerateMeter, frames: list[bytes]) -> list[bytes]:
+        chunks: list[bytes] = []
+        for text in filter(None, map(self.text_of, frames)):
+            chunks += (_before(meter) + text, AFTER_ELEMENT)
+            meter.element_sent = True
+        return chunks
+
+    def render_ending(self, call: Call, meter: GenerateMeter, error: GateError | None) -> bytes:
+        return b"]" if error is None else _before(meter) + error_body(call, error) + b"]"
 
 
-class _Elements:
-    """The elements of an array."""
-
-    def __init__(self) -> None:
-        self._splitter = ArraySplitter()
-
-    def feed(self, piece: bytes) -> list[tuple[bytes, bytes]]:
-        return [(text, b"") for text in self._splitter.feed(piece)]
-
-    def finish(self) -> list[tuple[bytes, bytes]]:
-        return []
+class _ArrayToArray(_ToArray, _FromArray):
+    """Both."""
 
 
-class _Form(Protocol):
-    """What the caller gets: one or more pieces for a chunk, for an error at the end, and for a good end."""
-
-    def chunk(self, text: bytes, raw: bytes) -> list[bytes]: ...
-    def failure(self, error: GateError) -> list[bytes]: ...
-    def end(self) -> list[bytes]: ...
+def _before(meter: GenerateMeter) -> bytes:
+    return b"," if meter.element_sent else b"["
 
 
-class _EventForm:
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    def chunk(self, text: bytes, raw: bytes) -> list[bytes]:
-        return [raw or sse.render(b"".join(text.splitlines()))]
-
-    def failure(self, error: GateError) -> list[bytes]:
-        return [error_frame(self._call, error)]
-
-    def end(self) -> list[bytes]:
-        return []
-
-
-class _ArrayForm:
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._before = b"["
-
-    def chunk(self, text: bytes, raw: bytes) -> list[bytes]:
-        if not text:
-            return []
-        before, self._before = self._before, b","
-        return [before + text, AFTER_ELEMENT]
-
-    def failure(self, error: GateError) -> list[bytes]:
-        return [self._before + error_body(self._call, error), b"]"]
-
-    def end(self) -> list[bytes]:
-        return [b"]"]
-
-
-async def _forward_stream(
-    watch: ChunkMeter, source: _Source, form: _Form, pieces: AsyncIterator[bytes]
-) -> AsyncIterator[bytes]:
-    """Whole chunks; after the first of them every failure is an error in the caller's form, and nothing follows it."""
-    begun = False
-    held: list[bytes] = []  # comments before the first chunk wait: an error there is still an answer with a status
-    try:
-        async for text, raw in _chunks(source, pieces):
-            watch.note(text)
-            if watch.error is not None:
-                raise watch.error
-            held += form.chunk(text, raw)
-            if not text and not begun:
-                continue
-            begun = True
-            for ready in held:
-                yield ready
-            held.clear()
-        if not watch.finished:
-            raise UpstreamError("The upstream's stream stopped before its end.")
-        for ready in form.end():
-            yield ready
-    except GateError as error:
-        if not begun:
-            raise
-        for ready in form.failure(error):
-            yield ready
-    finally:
-        await close(pieces)
-
-
-async def _chunks(source: _Source, pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    async for piece in pieces:
-        for found in source.feed(piece):
-            yield found
-    for found in source.finish():
-        yield found
+_EVENTS: Final = GenerateAdapter()
+_ADAPTERS: Final[Mapping[tuple[bool, bool], GenerateAdapter]] = {
+    (True, True): _EVENTS,
+    (True, False): _ToArray(),
+    (False, True): _FromArray(),
+    (False, False): _ArrayToArray(),
+}
+"""By whether the upstream sends events, and whether the caller asked for them."""

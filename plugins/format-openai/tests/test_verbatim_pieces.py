@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tornado_gate.streams.passthrough import _Passthrough, split_last_frames
 from tornado_gate.testing import call_to
+from tornado_gate.types import Verbatim
 from tornado_gate.wire import openai_chat
-from tornado_gate_format_openai.stream_adapters import MANNERS
-from tornado_gate_format_openai.verbatim import _Frames, _parted
+from tornado_gate_format_openai.stream_adapters import ADAPTERS
+from tornado_gate_format_openai.verbatim import ForwardState
 
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":null}\n\n'
 REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'
@@ -23,9 +25,14 @@ FRAMES = st.lists(st.sampled_from([TEXT, TEXT, TEXT, REASON, USAGE, WITH_USAGE, 
 def passed(pieces: list[bytes], hide_usage: bool) -> tuple[bytes, object, str, bool]:
     """What the caller gets, what is noted, and whether it is over."""
     call = call_to()
-    frames = _Frames(call, MANNERS[openai_chat.WIRE_FORMAT], hide_usage)
-    given = b"".join(map(frames.feed, pieces))
-    return given, call.meter.usage, call.meter.finish_reason, frames.watch.done
+    request = Verbatim(
+        wire_format="", operation="chat", path="/", raw=b"", body={}, stream=True, state=ForwardState(hide_usage)
+    )
+    step = _Passthrough(call, ADAPTERS[openai_chat.WIRE_FORMAT], request)
+    out: list[bytes] = []
+    for piece in pieces:
+        step.take([piece], out)
+    return b"".join(out), call.meter.usage, call.meter.finish_reason, step._meter.done
 
 
 @given(FRAMES, st.booleans())
@@ -35,7 +42,7 @@ def test_one_piece_gives_and_notes_what_its_frames_do_one_by_one(frames: list[by
 
 @given(FRAMES.filter(bool))
 def test_the_last_frames_are_parted_at_a_border(frames: list[bytes]) -> None:
-    rest, last = _parted(b"".join(frames))
+    rest, last = split_last_frames(b"".join(frames))
 
     count = min(len(frames), 4)
     assert (rest, last) in (
@@ -46,7 +53,7 @@ def test_the_last_frames_are_parted_at_a_border(frames: list[bytes]) -> None:
 
 @pytest.mark.parametrize("count", [5, 50])
 def test_of_a_long_piece_only_the_last_frames_are_looked_at_alone(count: int) -> None:
-    rest, last = _parted(TEXT * count + DONE)
+    rest, last = split_last_frames(TEXT * count + DONE)
 
     assert rest == TEXT * (count - 3)
     assert last == TEXT * 3 + DONE

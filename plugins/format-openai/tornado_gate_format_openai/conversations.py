@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from tornado_gate import passthrough
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.types import (
     Call,
@@ -28,8 +29,8 @@ from tornado_gate_format_openai.replies import chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
 from tornado_gate_format_openai.responses import ResponseState, parse_response_request, response_reply
 from tornado_gate_format_openai.schemas import check_chat
-from tornado_gate_format_openai.stream_adapters import MANNERS, forward_response_request
-from tornado_gate_format_openai.verbatim import forward_answer, forward_metered
+from tornado_gate_format_openai.stream_adapters import ADAPTERS, forward_response_request
+from tornado_gate_format_openai.verbatim import forward_metered
 
 ROUTES: Final = (
     Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT),
@@ -78,7 +79,7 @@ def forward(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim]:
 
 def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
     """The answer as it came."""
-    return forward_answer(call, MANNERS[request.wire_format], request, incoming)
+    return passthrough.forward_answer(call, ADAPTERS[request.wire_format], request, incoming)
 
 
 def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from tornado_gate import patch_json
 from tornado_gate.codec.checks import missing, need_array, wrong
 from tornado_gate.codec.fields import MAX_INTEGER, Body, Integer, String, check, named
 from tornado_gate.errors import UpstreamError
+from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, single
 from tornado_gate.types import (
     Call,
@@ -28,14 +29,12 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value, replace
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire.openai_chat.errors import error_of, masked
+from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
 from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.masking import KeyMask
 from tornado_gate_format_openai.passing import verbatim
 from tornado_gate_format_openai.replies import JSON
-from tornado_gate_format_openai.verbatim import without_key
 
 ROUTES: Final = paths.EMBEDDINGS
 
@@ -174,49 +173,51 @@ async def forward(call: Call, wire: WireRequest) -> Verbatim:
 
 def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came; its usage is noted."""
-    return Reply(content_type=JSON, chunks=_forward(call, incoming.chunks))
+    return Reply(content_type=JSON, chunks=stages.then(incoming.chunks, _VectorsStep(call)))
 
 
-async def _forward(call: Call, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+class _VectorsStep(stages.Step[bytes, bytes]):
     """A small answer at once; of a large one what comes when it comes, but for its beginning, which shows what it is."""
-    held: list[bytes] = []
-    size = 0
-    try:
-        async for chunk in chunks:
-            held.append(chunk)
-            size += len(chunk)
-            if size > WHOLE_BYTES:
-                break
+
+    __slots__ = ("_call", "_end", "_first", "_held", "_size")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._held: list[bytes] | None = []  # while the answer may be small
+        self._size = 0
+        self._first = self._end = b""  # of a large one
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        for chunk in items:
+            if self._held is None:
+                self._end = (self._end + chunk[-SEARCHED_BYTES:])[-SEARCHED_BYTES:]
+                out.append(chunk)
+                continue
+            self._held.append(chunk)
+            self._size += len(chunk)
+            if self._size > WHOLE_BYTES:
+                beginning, self._held = b"".join(self._held), None
+                out.append(self._begin(beginning))
+
+    def _begin(self, beginning: bytes) -> bytes:
+        if not beginning.lstrip().startswith(b"{"):
+            raise UpstreamError("The upstream's answer is not a JSON object.")
+        self._first, self._end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
+        return beginning
+
+    def end(self, out: list[bytes]) -> None:
+        if self._held is None:
+            self._call.meter.usage = usage_in(self._first, self._end)
         else:
-            yield _small(call, b"".join(held))
-            return
-        async for piece in _large(call, b"".join(held), chunks):
-            yield piece
-    finally:
-        await close(chunks)
+            out.append(_read(self._call, b"".join(self._held)))
 
 
-def _small(call: Call, raw: bytes) -> bytes:
-    raw = without_key(call, raw)
+def _read(call: Call, raw: bytes) -> bytes:
+    """A whole answer, whose usage is noted. Raises the error that it may be."""
     body = parse_json(raw, call.target.provider)
     if (failure := error_of(body)) is not None:
-        raise masked(failure, call.target.api_key)
+        raise failure
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
         raise no_answer()
     call.meter.usage = parse_usage(body.get("usage"))
     return raw
-
-
-async def _large(call: Call, beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    if not beginning.lstrip().startswith(b"{"):
-        raise UpstreamError("The upstream's answer is not a JSON object.")
-    first, end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
-    mask = KeyMask(call.target.api_key)
-    yield mask.feed(beginning)
-    async for chunk in chunks:
-        end = (end + chunk)[-SEARCHED_BYTES:] if len(chunk) < SEARCHED_BYTES else chunk[-SEARCHED_BYTES:]
-        if ready := mask.feed(chunk):
-            yield ready
-    call.meter.usage = usage_in(first, end)
-    if rest := mask.finish():
-        yield rest

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
+from tornado_gate import passthrough
 from tornado_gate.codec.checks import choice_member, need_object, object_member, string_member, wrong
 from tornado_gate.codec.fields import Body, Checked, String, check, named
 from tornado_gate.codec.ids import unique
@@ -38,16 +39,15 @@ from tornado_gate.wire.openai_moderations import (
     render_response,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import Passing, verbatim
+from tornado_gate_format_openai.passing import ResultAdapter, verbatim
 from tornado_gate_format_openai.replies import JSON
-from tornado_gate_format_openai.verbatim import forward_answer
 
 ROUTES: Final = paths.MODERATIONS
 
 MAX_INPUTS: Final = 2048
 """As for embeddings: the vendor names no bound."""
 
-_PASSING: Final = Passing(check=check_response, parse_usage=parse_usage)
+_ADAPTER: Final = ResultAdapter(check=check_response, parse_usage=parse_usage)
 
 
 def _check_input(value: Any) -> None:
@@ -135,4 +135,4 @@ async def forward(call: Call, wire: WireRequest) -> Verbatim:
 
 def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came."""
-    return forward_answer(call, _PASSING, request, incoming)
+    return passthrough.forward_answer(call, _ADAPTER, request, incoming)

@@ -1,6 +1,6 @@
 """The verbatim lane of the routes beyond chat: their answers as they came, with what must be known of them.
 
-`Passing` is one route's `Manner`: what a whole answer must look like, and, for a route that streams, which event ends it.
+`ResultAdapter` is one route's adapter: what a whole answer must look like, and, for a route that streams, which event ends it.
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final
 
-import orjson
-
-from tornado_gate import sse
+from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Meter, Usage, Verbatim, WireRequest
-from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_chat import frame_json
 from tornado_gate.wire.openai_speech import failure_of
-from tornado_gate_format_openai.replies import error_frame
-from tornado_gate_format_openai.verbatim import Watch
+from tornado_gate_format_openai.verbatim import OpenAIAdapter
 
 _DONE: Final = b"[DONE]"
 
@@ -43,7 +39,7 @@ def _marks(last: str) -> tuple[bytes, ...]:
     return (f'"{last}"'.encode(), b'"error"', _DONE)
 
 
-class EndWatch:
+class EndMeter:
     """Watches the frames of one stream, all but the last of which are passed without being parsed.
 
     In base64 and in JSON strings a quotation mark is escaped, so that no content can look like what is searched for.
@@ -74,37 +70,39 @@ class EndWatch:
         return False
 
 
-class Passing(Value, frozen=True):
-    """One route's way on this lane. `check` raises for a body that is no answer; `last` is the type of a stream's last event.
+class ResultAdapter(OpenAIAdapter):
+    """One route. `check` raises for a body that is no answer; `last` is the type of a stream's last event.
 
     `events_of` makes the events of a stream of a whole answer.
     """
 
-    check: Callable[[Any], Any]
-    parse_usage: ParseUsage
-    last: str = ""
-    events_of: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda body: ()
+    def __init__(
+        self,
+        check: Callable[[Any], Any],
+        parse_usage: ParseUsage,
+        last: str = "",
+        events_of: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda body: (),
+    ) -> None:
+        self._check = check
+        self._parse_usage = parse_usage
+        self._last = last
+        self._marks = _marks(last)
+        self._events_of = events_of
 
-    def watch(self, meter: Meter) -> Watch:
-        return EndWatch(meter, self.last, self.parse_usage)
+    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        return EndMeter(call.meter, self._last, self._parse_usage)
 
     def is_quiet(self, frames: bytes) -> bool:
-        return not any(mark in frames for mark in _marks(self.last))
+        return not any(mark in frames for mark in self._marks)
 
-    def error_of(self, body: Any) -> GateError | None:
+    def parse_error(self, body: Any) -> GateError | None:
         return failure_of(body)
 
-    def ending(self, watch: Any, error: GateError | None) -> bytes:
-        return b"" if error is None else error_frame(error)
-
-    def parse(self, raw: bytes) -> Any:
-        return orjson.loads(raw)
-
-    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
-        self.check(body)
-        call.meter.usage = self.parse_usage(body.get("usage")) or call.meter.usage
+    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+        self._check(body)
+        call.meter.usage = self._parse_usage(body.get("usage")) or call.meter.usage
         return raw
 
-    async def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
-        for event in self.events_of(body):
+    async def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+        for event in self._events_of(body):
             yield sse.render_json(event)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate import sse
+from tornado_gate import passthrough, sse
 from tornado_gate.codec.fields import Body, Number, Object, OneOf, String, check
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import close
@@ -31,7 +31,6 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate.wire.openai_speech import (
     DONE,
     EVENT_STREAM,
@@ -48,9 +47,8 @@ from tornado_gate.wire.openai_speech import (
     silent,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import Passing, verbatim
+from tornado_gate_format_openai.passing import ResultAdapter, verbatim
 from tornado_gate_format_openai.replies import EVENTS, KEEP_ALIVE, error_frame
-from tornado_gate_format_openai.verbatim import forward_answer
 
 ROUTES: Final = paths.SPEECH
 
@@ -150,7 +148,7 @@ async def _events(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterat
     except GateError as error:
         if not begun:
             raise
-        yield error_frame(masked(error, call.target.api_key))
+        yield error_frame(error)
     finally:
         await close(events)
 
@@ -165,7 +163,7 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     """The upstream's answer: its bytes when they are what was asked for."""
     kind = kind_of(incoming)
     if request.stream and kind == EVENT_STREAM:
-        return forward_answer(call, _PASSING, request, incoming)
+        return passthrough.forward_answer(call, _ADAPTER, request, incoming)
     if kind != EVENT_STREAM and not is_sound(kind):
         return Reply(content_type=EVENTS if request.stream else media_type(None), chunks=_refused(call, incoming))
     asked = _asked(request.body)
@@ -185,14 +183,12 @@ def _asked(body: Mapping[str, Any]) -> SpeechRequest:
 
 
 async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """On this lane nobody else reads the events. What the upstream says of its failure may repeat the target's key."""
+    """On this lane nobody else reads the events."""
     try:
         async for event in events:
             if isinstance(event, SpeechEnd):
                 call.meter.usage = event.usage or call.meter.usage
             yield event
-    except GateError as error:
-        raise masked(error, call.target.api_key) from None
     finally:
         await close(events)
 
@@ -211,7 +207,7 @@ async def _passed(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _refused(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raise masked(await not_sound(incoming), call.target.api_key)
+    raise await not_sound(incoming)
     yield b""  # what makes this a generator
 
 
@@ -219,4 +215,4 @@ def _never_whole(body: Any) -> None:
     raise UpstreamError("The upstream's answer is neither sound nor events.")
 
 
-_PASSING: Final = Passing(check=_never_whole, parse_usage=parse_usage, last=DONE)
+_ADAPTER: Final = ResultAdapter(check=_never_whole, parse_usage=parse_usage, last=DONE)

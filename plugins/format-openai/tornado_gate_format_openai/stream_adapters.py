@@ -9,25 +9,25 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import REMOVE, patch_json
+from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import aiter_events, replay
-from tornado_gate.types import Call, Meter, Verbatim, WireRequest
+from tornado_gate.types import Call, Verbatim, WireRequest
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai import contract, store
-from tornado_gate_format_openai.replies import DONE, error_frame, sent
+from tornado_gate_format_openai.replies import DONE, sent
 from tornado_gate_format_openai.responses import dialect_of, event_frame
-from tornado_gate_format_openai.verbatim import ForwardState, Manner, Watch, forwarded, state_of
+from tornado_gate_format_openai.verbatim import ForwardState, OpenAIAdapter, forwarded, state_of
 
 _REASON: Final = re.compile(rb'"finish_reason"(?!: ?null)')
 _USAGE: Final = re.compile(rb'"usage"(?!: ?null)')
 
 
-class ChatManner:
+class ChatAdapter(OpenAIAdapter):
     """Chat: streams end with ``[DONE]``."""
 
-    def watch(self, meter: Meter) -> Watch:
-        return openai_chat.FrameMeter(meter)
+    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        return openai_chat.FrameMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
         return (  # from the right, which is twice as quick where there is nothing
@@ -37,20 +37,17 @@ class ChatManner:
             and _USAGE.search(frames) is None
         )
 
-    def error_of(self, body: Any) -> GateError | None:
+    def parse_error(self, body: Any) -> GateError | None:
         return openai_chat.error_of(body)
 
-    def ending(self, watch: Watch, error: GateError | None) -> bytes:
-        return DONE if error is None else error_frame(error)
+    def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
+        return DONE if error is None else super().render_ending(call, meter, error)
 
-    def parse(self, raw: bytes) -> Any:
-        return orjson.loads(raw)
-
-    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         openai_chat.note_body(call.meter, body)
         return raw
 
-    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
         result = openai_chat.parse_response(body)
         chunks = openai_chat.render_chunks(
             aiter_events(replay(result)),
@@ -62,10 +59,10 @@ class ChatManner:
         return sent(chunks)
 
 
-class CompletionsManner(ChatManner):
+class CompletionsAdapter(ChatAdapter):
     """Text completions: the meter finds everything where chat has it, and a whole answer is one chunk."""
 
-    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
         return sent(_chunks_of(body, not state_of(request).hide_usage))
 
 
@@ -77,25 +74,22 @@ async def _chunks_of(body: Mapping[str, Any], include_usage: bool) -> AsyncItera
         yield {**chunk, "choices": [], "usage": usage}
 
 
-class ResponsesManner:
-    """Responses: the last event is the end, and a broken stream fails with the response that it had begun."""
+class ResponsesAdapter(OpenAIAdapter):
+    """Responses: the last event is the end, and a broken stream fails with the response that it had begun.
 
-    def watch(self, meter: Meter) -> Watch:
-        return openai_responses.EventMeter(meter)
+    No frame is quiet: each has a number.
+    """
 
-    def is_quiet(self, frames: bytes) -> bool:
-        return False  # each is numbered
+    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        return openai_responses.EventMeter(call.meter)
 
-    def error_of(self, body: Any) -> GateError | None:
+    def parse_error(self, body: Any) -> GateError | None:
         return openai_responses.failure_of(body)
 
-    def ending(self, watch: Any, error: GateError | None) -> bytes:
-        return b"" if error is None else b"".join(event_frame(event) for event in watch.ending(error))
+    def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
+        return b"" if error is None else b"".join(event_frame(event) for event in meter.ending(error))
 
-    def parse(self, raw: bytes) -> Any:
-        return orjson.loads(raw)
-
-    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         openai_responses.note_body(call.meter, body)
         if state_of(request).contract:
             return orjson.dumps(contract.render(body))
@@ -103,7 +97,7 @@ class ResponsesManner:
             return patch_json(raw, {"usage": contract.usage(body["usage"])}, body)
         return raw
 
-    def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
         result = openai_responses.parse_response(body)
         events = openai_responses.render_events(
             aiter_events(replay(result)),
@@ -120,10 +114,10 @@ async def _framed(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]
         yield event_frame(event)
 
 
-MANNERS: Mapping[str, Manner] = {
-    openai_chat.WIRE_FORMAT: ChatManner(),
-    openai_completions.WIRE_FORMAT: CompletionsManner(),
-    openai_responses.WIRE_FORMAT: ResponsesManner(),
+ADAPTERS: Mapping[str, OpenAIAdapter] = {
+    openai_chat.WIRE_FORMAT: ChatAdapter(),
+    openai_completions.WIRE_FORMAT: CompletionsAdapter(),
+    openai_responses.WIRE_FORMAT: ResponsesAdapter(),
 }
 
 

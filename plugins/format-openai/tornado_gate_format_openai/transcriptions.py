@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse
+from tornado_gate import passthrough, sse
 from tornado_gate.codec import media_types
 from tornado_gate.codec.checks import missing, wrong
 from tornado_gate.codec.fields import listed
@@ -29,7 +29,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_chat.errors import error_of, masked
+from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_transcriptions import (
     DONE,
     FORMATS,
@@ -44,9 +44,8 @@ from tornado_gate.wire.openai_transcriptions import (
     render_response,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import Passing, verbatim
+from tornado_gate_format_openai.passing import ResultAdapter, verbatim
 from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
-from tornado_gate_format_openai.verbatim import forward_answer, without_key
 
 ROUTES: Final = paths.TRANSCRIPTIONS
 
@@ -205,7 +204,7 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type
     plain = request.body.get("response_format") in PLAIN_FORMATS
     if kind == _EVENT_STREAM or (request.stream and kind == JSON and not plain):
-        return forward_answer(call, _PASSING, request, incoming)
+        return passthrough.forward_answer(call, _ADAPTER, request, incoming)
     if request.stream:
         return Reply(content_type=EVENTS, chunks=_stream_of_text(call, incoming), keep_alive=KEEP_ALIVE)
     return Reply(content_type=content_type or (TEXT if plain else JSON), chunks=_passed(call, incoming, plain))
@@ -223,7 +222,7 @@ async def _stream_of_text(call: Call, incoming: UpstreamResponse) -> AsyncIterat
 
 async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes:
     """A whole answer. Raises the error that it may be, UpstreamError for one that is not of the format asked for."""
-    raw = without_key(call, await incoming.read())
+    raw = await incoming.read()
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -231,7 +230,7 @@ async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes
             return raw
         raise UpstreamError("The upstream's answer is no transcript.") from error
     if (failure := error_of(body)) is not None:
-        raise masked(failure, call.target.api_key)
+        raise failure
     if not plain:
         call.meter.usage = parse_usage(check_response(body).get("usage"))
     return raw
@@ -241,4 +240,4 @@ def _events_of(body: Any) -> Iterator[Mapping[str, Any]]:
     return render_events(parse_response(body))
 
 
-_PASSING: Final = Passing(check=check_response, parse_usage=parse_usage, last=DONE, events_of=_events_of)
+_ADAPTER: Final = ResultAdapter(check=check_response, parse_usage=parse_usage, last=DONE, events_of=_events_of)

@@ -49,6 +49,7 @@ from tornado_gate.wire.gemini_generate import (
     speech_events,
 )
 from tornado_gate.wire.gemini_images import parse_predictions
+from tornado_gate.wire.gemini_videos import parse_operation
 from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import resource, url_of
 from tornado_gate_gemini.facts import OPERATIONS, Facts, is_imagen, read
@@ -181,7 +182,7 @@ async def _alone(call: Call, request: Request, incoming: UpstreamResponse) -> As
             yield await parse(await incoming.read_json())
         case VideoRequest() | VideoPoll():
             lost = videos.is_lost(request, incoming)
-            yield VideoOperation(status="lost") if lost else videos.stands(call, await incoming.read_json())
+            yield VideoOperation(status="lost") if lost else parse_operation(await incoming.read_json())
 
 
 async def _speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:

@@ -25,13 +25,11 @@ from tornado_gate.types import (
     UpstreamResponse,
     VideoCancel,
     VideoDownload,
-    VideoOperation,
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate import encoded
-from tornado_gate.wire.gemini_videos import parse_operation, render_video_request
+from tornado_gate.wire.gemini_videos import render_video_request
 from tornado_gate_gemini.address import DEFAULT, resource_url, url_of
 
 AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
@@ -99,12 +97,6 @@ def file_url(base_url: str, address: str) -> str:
     if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT):
         return address
     return f"{base_url}/files/{found[1]}:download?alt=media"
-
-
-def stands(call: Call, body: Any) -> VideoOperation:
-    """Where an operation stands. Without our key, whatever the upstream repeats."""
-    operation, key = parse_operation(body), call.target.api_key
-    return replace(operation, error=operation.error.replace(key, "***")) if key else operation
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse
 from tornado_gate.codec.multipart import FormBody
-from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http import upstream
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import replay
@@ -26,7 +26,6 @@ from tornado_gate.types import (
     MediaRequest,
     RealtimeRequest,
     Request,
-    StreamError,
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
@@ -37,7 +36,6 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.wire import formats, openai_chat
-from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
@@ -185,28 +183,6 @@ def call_upstream(call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, 
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    return stages.then(_events(call, request, incoming), _Masked(call.target.api_key))
-
-
-class _Masked(stages.Step[StreamEvent, StreamEvent]):
-    """No failure has our key in its words."""
-
-    __slots__ = ("_key",)
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
-        out += items
-        last = items[-1]
-        if isinstance(last, StreamError):  # after which nothing comes
-            out[-1] = StreamError(error=masked(last.error, self._key))
-
-    def fail(self, error: GateError) -> list[StreamEvent] | GateError:
-        return masked(error, self._key)
-
-
-def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
         from tornado_gate_openai import videos
 

@@ -24,9 +24,8 @@ from tornado_gate.types import (
     VideoRequest,
     Whole,
 )
-from tornado_gate.types.value import Value, replace
+from tornado_gate.types.value import Value
 from tornado_gate.wire import openai_videos
-from tornado_gate.wire.openai_chat.errors import MASK
 from tornado_gate_openai.answers import json_object
 from tornado_gate_openai.body import applied, changes
 from tornado_gate_openai.endpoints import VIDEOS
@@ -116,10 +115,4 @@ async def events(
         await incoming.read()
         yield VideoOperation(status="lost")  # the upstream has forgotten it
     else:
-        yield _masked(call, openai_videos.parse_video(await json_object(call, incoming), incoming.headers))
-
-
-def _masked(call: Call, operation: VideoOperation) -> VideoOperation:
-    """Without our key: some upstreams repeat what they were sent."""
-    key = call.target.api_key
-    return replace(operation, error=operation.error.replace(key, MASK)) if key else operation
+        yield openai_videos.parse_video(await json_object(call, incoming), incoming.headers)

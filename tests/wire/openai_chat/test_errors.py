@@ -15,7 +15,6 @@ from tornado_gate.errors import (
     UpstreamTimeout,
 )
 from tornado_gate.wire.openai_chat import error_of, parse_error
-from tornado_gate.wire.openai_chat.errors import masked
 
 
 @pytest.mark.parametrize(
@@ -83,11 +82,3 @@ def test_an_old_style_error_body_is_seen() -> None:
 @pytest.mark.parametrize("body", [None, [], {"error": None}, {"error": {}}, {"object": "chat.completion"}])
 def test_what_is_no_error_is_none(body: Any) -> None:
     assert error_of(body) is None
-
-
-def test_the_targets_key_is_masked_in_what_an_upstream_says() -> None:
-    error = masked(
-        parse_error({"message": "bad sk-123!", "type": "invalid_request_error", "param": "sk-123"}), "sk-123"
-    )
-    assert (error.message, error.param, str(error)) == ("bad ***!", "***", "bad ***!")
-    assert masked(UpstreamError("as it was"), "").message == "as it was"

@@ -30,6 +30,7 @@ from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.exchange import lowered
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import AnswerFiles
+from tornado_gate.telemetry.redaction import mask_of
 from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
 
 log = logging.getLogger(__name__)
@@ -177,9 +178,11 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         """The caller's connection speaks frames: messages may go both ways."""
         assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
+        assert self.call is not None
         self.gate.metrics.stream_opened()
         self.request.headers = self._headers = NO_HEADERS  # 2 KB that nobody reads again
-        self.relay = Relay(self.side, self.ws_connection.connection, self.socket, self.rules, self.request_id)
+        mask, connection = mask_of(self.call.target), self.ws_connection.connection
+        self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
         self.relay.begin()
         if self.gate.draining:
             self.relay.leave()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse
+from tornado_gate.streams import sse
 from tornado_gate.types import Meter
 from tornado_gate.wire.anthropic_messages.errors import error_of
 from tornado_gate.wire.anthropic_messages.json_values import said, string

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse
-from tornado_gate.streams import stages
+from tornado_gate.streams import sse, stages
 from tornado_gate.types import (
     Finish,
     PartDelta,

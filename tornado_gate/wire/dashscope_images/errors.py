@@ -40,8 +40,6 @@ _STATUSES: Final = ((_OF_THE_CALLER, 400), (_LIMITS, 429), (_NO_MODEL, 404), (_T
 def failure(call: Call, fault: Fault, status: int = 0, headers: Mapping[str, str] | None = None) -> UpstreamError:
     """The error for what the vendor says, by HTTP with `status` and `headers`, or inside an answer."""
     provider, code, said = call.target.provider, fault.code[:100], fault.message
-    if call.target.api_key:
-        said = said.replace(call.target.api_key, "***")
     status = _status(fault.code, status)
     if not status:
         why = code or "no reason given"

@@ -11,9 +11,6 @@ from typing import Any, Final
 from tornado_gate.errors import GateError
 from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
 
-MASK: Final = "***"
-"""What stands for a secret in an upstream's words."""
-
 _STATUSES: Final = {"rate_limit": 429, "timeout": 504, "overloaded": 503, "invalid_request": 400}
 """By what stands in a type or a code, where no status says more than that the upstream failed."""
 
@@ -34,15 +31,6 @@ def parse_error(error: Any) -> GateError:
     """
     status = _status(error) if isinstance(error, Mapping) else 0
     return error_for_status(status, text=error_text(error), in_answer=True)
-
-
-def masked(error: GateError, secret: str) -> GateError:
-    """`error` without `secret`, the key of the target, in its words: some upstreams repeat what they were sent."""
-    if secret:
-        error.message = error.message.replace(secret, MASK)
-        error.param = error.param.replace(secret, MASK)
-        error.args = (error.message,)
-    return error
 
 
 def _status(error: Mapping[str, Any]) -> int:

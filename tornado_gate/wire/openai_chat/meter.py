@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import sse
+from tornado_gate.streams import sse
 from tornado_gate.types import Meter
 from tornado_gate.wire.openai_chat.errors import error_of
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage

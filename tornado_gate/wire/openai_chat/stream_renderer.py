@@ -14,8 +14,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate import sse
-from tornado_gate.streams import stages
+from tornado_gate.streams import sse, stages
 from tornado_gate.types import (
     Data,
     Finish,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Literal
 
-from tornado_gate import sse
 from tornado_gate.codec.media_types import image_size
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams import sse
 from tornado_gate.streams.events import close
 from tornado_gate.types import ImageRequest, ImageResult, MadeImage, PartialImage, StreamError, StreamEvent, Usage
 from tornado_gate.wire.openai_chat import error_of, parse_error

@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate import REMOVE, patch_json
+from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import aiter_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
 from tornado_gate.wire.openai_chat import frame_json
-from tornado_gate.wire.openai_chat.errors import masked
 from tornado_gate.wire.schemas import is_array_of_objects, no_answer
 from tornado_gate_format_openai import verbatim
 from tornado_gate_format_openai.images.edits import (
@@ -35,7 +34,7 @@ from tornado_gate_format_openai.images.reply_options import wants_bytes
 from tornado_gate_format_openai.images.rules import check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 from tornado_gate_format_openai.paths import VARIATIONS
-from tornado_gate_format_openai.replies import JSON, error_frame
+from tornado_gate_format_openai.replies import JSON
 
 WHOLE_BYTES: Final = 64 * 1024
 """An answer up to this size is checked whole; of a longer one everything but the base64 of its pictures."""
@@ -115,7 +114,7 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     """The upstream's answer as it came."""
     if isinstance(request.state, Addresses):
         return Reply(content_type=JSON, chunks=_placed(call, incoming))
-    return verbatim.forward_answer(call, _Manner(), request, incoming)
+    return passthrough.forward_answer(call, _ADAPTER, request, incoming)
 
 
 async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
@@ -123,10 +122,7 @@ async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes
         body = await incoming.json()
     except ValueError as error:
         raise UpstreamError("The upstream's answer is not JSON.") from error
-    try:
-        result = await openai_images.parse_response(body)
-    except GateError as error:
-        raise masked(error, call.target.api_key) from None
+    result = await openai_images.parse_response(body)
     call.meter.usage = result.usage
     yield await openai_images.render_response(
         result, created=int(time.time()), place=place_of(call), usage=result.usage, details=False
@@ -137,7 +133,7 @@ def _is_quiet(frames: bytes) -> bool:
     return frames.find(b'.completed"') < 0 and frames.find(b'"error"') < 0
 
 
-class _Watch:
+class _ImageMeter:
     """Notes usage. There may be a frame for each picture that is done, so that only an error ends everything."""
 
     def __init__(self, meter: Meter) -> None:
@@ -189,25 +185,22 @@ def without_pictures(raw: bytes) -> bytes:
     return b"".join([*pieces, raw[kept_until:]])
 
 
-class _Manner:
+class ImagesAdapter(verbatim.OpenAIAdapter):
     """Pictures: no frame says that a stream has ended."""
 
-    def watch(self, meter: Meter) -> verbatim.Watch:
-        return _Watch(meter)
+    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        return _ImageMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
         return _is_quiet(frames)
 
-    def error_of(self, body: Any) -> GateError | None:
+    def parse_error(self, body: Any) -> GateError | None:
         return openai_images.failure_of(body)
 
-    def ending(self, watch: verbatim.Watch, error: GateError | None) -> bytes:
-        return b"" if error is None else error_frame(error)
-
-    def parse(self, raw: bytes) -> Any:
+    def parse_body(self, raw: bytes) -> Any:
         return orjson.loads(without_pictures(raw) if len(raw) > WHOLE_BYTES else raw)
 
-    def whole(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
         if (error := openai_images.failure_of(body)) is not None:
             raise error
         if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
@@ -215,7 +208,7 @@ class _Manner:
         _note(call.meter, body)
         return raw
 
-    async def frames_of(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    async def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
         result = await openai_images.parse_response(body)
         asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
         what: openai_images.What = "image_edit" if request.operation == "image_edits" else "image_generation"
@@ -224,3 +217,6 @@ class _Manner:
         )
         async for frame in frames:
             yield frame
+
+
+_ADAPTER: Final = ImagesAdapter()

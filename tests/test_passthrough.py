@@ -1,0 +1,144 @@
+"""The verbatim lane, for a format that is not ours: the example of the guide."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tornado_gate import passthrough, sse
+from tornado_gate.errors import GateError, UpstreamError, UpstreamTimeout
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole
+
+GUIDE = Path(__file__).parent.parent / "docs/plugins.md"
+WORD = b'data: {"word": "Hi"}\n\n'
+END = b'data: {"why": "done"}\n\n'
+ERROR = b'data: {"error": "busy"}\n\n'
+EVENTS = {"content-type": "text/event-stream"}
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def plugin() -> dict[str, Any]:
+    (block,) = re.findall(r"```python\n(# tornado_gate_words.py\n.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    return names
+
+
+async def aiter_of(pieces: tuple[Any, ...]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, GateError):
+            raise piece
+        yield piece
+
+
+def forward(
+    adapter: passthrough.StreamAdapter, *pieces: Any, call: Call | None = None, headers: Any = None, stream: bool = True
+) -> Reply:
+    request = Verbatim(wire_format="words", operation="chat", path="/", raw=b"", body={}, stream=stream)
+    chunks: AsyncIterator[bytes] = aiter_of(pieces)
+    if len(pieces) == 1 and isinstance(pieces[0], Whole):
+        chunks = pieces[0]
+    incoming = UpstreamResponse(chunks=chunks, headers=EVENTS if headers is None else headers)
+    return passthrough.forward_answer(call or call_to(), adapter, request, incoming)
+
+
+def chunks_of(reply: Reply) -> list[bytes]:
+    async def read() -> list[bytes]:
+        return [chunk async for chunk in reply.chunks]
+
+    return asyncio.run(read())
+
+
+def streamed(plugin: dict[str, Any], *pieces: Any) -> list[bytes]:
+    return chunks_of(forward(plugin["ADAPTER"], *pieces))
+
+
+def test_frames_pass_as_they_came_and_are_noted(plugin: dict[str, Any]) -> None:
+    call = call_to()
+    odd = b'data:{"word" :"Hi","x":1.0}\r\n\r\n'
+
+    assert chunks_of(forward(plugin["ADAPTER"], WORD, odd + WORD, END, call=call)) == [WORD, odd + WORD, END]
+    assert call.meter.finish_reason == "stop"
+
+
+def test_quiet_frames_are_not_parsed(plugin: dict[str, Any]) -> None:
+    no_json = b"data: {\n\n"
+
+    assert streamed(plugin, WORD + no_json * 9, no_json, no_json * 9 + END) == [
+        WORD + no_json * 9,
+        no_json,
+        no_json * 9 + END,
+    ]
+
+
+def test_an_error_before_the_first_data_is_raised(plugin: dict[str, Any]) -> None:
+    with pytest.raises(UpstreamError, match="busy"):
+        streamed(plugin, b": ping\n\n", ERROR)
+    with pytest.raises(UpstreamTimeout):
+        streamed(plugin, b": ping\n\n", UpstreamTimeout("late"))
+
+
+def test_a_later_failure_is_the_last_frame(plugin: dict[str, Any]) -> None:
+    assert streamed(plugin, WORD, UpstreamTimeout("late")) == [WORD, sse.render_json({"error": "late"})]
+    assert streamed(plugin, WORD, ERROR, WORD) == [WORD, ERROR]
+    assert streamed(plugin, WORD)[1:] == [sse.render_json({"error": "The upstream's stream stopped before its end."})]
+
+
+def test_a_body_that_is_there_is_answered_at_once(plugin: dict[str, Any]) -> None:
+    raw = b'{"answer": "Hi"}'
+    reply = forward(plugin["ADAPTER"], Whole(raw), headers=JSON)
+
+    assert isinstance(reply.chunks, Whole)
+    assert reply.chunks.data is raw
+    with pytest.raises(UpstreamError, match="busy"):
+        forward(plugin["ADAPTER"], Whole(b'{"error": "busy"}'), headers=JSON)
+    with pytest.raises(UpstreamError, match="not JSON"):
+        forward(plugin["ADAPTER"], Whole(b"<html>"), headers=JSON)
+
+
+def test_a_body_in_pieces_is_answered_when_it_is_whole(plugin: dict[str, Any]) -> None:
+    assert chunks_of(forward(plugin["ADAPTER"], b'{"answer":', b' "Hi"}', headers=JSON)) == [b'{"answer": "Hi"}']
+
+
+@pytest.mark.parametrize("raises_at", [1, 2])
+def test_what_a_meter_raises_ends_the_stream_in_place_of_the_frame(raises_at: int) -> None:
+    class Meter:
+        finished = done = False
+        count = 0
+
+        def note(self, raw: bytes) -> None:
+            self.count += 1
+            if self.count == raises_at:
+                raise UpstreamError("refused")
+
+    class Adapter(passthrough.StreamAdapter):
+        def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+            return Meter()
+
+        def parse_error(self, body: Any) -> GateError | None:
+            return None
+
+        def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
+            return sse.render_json({"error": error.message if error else ""})
+
+    reply = forward(Adapter(), b": ping\n\n" + WORD + END + WORD)
+    if raises_at == 1:
+        with pytest.raises(UpstreamError, match="refused"):
+            chunks_of(reply)
+    else:
+        assert chunks_of(reply) == [b": ping\n\n" + WORD, sse.render_json({"error": "refused"})]
+
+
+def test_an_adapter_without_what_is_required_cannot_be_made() -> None:
+    class Adapter(passthrough.StreamAdapter):
+        pass
+
+    with pytest.raises(TypeError, match="meter"):
+        Adapter()  # type: ignore[abstract]

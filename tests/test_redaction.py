@@ -1,0 +1,257 @@
+"""Secrets of a target in what its upstream sends: what is masked, and what is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tornado_gate.errors import GateError, UpstreamRateLimited, UpstreamRefused
+from tornado_gate.telemetry import redaction
+from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS, mask_of, redact_answer, redact_error
+from tornado_gate.types import Target, UpstreamResponse, Whole
+
+KEY = "sk-proj-0123456789abcdef"
+JSON = {"content-type": "application/json"}
+WORDS = ["none", "EMPTY", "ollama", "not-needed", "sk-123", "x"]
+
+
+def target_with(key: str = KEY, **headers: str) -> Target:
+    return Target(provider="p", plugin="p", model="m", upstream_model="m", api_key=key, headers=headers)
+
+
+def whole(raw: bytes, target: Target | None = None, content_type: str = "application/json") -> bytes:
+    """What is left of a body that came whole."""
+    incoming = UpstreamResponse(chunks=Whole(raw), headers={"content-type": content_type})
+    chunks = redact_answer(target or target_with(), incoming).chunks
+    assert isinstance(chunks, Whole)
+    return chunks.data
+
+
+def in_pieces(
+    pieces: list[bytes], target: Target | None = None, content_type: str = "text/event-stream"
+) -> list[bytes]:
+    """What is left of a body that came in pieces."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    async def read() -> list[bytes]:
+        incoming = UpstreamResponse(chunks=chunks(), headers={"content-type": content_type})
+        return [chunk async for chunk in redact_answer(target or target_with(), incoming).chunks]
+
+    return asyncio.run(read())
+
+
+def cut(raw: bytes, cuts: list[int]) -> list[bytes]:
+    borders = [0, *sorted(min(place, len(raw)) for place in cuts), len(raw)]
+    return [raw[start:end] for start, end in pairwise(borders)]
+
+
+KEYS = st.text("ab-1", min_size=MASKED_CHARACTERS, max_size=MASKED_CHARACTERS + 4)
+NEAR = st.text('ab-1. "\\n', max_size=40)
+
+
+@given(KEYS, st.text(max_size=200), st.lists(st.integers(0, 200), max_size=8))
+def test_a_text_without_the_secret_is_never_changed(key: str, text: str, cuts: list[int]) -> None:
+    assume(key not in text)
+    raw = text.encode()
+
+    assert whole(raw, target_with(key)) is raw
+    assert b"".join(in_pieces(cut(raw, cuts), target_with(key))) == raw
+    assert redact_error(target_with(key), GateError(text)).message == text
+
+
+@given(KEYS, st.lists(NEAR, min_size=1, max_size=4), st.lists(st.integers(0, 240), max_size=10))
+def test_pieces_are_masked_as_the_whole_is(key: str, around: list[str], cuts: list[int]) -> None:
+    raw = key.join(around).encode()
+
+    assert b"".join(in_pieces(cut(raw, cuts), target_with(key))) == whole(raw, target_with(key))
+
+
+@given(KEYS, KEYS, st.lists(NEAR, min_size=2, max_size=4), st.lists(st.integers(0, 240), max_size=10))
+def test_pieces_with_several_secrets_are_masked_as_the_whole_is(
+    key: str, other: str, around: list[str], cuts: list[int]
+) -> None:
+    target = target_with(key, authorization=f"Bearer {other}")
+    raw = (key.join(around) + other + around[0]).encode()
+
+    assert b"".join(in_pieces(cut(raw, cuts), target)) == whole(raw, target)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"message":"{}"}}',
+        "Your key is {}.",
+        "{}",
+        "({}), {}; '{}'",
+        "Bearer {}\\n",
+        '"line\\n{}"',
+        '"dash \\u2014{}"',
+        "x=%20{}&y",
+        "{}. And so on",
+        "wait...{}...",
+    ],
+)
+def test_a_secret_that_is_a_whole_word_is_masked(text: str) -> None:
+    raw = text.replace("{}", KEY).encode()
+
+    assert whole(raw) == text.replace("{}", "***").encode()
+    assert b"".join(in_pieces([raw[at : at + 1] for at in range(len(raw))])) == whole(raw)
+
+
+@pytest.mark.parametrize("text", ["a{}", "{}a", "-{}", "{}_", "{}.a", "a.{}", "AAAA{}AAAA"])
+def test_a_secret_inside_a_longer_word_of_an_answer_is_left_alone(text: str) -> None:
+    raw = text.replace("{}", KEY).encode()
+
+    assert whole(raw) is raw
+    assert b"".join(in_pieces([raw[at : at + 1] for at in range(len(raw))])) == raw
+
+
+@pytest.mark.parametrize("key", WORDS)
+def test_a_short_key_changes_no_answer_and_no_header(key: str) -> None:
+    incoming = UpstreamResponse(chunks=Whole(f'{{"text": "{key} or key {key}"}}'.encode()), headers={"x": key, **JSON})
+
+    assert redact_answer(target_with(key), incoming) is incoming
+
+
+@pytest.mark.parametrize("key", ["none", "EMPTY", "ollama"])
+@pytest.mark.parametrize(
+    "text", ["There is {} left.", "The model '{}' is unknown.", "Incorrect API key: {}", "Bearer {}"]
+)
+def test_a_word_as_key_changes_no_error(key: str, text: str) -> None:
+    message = text.replace("{}", key)
+
+    assert redact_error(target_with(key), GateError(message)).message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect API key provided: sk-123.", "Incorrect API key provided: ***."),
+        ("bad Bearer sk-123!", "bad Bearer ***!"),
+        ('x-api-key: "sk-123" is unknown', 'x-api-key: "***" is unknown'),
+        ("The task sk-123 is gone", "The task sk-123 is gone"),
+        ("The key sk-1234 is another", "The key sk-1234 is another"),
+        ("The key sk-123.b is another", "The key sk-123.b is another"),
+    ],
+)
+def test_a_short_key_is_masked_in_an_error_that_calls_it_a_key(text: str, shown: str) -> None:
+    assert redact_error(target_with("sk-123"), GateError(text)).message == shown
+
+
+def test_an_error_is_masked_in_all_that_a_caller_gets_of_it() -> None:
+    error = UpstreamRefused(f"bad x{KEY}x", param=f"p.{KEY}", code=KEY, headers={"Retry-After": KEY})
+
+    assert redact_error(target_with(), error) is error
+    assert error.body() == {"message": "bad x***x", "type": error.type, "param": "p.***", "code": "***"}
+    assert (str(error), error.headers) == ("bad x***x", {"Retry-After": "***"})
+
+
+def test_an_error_without_a_secret_keeps_its_code() -> None:
+    error = redact_error(target_with(), UpstreamRateLimited("slow"))
+
+    assert (error.code, error.message) == ("upstream_rate_limited", "slow")
+
+
+def test_headers_are_masked_wherever_the_secret_stands() -> None:
+    incoming = UpstreamResponse(chunks=Whole(b"{}"), headers={"x-echo": f"a{KEY}b", **JSON}, status=201, context="c")
+
+    redacted = redact_answer(target_with(), incoming)
+
+    assert redacted.headers == {"x-echo": "a***b", **JSON}
+    assert (redacted.chunks, redacted.status, redacted.context) == (incoming.chunks, 201, "c")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "secret"),
+    [
+        ("Authorization", f"Bearer {KEY}", KEY),
+        ("x-portkey-token", KEY, KEY),
+        ("Cookie", f"session={KEY}; theme=dark", KEY),
+        ("x-note", KEY, KEY),
+        ("x-title", "a-title-of-many-characters", ""),
+        ("anthropic-beta", "context-1m-2025-08-07", ""),
+    ],
+)
+def test_the_values_of_confs_headers_that_look_like_secrets_are_masked(header: str, value: str, secret: str) -> None:
+    target = target_with("", **{header: value})
+    raw = f'"{value}"'.encode()
+
+    assert whole(raw, target) == (raw.replace(secret.encode(), b"***") if secret else raw)
+
+
+def test_both_halves_of_a_key_are_secrets() -> None:
+    first, second = "access-0123456789", "secret-0123456789"
+
+    assert whole(f"{first} {second} {first}:{second}".encode(), target_with(f"{first}:{second}")) == b"*** *** ***"
+
+
+@pytest.mark.parametrize("key", ['quo"te/slash-0123', "umlaut-\u00e9\u00fc-0123456"])
+def test_a_secret_is_found_as_json_and_addresses_spell_it(key: str) -> None:
+    spelled = [*redaction._spellings(key)]
+
+    assert len(set(spelled)) > 2
+    for text in spelled:
+        assert whole(f"<{text}>".encode(), target_with(key)) == b"<***>"
+
+
+@pytest.mark.parametrize("content_type", ["audio/mpeg", "image/png", "video/mp4"])
+def test_binary_bodies_are_left_alone(content_type: str) -> None:
+    raw = KEY.encode()
+
+    assert whole(raw, content_type=content_type) is raw
+    assert in_pieces([raw[:5], raw[5:]], content_type=content_type) == [raw[:5], raw[5:]]
+
+
+def test_only_a_beginning_of_the_secret_waits_for_the_next_chunk() -> None:
+    head, tail = KEY[:9].encode(), KEY[9:].encode()
+
+    assert in_pieces([b"data: a\n\n", b"data: " + head, tail + b"\n\n"]) == [b"data: a\n\n", b"data: ", b"***\n\n"]
+    assert in_pieces([b"x " + head, b"other"]) == [b"x ", head + b"other"]
+    assert in_pieces([b"x " + head]) == [b"x ", head]
+
+
+def test_the_error_that_ends_a_stream_is_masked() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"a " + KEY[:5].encode()
+        raise UpstreamRefused(f"broke off {KEY}")
+
+    async def read() -> list[bytes]:
+        incoming = redact_answer(target_with(), UpstreamResponse(chunks=chunks(), headers=JSON))
+        return [chunk async for chunk in incoming.chunks]
+
+    with pytest.raises(UpstreamRefused) as caught:
+        asyncio.run(read())
+    assert caught.value.message == "broke off ***"
+
+
+@pytest.mark.parametrize("key", [KEY, "0123456789012345", "aaaaaaaaaaaaaaaa", "\u00e9-\u00fc-0123456789abc"])
+@pytest.mark.parametrize("filling", [b"0.123,-4e5,", b"iVBORw0KGgo/+ ", b"some words, sk- and more \xc3\xa9 "])
+def test_a_long_piece_is_masked_whatever_else_is_in_it(key: str, filling: bytes) -> None:
+    around = filling * LONG_PIECE_BYTES
+
+    assert whole(around + b'"' + key.encode() + b'" ' + around, target_with(key)) == around + b'"***" ' + around
+    assert whole(around, target_with(key)) is around
+
+
+def test_a_target_without_secrets_costs_nothing() -> None:
+    incoming = UpstreamResponse(chunks=Whole(b"{}"))
+
+    assert mask_of(target_with("")) is None
+    assert redact_answer(target_with(""), incoming) is incoming
+
+
+def test_a_message_of_a_realtime_session_is_masked() -> None:
+    mask = mask_of(target_with())
+    assert mask is not None
+    text = '{"type": "x"}'
+
+    assert mask.message(f'{{"text": "it is {KEY}, \u00e9"}}') == '{"text": "it is ***, \u00e9"}'
+    assert mask.message(text) is text
