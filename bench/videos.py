@@ -24,9 +24,9 @@ from pathlib import Path
 
 import aiohttp
 
-from tornado_gate.tasks.fileindex import AccountIndex, record_path
-from tornado_gate.tasks.filestore import FileTaskStore
-from tornado_gate.tasks.record import TaskRecord, as_bytes
+from tornado_gate.tasks.file_index import AccountIndex, record_path
+from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.record import TaskRecord, encode_record
 from tornado_gate.types import replace
 
 COMMAND = Path(sys.executable).with_name("tornado-gate")
@@ -91,7 +91,7 @@ def fill(folder: Path, number: int) -> list[str]:
     ids, lines = [], []
     for count in range(number):
         one = replace(record, id=f"video_{secrets.token_hex(16)}", created_at=now - number + count)
-        record_path(store.disk, one.id).write_bytes(as_bytes(one))
+        record_path(store.disk, one.id).write_bytes(encode_record(one))
         ids.append(one.id)
         lines.append(f"{one.created_ns:020d} {one.id}\n")
     AccountIndex(store.disk).path("bench").write_text("".join(lines), encoding="ascii")

@@ -37,7 +37,6 @@ ORDER = [
 """A package imports only those before it. docs/architecture.md says what each holds."""
 BESIDE = {"wire", "testing"}
 """Packages for plugins and their authors: they may import the core, which imports neither."""
-PENDING = {("gateway", "tasks")}
 ROOT_FILES = {"__init__.py", "__main__.py", "_version.py", "errors.py", "hookspecs.py", "py.typed"}
 VOICE = PACKAGE / "realtime" / "voice"
 """A library for plugins that answer realtime sessions themselves: it speaks a wire format, and the core does not import it."""
@@ -88,7 +87,6 @@ def test_a_package_imports_only_packages_before_it(path: Path) -> None:
     allowed = set(ORDER[: ORDER.index(module) + 1])
     if VOICE in path.parents:
         allowed.add("wire")
-    allowed |= {right for left, right in PENDING if left == module}
     assert imports_of(path) - allowed == set()
 
 

@@ -20,8 +20,8 @@ from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer
 from tornado_gate.cli import cli
 from tornado_gate.storage.files import MediaStore
-from tornado_gate.tasks.filestore import FileTaskStore
-from tornado_gate.tasks.record import TaskRecord, advanced
+from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.record import TaskRecord, advance
 from tornado_gate.types import VideoFile
 
 PROMPT = "a cat on the moon"
@@ -77,10 +77,10 @@ class Desk:
         store = self.store
         kept = await store.create(record, None)
         if changes:
-            lease = await store.lease(kept.id)
+            lease = await store.acquire_lease(kept.id)
             assert lease is not None
-            kept = advanced(kept, **changes)
-            await (store.ended(kept, lease) if kept.ended else store.save(kept, lease))
+            kept = advance(kept, **changes)
+            await (store.finish(kept, lease) if kept.ended else store.save(kept, lease))
             lease.release()
         return kept
 
@@ -99,7 +99,7 @@ class Desk:
         return asyncio.run(self.store.get(record.id))
 
     def is_active(self, record: TaskRecord) -> bool:
-        return record.id in [task.id for task in asyncio.run(self.store.active())]
+        return record.id in [task.id for task in asyncio.run(self.store.list_active())]
 
     def is_gone(self, record: TaskRecord) -> bool:
         return self.run("show", record.id).exit_code == 1
@@ -303,7 +303,7 @@ def test_the_webhook_of_a_cancelled_task_is_left_for_a_server_to_tell(desk: Desk
 def test_whoever_runs_a_task_and_does_not_stop_is_told_of(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CANCEL_SECONDS", 0.5)
     record = desk.task()
-    lease = asyncio.run(desk.store.lease(record.id))
+    lease = asyncio.run(desk.store.acquire_lease(record.id))
     assert lease is not None
     result = desk.run("cancel", record.id)
     assert result.exit_code == 1

@@ -20,14 +20,13 @@ from tornado_gate.config.model import Circuits
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.explain import explain
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.provider_call import TaskAsker
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.realtime import connect
 from tornado_gate.realtime.inner_models import InnerModels
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.services import Services
-from tornado_gate.tasks import service
-from tornado_gate.tasks.record import TaskRecord, request_as_json
+from tornado_gate.tasks.provider_client import ProviderClient
+from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.types import replace
 
 CALLER = types.Caller(id="key_1", account="a")
@@ -312,7 +311,7 @@ def test_with_every_circuit_open_the_answer_says_when_to_come_back(house: House,
 
 
 def record(house: House, provider: str) -> TaskRecord:
-    request = request_as_json(types.VideoRequest(model="m", prompt="a cat"))
+    request = encode_request(types.VideoRequest(model="m", prompt="a cat"))
     return TaskRecord(
         id=f"video_{0:032x}",
         account="a",
@@ -327,17 +326,16 @@ def record(house: House, provider: str) -> TaskRecord:
 
 async def begin_upstream(house: House) -> types.VideoOperation:
     """As a task does whose turn has come."""
-    asker = TaskAsker(house.gate, house.services.fetcher)
-    return await asker.begin(record(house, "first"), types.VideoRequest(model="m", prompt="a cat"))
+    client = ProviderClient(house.gate, house.services.fetcher)
+    return await client.begin(record(house, "first"), types.VideoRequest(model="m", prompt="a cat"))
 
 
 async def create_video(house: House) -> str:
     """The provider for which a task is kept."""
-    parts = house.services.videos
-    await parts.tasks.store.open()
+    tasks = house.services.tasks
+    await tasks.engine.store.open()
     async with AsyncExitStack() as closing:
-        call, _ = await service.begin(
-            parts,
+        call, _ = await tasks.create(
             house.gate.snapshot,
             house.call("videos", closing),
             house.wire("videos"),

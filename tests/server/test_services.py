@@ -31,7 +31,7 @@ async def test_expired_files_are_looked_for(services: Services, monkeypatch: pyt
 
     monkeypatch.setattr("tornado_gate.server.services.SWEEP_SECONDS", 0.001)
     monkeypatch.setattr(services.media, "sweep", sweep_media)
-    monkeypatch.setattr(services.videos.files, "sweep", sweep_videos)
+    monkeypatch.setattr(services.tasks.files, "sweep", sweep_videos)
     await services.start()
     for store in swept:
         await store.wait()
@@ -44,8 +44,8 @@ def test_a_new_configuration_reaches_every_part(services: Services) -> None:
     services.replace(build(config, gate.host, 2))
     assert gate.snapshot.number == 2
     assert services.bodies.total == 123
-    assert services.videos.files.max_bytes == 456
-    assert services.videos.tasks.rules is config.videos
+    assert services.tasks.files.max_bytes == 456
+    assert services.tasks.engine.rules is config.videos
     assert services.fetcher.rules is config.fetch
 
 

@@ -15,11 +15,11 @@ from tornado_gate.tasks.record import (
     RecordDamaged,
     RecordNewer,
     TaskRecord,
-    advanced,
-    as_bytes,
-    from_bytes,
-    request_as_json,
-    request_of,
+    advance,
+    decode_record,
+    decode_request,
+    encode_record,
+    encode_request,
 )
 from tornado_gate.types import Data, VideoFile, VideoRequest, replace
 
@@ -72,7 +72,7 @@ FULL = a_record(
 
 @pytest.mark.parametrize("record", [a_record(), FULL])
 def test_the_bytes_of_a_record_give_it_back(record: TaskRecord) -> None:
-    assert from_bytes(as_bytes(record)) == record
+    assert decode_record(encode_record(record)) == record
 
 
 def test_no_field_of_the_full_record_is_left_at_its_default() -> None:
@@ -83,31 +83,31 @@ def test_no_field_of_the_full_record_is_left_at_its_default() -> None:
 
 
 def test_the_bytes_are_json() -> None:
-    assert json.loads(as_bytes(FULL))["record"]["progress"] == 40
+    assert json.loads(encode_record(FULL))["record"]["progress"] == 40
 
 
 def test_a_mapping_that_is_no_dict_is_kept_too() -> None:
     operation: Mapping[str, Any] = MappingProxyType({"name": MappingProxyType({"a": 1})})
-    assert from_bytes(as_bytes(a_record(operation=operation))).operation == {"name": {"a": 1}}
+    assert decode_record(encode_record(a_record(operation=operation))).operation == {"name": {"a": 1}}
 
 
 def test_what_is_no_json_is_refused_before_anything_is_written() -> None:
     with pytest.raises(TypeError):
-        as_bytes(a_record(operation={"name": object()}))
+        encode_record(a_record(operation={"name": object()}))
 
 
 def test_a_record_that_is_torn_anywhere_is_noticed() -> None:
-    data = as_bytes(FULL)
+    data = encode_record(FULL)
     for length in range(len(data)):
         with pytest.raises(RecordDamaged):
-            from_bytes(data[:length])
+            decode_record(data[:length])
 
 
 def test_a_record_with_any_bit_flipped_is_noticed() -> None:
-    data = as_bytes(a_record())
+    data = encode_record(a_record())
     for place in range(len(data)):
         with pytest.raises(RecordDamaged):
-            from_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            decode_record(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
 
 
 def resealed(body: bytes) -> bytes:
@@ -117,44 +117,44 @@ def resealed(body: bytes) -> bytes:
 
 
 def changed(**values: Any) -> bytes:
-    return resealed(json.dumps({**json.loads(as_bytes(a_record()))["record"], **values}).encode())
+    return resealed(json.dumps({**json.loads(encode_record(a_record()))["record"], **values}).encode())
 
 
 def test_a_field_that_this_version_has_not_is_named() -> None:
     with pytest.raises(RecordDamaged, match="colour"):
-        from_bytes(changed(colour="red"))
+        decode_record(changed(colour="red"))
 
 
 def test_a_record_of_a_newer_gateway_is_told_from_a_damaged_one() -> None:
     with pytest.raises(RecordNewer, match="newer gateway"):
-        from_bytes(changed(version=record_module.VERSION + 1, colour="red"))
+        decode_record(changed(version=record_module.VERSION + 1, colour="red"))
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"{", b'"x"', b"{}", b'{"files":[{"a":1}]}'])
 def test_what_is_no_record_is_damaged_whatever_its_checksum(body: bytes) -> None:
     with pytest.raises(RecordDamaged):
-        from_bytes(resealed(body))
+        decode_record(resealed(body))
 
 
 # Steps
 
 
 def test_progress_never_falls_and_ends_at_100() -> None:
-    record = advanced(a_record(progress=40), progress=30)
+    record = advance(a_record(progress=40), progress=30)
     assert record.progress == 40
-    assert advanced(record, progress=170).progress == 100
+    assert advance(record, progress=170).progress == 100
 
 
 @pytest.mark.parametrize(("now", "then"), [("pending", "queued"), ("completed", "failed"), ("failed", "completed")])
 def test_a_status_never_goes_back_and_a_last_one_never_changes(now: Any, then: str) -> None:
     with pytest.raises(ValueError, match=then):
-        advanced(a_record(status=now), status=then)
+        advance(a_record(status=now), status=then)
 
 
 @pytest.mark.parametrize("status", ["queued", "pending", "completed", "failed"])
 def test_a_status_may_stay_or_skip(status: str) -> None:
-    assert advanced(a_record(), status=status).status == status
-    assert advanced(a_record(status=status), status=status, polls=2).polls == 2
+    assert advance(a_record(), status=status).status == status
+    assert advance(a_record(status=status), status=status, polls=2).polls == 2
 
 
 STEPS = ["new", "starting", "running", "fetching", "telling", "done"]
@@ -166,14 +166,14 @@ STEPS = ["new", "starting", "running", "fetching", "telling", "done"]
 def test_a_step_goes_back_only_to_begin_again(now: Any, then: str, again: bool) -> None:
     forward = STEPS.index(then) >= STEPS.index(now)
     if forward or (again and then == "new" and now in ("starting", "running", "fetching")):
-        assert advanced(a_record(step=now), again=again, step=then).step == then
+        assert advance(a_record(step=now), again=again, step=then).step == then
     else:
         with pytest.raises(ValueError, match=then):
-            advanced(a_record(step=now), again=again, step=then)
+            advance(a_record(step=now), again=again, step=then)
 
 
 def test_beginning_again_may_forget_the_operation() -> None:
-    record = advanced(a_record(step="running", operation={"a": 1}), again=True, step="new", operation=None)
+    record = advance(a_record(step="running", operation={"a": 1}), again=True, step="new", operation=None)
     assert (record.step, record.operation) == ("new", None)
 
 
@@ -193,9 +193,9 @@ REQUEST = VideoRequest(
 
 
 def test_a_request_comes_back_with_its_task_and_its_image() -> None:
-    record = from_bytes(as_bytes(a_record(request=request_as_json(REQUEST))))
+    record = decode_record(encode_record(a_record(request=encode_request(REQUEST))))
     image = Data(media_type="image/jpeg", base64="BBBB")
-    back = record.video_request(image)
+    back = decode_request(record, image)
     assert (back.image, back.task_id) == (image, ID)
     for name in VideoRequest.__struct_fields__:
         if name not in ("image", "task_id", "extra", "reply_state"):
@@ -204,14 +204,14 @@ def test_a_request_comes_back_with_its_task_and_its_image() -> None:
 
 
 def test_the_json_of_a_request_holds_no_image_and_nothing_unsaid() -> None:
-    assert request_as_json(VideoRequest(model="film", prompt="p", image=REQUEST.image)) == {
+    assert encode_request(VideoRequest(model="film", prompt="p", image=REQUEST.image)) == {
         "model": "film",
         "prompt": "p",
     }
-    assert not {"image", "task_id"} & request_as_json(REQUEST).keys()
-    assert request_as_json(replace(REQUEST, reply_state=object())) == request_as_json(REQUEST)
+    assert not {"image", "task_id"} & encode_request(REQUEST).keys()
+    assert encode_request(replace(REQUEST, reply_state=object())) == encode_request(REQUEST)
 
 
 def test_a_field_that_requests_no_longer_have_is_left_out() -> None:
     record = a_record(request={"model": "film", "prompt": "p", "mood": "blue", "task_id": "forged", "image": "x"})
-    assert request_of(record, None) == VideoRequest(model="film", prompt="p", task_id=ID)
+    assert decode_request(record, None) == VideoRequest(model="film", prompt="p", task_id=ID)

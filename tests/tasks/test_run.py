@@ -28,8 +28,9 @@ from tornado_gate.errors import (
 from tornado_gate.storage.files import MediaFull, MediaStore
 from tornado_gate.tasks import run as running
 from tornado_gate.tasks.engine import TaskEngine
-from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, replace
 
 RULES = Videos(poll_seconds=0.001, task_seconds=30.0)
@@ -56,7 +57,9 @@ class Upstream:
     held: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def begin(self, record: TaskRecord, request: VideoRequest) -> VideoOperation:
+    async def begin(
+        self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None = None
+    ) -> VideoOperation:
         self.begun.append(request)
         self.asked.set()
         if self.held is not None:
@@ -101,7 +104,7 @@ class Hook:
     pauses: list[float | None] = field(default_factory=lambda: [None])
     told: list[TaskRecord] = field(default_factory=list)
 
-    async def tell(self, record: TaskRecord) -> float | None:
+    async def send(self, record: TaskRecord) -> float | None:
         self.told.append(record)
         return self.pauses.pop(0)
 
@@ -137,7 +140,7 @@ class World:
                 "completed",
                 "failed",
             )  # then only its webhook is owed, and nothing is seen to change
-            record = await self.engine.changed(record, 0.02 if over else 20)
+            record = await self.engine.wait_for_change(record, 0.02 if over else 20)
             self.seen.append(record)
         return record
 
@@ -162,11 +165,11 @@ def outcome(tmp_path: Path, upstream: Upstream, record: dict[str, Any] | None = 
 
     async def test(world: World) -> TaskRecord:
         made = await world.task(**(record or {}))
-        world.engine.look()
+        world.engine.wake()
         ended = await world.ended(made)
         progress = [one.progress for one in world.seen]
         assert progress == sorted(progress)
-        assert await world.store.active() == []
+        assert await world.store.list_active() == []
         return ended
 
     result: TaskRecord = lived(tmp_path, upstream, test, **rest)
@@ -176,8 +179,8 @@ def outcome(tmp_path: Path, upstream: Upstream, record: dict[str, Any] | None = 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses as long as a test can wait."""
-    monkeypatch.setattr(running, "_backoff", lambda failures: 0.001)
-    monkeypatch.setattr(running, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(running, "compute_backoff", lambda failures: 0.001)
+    monkeypatch.setattr(running, "MAX_PAUSE", 0.01)
 
 
 def test_a_video_is_made_and_brought_home(tmp_path: Path) -> None:
@@ -330,13 +333,13 @@ def test_no_more_than_conf_allows_run_at_a_time_and_the_rest_wait_in_line(tmp_pa
     async def test(world: World) -> None:
         world.upstream.held = asyncio.Event()
         tasks = [await world.task() for _ in range(5)]
-        world.engine.look()
+        world.engine.wake()
         while len(world.upstream.begun) < 2:
             await world.upstream.asked.wait()
             world.upstream.asked.clear()
         records = [await world.store.get(task.id) for task in tasks]
         assert [record.step for record in records] == ["starting", "starting", "new", "new", "new"]
-        assert [world.engine.position(record) for record in records] == [None, None, 1, 2, 3]
+        assert [world.engine.find_position(record) for record in records] == [None, None, 1, 2, 3]
         world.upstream.held.set()
         for task in tasks:
             assert (await world.ended(task)).status == "completed"
@@ -352,9 +355,9 @@ def test_a_task_of_a_process_that_left_is_taken_over(tmp_path: Path) -> None:
         first = World(tmp_path, Upstream(polls=[WORKING]))
         await first.engine.start()
         task = await first.task()
-        first.engine.look()
+        first.engine.wake()
         while (await first.store.get(task.id)).progress < 40:
-            task = await first.engine.changed(task, 5)
+            task = await first.engine.wait_for_change(task, 5)
         await first.engine.close()
         second = World(tmp_path, Upstream(begins=[UpstreamRefused("twice")], polls=[DONE]))
         await second.engine.start()
@@ -372,9 +375,9 @@ def test_a_task_of_a_process_that_left_is_taken_over(tmp_path: Path) -> None:
 def test_a_running_task_is_cancelled_here_and_at_the_upstream(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         task = await world.task()
-        world.engine.look()
+        world.engine.wake()
         while (await world.store.get(task.id)).progress < 40:
-            task = await world.engine.changed(task, 5)
+            task = await world.engine.wait_for_change(task, 5)
         await world.engine.cancel(task)
         ended = await world.ended(task)
         assert (ended.status, ended.error_code) == ("failed", "cancelled")
@@ -387,7 +390,7 @@ def test_a_queued_task_is_cancelled_before_its_upstream_hears_of_it(tmp_path: Pa
     async def test(world: World) -> None:
         world.upstream.held = asyncio.Event()
         running_task, waiting = await world.task(), await world.task()
-        world.engine.look()
+        world.engine.wake()
         await world.upstream.asked.wait()
         await world.store.request_cancel(waiting.id)
         world.upstream.held.set()
@@ -404,7 +407,7 @@ def test_a_task_in_line_is_cancelled_at_once_though_no_place_is_free(tmp_path: P
         world.upstream.held = asyncio.Event()
         await world.task()
         waiting = await world.task()
-        world.engine.look()
+        world.engine.wake()
         await world.upstream.asked.wait()
         async with asyncio.timeout(3):
             await world.engine.cancel(waiting)
@@ -422,13 +425,13 @@ def test_what_an_upstream_begins_after_its_task_was_cancelled_is_cancelled_there
     async def test(world: World) -> None:
         world.upstream.held = asyncio.Event()
         task = await world.task()
-        world.engine.look()
+        world.engine.wake()
         await world.upstream.asked.wait()
         await world.engine.cancel(task)
         assert (await world.store.get(task.id)).error_code == "cancelled"
         assert world.upstream.cancelled == []
         world.upstream.held.set()
-        await asyncio.gather(*world.engine.farewells)
+        await asyncio.gather(*world.engine.late_cancellations)
         assert world.upstream.cancelled == [{"id": "up-1"}]
 
     lived(tmp_path, Upstream(), test)
@@ -453,7 +456,7 @@ def test_a_webhook_is_told_of_a_failure_too(tmp_path: Path) -> None:
 
 def test_a_task_that_only_owes_its_webhook_leaves_its_place_to_others(tmp_path: Path) -> None:
     class Patient(Hook):
-        async def tell(self, record: TaskRecord) -> float | None:
+        async def send(self, record: TaskRecord) -> float | None:
             self.told.append(record)
             await free.wait()
             return None
@@ -463,7 +466,7 @@ def test_a_task_that_only_owes_its_webhook_leaves_its_place_to_others(tmp_path: 
     async def test(world: World) -> None:
         first = await world.task(webhook={"url": "https://e/"})
         second = await world.task()
-        world.engine.look()
+        world.engine.wake()
         assert (await world.ended(second)).status == "completed"
         assert (await world.store.get(first.id)).status == "completed"
         free.set()

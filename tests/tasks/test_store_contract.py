@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tornado_gate.errors import InvalidField, NotFound
-from tornado_gate.tasks.filestore import FileTaskStore
-from tornado_gate.tasks.record import TaskRecord, advanced
+from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.record import TaskRecord, advance
 from tornado_gate.tasks.store import Conflict, Lease, TaskStore
 from tornado_gate.types import replace
 
@@ -46,7 +46,7 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
 
 
 async def leased(store: TaskStore, task_id: str) -> Lease:
-    lease = await store.lease(task_id)
+    lease = await store.acquire_lease(task_id)
     assert lease is not None
     return lease
 
@@ -55,8 +55,8 @@ async def end(store: TaskStore, record: TaskRecord, **changes: Any) -> TaskRecor
     """Run a task to its end, as an engine does."""
     lease = await leased(store, record.id)
     values = {"step": "done", "status": "completed", "progress": 100, "expires_at": time.time() + 60, **changes}
-    record = advanced(record, **values)
-    await store.ended(record, lease)
+    record = advance(record, **values)
+    await store.finish(record, lease)
     lease.release()
     return record
 
@@ -78,7 +78,7 @@ class StoreContract:
     async def test_a_task_that_was_made_is_there_for_every_process(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
         assert await store.get(made.id) == await twin.get(made.id) == made
-        (task,) = await twin.active()
+        (task,) = await twin.list_active()
         assert (task.id, task.created) == (made.id, made.created_ns)
         assert (task.provider, task.account) == (twin.digest("studio"), twin.digest("acme"))
         assert await twin.count_active("acme") == 1
@@ -89,7 +89,7 @@ class StoreContract:
         about = {"media_type": "image/png", "filename": "cat.png"}
         made = await store.create(a_task(image=about), pieces(IMAGE[:1000], b"", IMAGE[1000:]))
         assert made.image == {**about, "size": len(IMAGE)}
-        image = await twin.image(made.id)
+        image = await twin.find_image(made.id)
         assert image is not None
         assert (image.field, image.filename, image.media_type, image.size) == (
             "image",
@@ -102,14 +102,14 @@ class StoreContract:
         for _ in range(2):
             assert b"".join([chunk async for chunk in image.chunks()]) == IMAGE
         await end(store, made)
-        assert await twin.image(made.id) is None
+        assert await twin.find_image(made.id) is None
 
     @pytest.mark.gen_test
     async def test_a_task_without_an_image_has_none(self, store: TaskStore) -> None:
         made = await store.create(a_task(), None)
-        assert await store.image(made.id) is None
+        assert await store.find_image(made.id) is None
         with pytest.raises(NotFound):
-            await store.image("video_" + "0" * 32)
+            await store.find_image("video_" + "0" * 32)
 
     @pytest.mark.gen_test
     async def test_an_image_that_breaks_off_makes_no_task(self, store: TaskStore) -> None:
@@ -121,14 +121,14 @@ class StoreContract:
         with pytest.raises(EOFError):
             await store.create(task, broken())
         assert await is_gone(store, task.id)
-        assert await store.active() == []
+        assert await store.list_active() == []
 
     @pytest.mark.gen_test
     async def test_tasks_that_come_at_one_time_differ_in_it_by_a_little(self, store: TaskStore) -> None:
         made = [await store.create(a_task(created_at=1_790_000_000.0), None) for _ in range(20)]
         assert len({task.created_ns for task in made}) == 20
         assert all(0 <= task.created_at - 1_790_000_000.0 < 0.001 for task in made)
-        assert [task.id for task in await store.active()] == [task.id for task in made]
+        assert [task.id for task in await store.list_active()] == [task.id for task in made]
 
     # Idempotency
 
@@ -136,7 +136,7 @@ class StoreContract:
     async def test_the_same_key_and_body_give_the_same_task(self, store: TaskStore, twin: TaskStore) -> None:
         first = await store.create(a_task(), None, "key")
         assert await twin.create(a_task(), pieces(IMAGE), "key") == first
-        assert len(await store.active()) == 1
+        assert len(await store.list_active()) == 1
 
     @pytest.mark.gen_test
     async def test_the_same_key_gives_the_task_as_it_is_now(self, store: TaskStore) -> None:
@@ -150,7 +150,7 @@ class StoreContract:
         with pytest.raises(Conflict) as raised:
             await twin.create(a_task(digest="body-2"), None, "key")
         assert (raised.value.status, raised.value.code) == (409, "idempotency_conflict")
-        assert len(await store.active()) == 1
+        assert len(await store.list_active()) == 1
 
     @pytest.mark.gen_test
     @pytest.mark.parametrize("key", ["../../x", "\0", "k" * 10_000, "\ud800", " "])
@@ -172,7 +172,7 @@ class StoreContract:
         both = (store, twin)
         made = await asyncio.gather(*(both[turn % 2].create(a_task(), None, "key") for turn in range(12)))
         assert len({task.id for task in made}) == 1
-        assert len(await store.active()) == 1
+        assert len(await store.list_active()) == 1
 
     @pytest.mark.gen_test
     async def test_a_key_is_free_again_when_its_task_is_gone(self, store: TaskStore) -> None:
@@ -188,43 +188,43 @@ class StoreContract:
         made = await store.create(a_task(), None)
         lease = await leased(store, made.id)
         assert (lease.task_id, lease.held) == (made.id, True)
-        assert await store.lease(made.id) is None
-        assert await twin.lease(made.id) is None
+        assert await store.acquire_lease(made.id) is None
+        assert await twin.acquire_lease(made.id) is None
         lease.release()
         lease.release()
         assert not lease.held
         other = await leased(twin, made.id)
-        assert await store.lease(made.id) is None
+        assert await store.acquire_lease(made.id) is None
         other.release()
 
     @pytest.mark.gen_test
     async def test_many_ask_for_one_lease_and_one_gets_it(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
-        asked = await asyncio.gather(*((store, twin)[turn % 2].lease(made.id) for turn in range(20)))
+        asked = await asyncio.gather(*((store, twin)[turn % 2].acquire_lease(made.id) for turn in range(20)))
         (lease,) = [lease for lease in asked if lease is not None]
         lease.release()
 
     @pytest.mark.gen_test
     async def test_a_task_that_has_ended_or_never_was_has_no_lease(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
-        await twin.active()  # which may be what a process remembers
+        await twin.list_active()  # which may be what a process remembers
         await end(store, made)
-        assert await store.lease(made.id) is None
-        assert await twin.lease(made.id) is None
+        assert await store.acquire_lease(made.id) is None
+        assert await twin.acquire_lease(made.id) is None
         for bad in ["video_" + "0" * 32, *BAD_IDS]:
-            assert await store.lease(bad) is None
+            assert await store.acquire_lease(bad) is None
 
     @pytest.mark.gen_test
     async def test_a_lease_whose_asker_left_meanwhile_is_not_lost(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
         for _ in range(20):
-            asking = asyncio.ensure_future(store.lease(made.id))
+            asking = asyncio.ensure_future(store.acquire_lease(made.id))
             await asyncio.sleep(0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
         async with asyncio.timeout(10):
-            while (lease := await twin.lease(made.id)) is None:
+            while (lease := await twin.acquire_lease(made.id)) is None:
                 pass
         lease.release()
 
@@ -244,7 +244,7 @@ class StoreContract:
     async def test_nothing_is_saved_without_the_tasks_own_lease(self, store: TaskStore) -> None:
         made, other = [await store.create(a_task(), None) for _ in range(2)]
         lease = await leased(store, other.id)
-        for attempt in (store.save, store.ended):
+        for attempt in (store.save, store.finish):
             with pytest.raises(ValueError, match="lease"):
                 await attempt(replace(made, step="done"), lease)
         lease.release()
@@ -257,8 +257,8 @@ class StoreContract:
         made = await store.create(a_task(), None)
         lease = await leased(store, made.id)
         with pytest.raises(ValueError, match="not ended"):
-            await store.ended(made, lease)
-        assert len(await store.active()) == 1
+            await store.finish(made, lease)
+        assert len(await store.list_active()) == 1
         lease.release()
 
     @pytest.mark.gen_test
@@ -267,9 +267,9 @@ class StoreContract:
         lease = await leased(store, made.id)
         ended = replace(made, step="done", status="completed", expires_at=time.time() + 60)
         for _ in range(2):
-            await store.ended(ended, lease)
+            await store.finish(ended, lease)
         lease.release()
-        assert await twin.active() == []
+        assert await twin.list_active() == []
         assert await twin.count_active("acme") == 0
         assert await twin.get(made.id) == ended
 
@@ -280,12 +280,12 @@ class StoreContract:
         made = await store.create(a_task(), None)
         lease = await leased(store, made.id)
         await twin.delete(made.id)
-        for attempt, record in ((store.save, made), (store.ended, replace(made, step="done", expires_at=1.0))):
+        for attempt, record in ((store.save, made), (store.finish, replace(made, step="done", expires_at=1.0))):
             with pytest.raises(NotFound):
                 await attempt(record, lease)
         lease.release()
         assert await is_gone(store, made.id)
-        assert await store.active() == []
+        assert await store.list_active() == []
         assert await store.sweep(time.time()) == []
 
     # Cancelling
@@ -293,24 +293,24 @@ class StoreContract:
     @pytest.mark.gen_test
     async def test_any_process_can_ask_that_a_task_be_cancelled(self, store: TaskStore, twin: TaskStore) -> None:
         made, other = [await store.create(a_task(), None) for _ in range(2)]
-        assert not await store.cancel_requested(made.id)
+        assert not await store.is_cancel_requested(made.id)
         for _ in range(2):
             await twin.request_cancel(made.id)
-        assert await store.cancel_requested(made.id)
-        assert not await store.cancel_requested(other.id)
+        assert await store.is_cancel_requested(made.id)
+        assert not await store.is_cancel_requested(other.id)
         await end(store, made, status="failed")
-        assert not await store.cancel_requested(made.id)
+        assert not await store.is_cancel_requested(made.id)
 
     @pytest.mark.gen_test
     async def test_what_is_not_there_or_has_ended_cannot_be_cancelled(self, store: TaskStore) -> None:
         made = await store.create(a_task(), None)
         await end(store, made)
         await store.request_cancel(made.id)
-        assert not await store.cancel_requested(made.id)
+        assert not await store.is_cancel_requested(made.id)
         for bad in ["video_" + "0" * 32, *BAD_IDS]:
             with pytest.raises(NotFound):
                 await store.request_cancel(bad)
-            assert not await store.cancel_requested(bad)
+            assert not await store.is_cancel_requested(bad)
 
     # Names
 
@@ -319,14 +319,14 @@ class StoreContract:
     async def test_what_is_no_id_is_not_found(self, store: TaskStore, bad: str) -> None:
         await store.create(a_task(), None)
         assert await is_gone(store, bad)
-        for attempt in (store.image, store.delete):
+        for attempt in (store.find_image, store.delete):
             with pytest.raises(NotFound):
                 await attempt(bad)
 
     @pytest.mark.gen_test
     @pytest.mark.parametrize("bad", BAD_IDS, ids=lambda bad: ascii(bad)[:40])
     async def test_no_task_is_made_under_what_is_no_id(self, store: TaskStore, bad: str) -> None:
-        with pytest.raises(ValueError, match="no id"):
+        with pytest.raises(ValueError, match="not the id"):
             await store.create(a_task(id=bad), None)
 
     @pytest.mark.gen_test
@@ -382,7 +382,7 @@ class StoreContract:
         ids = [record.id for record in made]
         assert [record.id for record in (await store.list("acme", "", 9, "desc")).records] == ids[::-1]
         assert [record.id for record in (await store.list("acme", ids[1], 9, "asc")).records] == ids[2:]
-        assert [task.id for task in await store.active()] == [ids[2], ids[3], ids[0], ids[1], ids[4]]
+        assert [task.id for task in await store.list_active()] == [ids[2], ids[3], ids[0], ids[1], ids[4]]
         lease = await leased(store, ids[2])
         lease.release()
 
@@ -394,10 +394,10 @@ class StoreContract:
         await store.request_cancel(made.id)
         await twin.delete(made.id)
         assert await is_gone(store, made.id)
-        assert await store.active() == []
-        assert await store.lease(made.id) is None
+        assert await store.list_active() == []
+        assert await store.acquire_lease(made.id) is None
         assert await store.list("acme", "", 20, "desc") == ((), False)
-        assert not await store.cancel_requested(made.id)
+        assert not await store.is_cancel_requested(made.id)
         with pytest.raises(NotFound):
             await store.delete(made.id)
 
@@ -436,7 +436,7 @@ class StoreContract:
         made = await store.create(a_task(), None)
         lease = await leased(store, made.id)
         for expires in (1000.0, 9000.0):
-            await store.ended(replace(made, step="done", status="failed", expires_at=expires), lease)
+            await store.finish(replace(made, step="done", status="failed", expires_at=expires), lease)
         lease.release()
         assert await store.sweep(2000.0) == []
         assert await store.sweep(9000.0) == [made.id]
@@ -452,25 +452,25 @@ class StoreContract:
     @pytest.mark.gen_test
     async def test_there_are_as_many_slots_as_were_said(self, store: TaskStore, twin: TaskStore) -> None:
         studio, other = store.digest("studio"), store.digest("other")
-        asked = await asyncio.gather(*((store, twin)[turn % 2].slot(studio, 3) for turn in range(12)))
+        asked = await asyncio.gather(*((store, twin)[turn % 2].acquire_slot(studio, 3) for turn in range(12)))
         taken = [slot for slot in asked if slot is not None]
         assert len(taken) == 3
-        elsewhere = await store.slot(other, 1)
+        elsewhere = await store.acquire_slot(other, 1)
         assert elsewhere is not None
         taken[1].release()
         taken[1].release()
-        again = await twin.slot(studio, 3)
+        again = await twin.acquire_slot(studio, 3)
         assert again is not None
-        assert await store.slot(studio, 3) is None
+        assert await store.acquire_slot(studio, 3) is None
         for slot in (*taken, again, elsewhere):
             slot.release()
-        assert await store.slot(studio, 0) is None
+        assert await store.acquire_slot(studio, 0) is None
 
     @pytest.mark.gen_test
     @pytest.mark.parametrize("bad", ["studio", "../../xy", "", "........"])
     async def test_slots_are_asked_for_by_digest(self, store: TaskStore, bad: str) -> None:
         with pytest.raises(ValueError, match="digest"):
-            await store.slot(bad, 1)
+            await store.acquire_slot(bad, 1)
 
     # Restart
 
@@ -480,7 +480,7 @@ class StoreContract:
         await store.close()
         await store.open()
         await store.open()
-        assert [task.id for task in await store.active()] == [made.id]
+        assert [task.id for task in await store.list_active()] == [made.id]
 
 
 class TestFileTaskStore(StoreContract):

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.process import REPOSITORY, Child
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased
-from tornado_gate.tasks import filedisk
-from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks import file_disk
+from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.types import replace
 
 TASK, NEIGHBOUR = "video_" + "1" * 32, "video_" + "2" * 32
@@ -22,10 +22,11 @@ EXPIRES = 5000.0
 
 COMMON = """
 import asyncio, os, signal, sys
+from aiofiles.threadpool.binary import AsyncBufferedIOBase
 from tornado_gate.types import replace
 from pathlib import Path
 from tests.tasks.test_store_contract import IMAGE, a_task, end, pieces
-from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.file_store import FileTaskStore
 
 base = Path(sys.argv[1])
 TASK, NEIGHBOUR = "video_" + "1" * 32, "video_" + "2" * 32
@@ -52,6 +53,17 @@ KILLED = COMMON + textwrap.dedent(
 
             setattr(os, name, wrapped)
 
+        write, write_file = os.write, AsyncBufferedIOBase.write
+
+        async def torn(self, data):
+            nonlocal count
+            count += 1
+            if count == point:
+                write(self.fileno(), data[: len(data) // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return await write_file(self, data)
+
+        AsyncBufferedIOBase.write = torn
         for name in ("open", "write", "pwrite", "fsync", "rename", "unlink", "mkdir", "rmdir"):
             wrap(name)
 
@@ -71,13 +83,13 @@ KILLED = COMMON + textwrap.dedent(
             kill_at(point)
             await store.sweep(EXPIRES)
             return
-        lease = await store.lease(TASK)
+        lease = await store.acquire_lease(TASK)
         kill_at(point)
         if operation == "save":
             await store.save(replace(made, step="running", progress=50), lease)
         elif operation == "ended":
             done = replace(made, step="done", status="completed", expires_at=EXPIRES)
-            await store.ended(done, lease)
+            await store.finish(done, lease)
         elif operation == "delete":
             await store.delete(TASK)
 
@@ -115,20 +127,20 @@ def killed_everywhere(folder: Path, operation: str) -> Iterator[FileTaskStore]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_young(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filedisk, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(file_disk, "LEFT_SECONDS", -1.0)
 
 
 async def clean(store: FileTaskStore) -> None:
     """Whatever happened, nothing is left of the task, and nothing of its neighbour is lost."""
     for shard in {path.name for path in (store.disk.root / "keys").iterdir()}:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tornado_gate.tasks.filesweep.secrets.token_hex", lambda _, shard=shard: shard)
+            patch.setattr("tornado_gate.tasks.file_sweep.secrets.token_hex", lambda _, shard=shard: shard)
             await store.sweep(EXPIRES)
     found = [path.relative_to(store.disk.root) for path in store.disk.root.rglob("*") if path.is_file()]
     kinds = sorted(path.parts[0] for path in found if path.parts[0] != "locks")
     assert kinds == ["accounts", "active", "keys", "records"], found
     neighbour = await store.get(NEIGHBOUR)
-    assert [task.id for task in await store.active()] == [NEIGHBOUR]
+    assert [task.id for task in await store.list_active()] == [NEIGHBOUR]
     assert (await store.list("acme", "", 9, "asc")).records == (neighbour,)
     assert await store.create(a_task(), None, "neighbour") == neighbour
     (await leased(store, NEIGHBOUR)).release()
@@ -141,16 +153,16 @@ async def test_a_process_killed_while_it_makes_a_task_has_made_it_whole_or_not_a
         made.append(not await is_gone(store, TASK))
         listed = [record.id for record in (await store.list("acme", "", 9, "asc")).records]
         assert listed == ([NEIGHBOUR, TASK] if made[-1] else [NEIGHBOUR])
-        lease = await store.lease(TASK)
+        lease = await store.acquire_lease(TASK)
         assert (lease is not None) == made[-1], "it is run exactly when it is there"
         if lease is not None:
             lease.release()
-            image = await store.image(TASK)
+            image = await store.find_image(TASK)
             assert image is not None
             assert await image.read() == IMAGE
         sent_again = await store.create(a_task(), None, "key")
         assert (sent_again.id == TASK) == made[-1]
-        runnable = [task.id for task in await store.active() if await is_runnable(store, task.id)]
+        runnable = [task.id for task in await store.list_active() if await is_runnable(store, task.id)]
         assert sorted(runnable) == sorted([NEIGHBOUR, sent_again.id]), "sent twice, made once"
         await store.delete(sent_again.id)
         await clean(store)
@@ -160,7 +172,7 @@ async def test_a_process_killed_while_it_makes_a_task_has_made_it_whole_or_not_a
 
 
 async def is_runnable(store: FileTaskStore, task_id: str) -> bool:
-    lease = await store.lease(task_id)
+    lease = await store.acquire_lease(task_id)
     if lease is not None:
         lease.release()
     return lease is not None
@@ -188,14 +200,14 @@ async def test_a_process_killed_while_a_task_ends_leaves_it_to_be_ended_by_anoth
     for store in killed_everywhere(tmp_path, "ended"):
         record = await store.get(TASK)
         ended.append(record.ended)
-        active = TASK in {task.id for task in await store.active()}
+        active = TASK in {task.id for task in await store.list_active()}
         assert active or record.ended, "what has not ended is still to be run"
         if not record.ended:
             assert await store.sweep(EXPIRES + 9000) == [], "a date alone takes nothing away"
         if active:
             await end(store, record, expires_at=EXPIRES)
         assert not await is_runnable(store, TASK)
-        assert not await store.cancel_requested(TASK) or not active
+        assert not await store.is_cancel_requested(TASK) or not active
         assert await store.sweep(EXPIRES) == [TASK]
         await clean(store)
     assert ended == sorted(ended)
@@ -230,7 +242,7 @@ HOLDER = COMMON + textwrap.dedent(
     """
     async def main():
         store = FileTaskStore(base)
-        held = await store.lease(TASK), await store.slot(store.digest("studio"), 1)
+        held = await store.acquire_lease(TASK), await store.acquire_slot(store.digest("studio"), 1)
         assert all(held)
         print("held", flush=True)
         await asyncio.Event().wait()
@@ -246,11 +258,11 @@ async def test_a_lease_and_a_slot_end_with_their_process_at_once(tmp_path: Path)
     await store.create(a_task(id=TASK), None)
     child = Child([sys.executable, "-c", HOLDER, str(tmp_path)])
     child.wait_for_line("held")
-    assert await store.lease(TASK) is None
-    assert await store.slot(store.digest("studio"), 1) is None
+    assert await store.acquire_lease(TASK) is None
+    assert await store.acquire_slot(store.digest("studio"), 1) is None
     child.kill()
     (await leased(store, TASK)).release()
-    slot = await store.slot(store.digest("studio"), 1)
+    slot = await store.acquire_slot(store.digest("studio"), 1)
     assert slot is not None
     slot.release()
 
@@ -293,7 +305,7 @@ async def test_processes_that_come_with_the_same_keys_at_once_make_each_task_onc
     assert len(lines) == 4 * 30
     assert len(set(lines)) == 30
     store = FileTaskStore(tmp_path)
-    assert {task.id for task in await store.active()} == {line.split()[1] for line in lines}
+    assert {task.id for task in await store.list_active()} == {line.split()[1] for line in lines}
     assert len((await store.list("acme", "", 100, "asc")).records) == 30
 
 
@@ -304,7 +316,7 @@ SLOTS = FORKED + textwrap.dedent(
 
     async def work(index):
         store = FileTaskStore(base)
-        held = [slot for slot in [await store.slot(store.digest("studio"), 5) for _ in range(3)] if slot]
+        held = [slot for slot in [await store.acquire_slot(store.digest("studio"), 5) for _ in range(3)] if slot]
         os.write(count, bytes([len(held)]))
         os.read(all_counted, 1)  # ends when nobody can write any more: all keep what they have until then
 
@@ -331,9 +343,9 @@ RUNNERS = FORKED + textwrap.dedent(
     async def work(index):
         store = FileTaskStore(base)
         ran = 0
-        while tasks := await store.active():
+        while tasks := await store.list_active():
             for task in tasks:
-                lease = await store.lease(task.id)
+                lease = await store.acquire_lease(task.id)
                 if lease is None:
                     continue
                 record = await store.get(task.id)
@@ -343,7 +355,7 @@ RUNNERS = FORKED + textwrap.dedent(
                 if index == 0 and ran == 3:
                     os.kill(os.getpid(), signal.SIGKILL)
                 done = replace(record, step="done", status="completed", expires_at=EXPIRES)
-                await store.ended(done, lease)
+                await store.finish(done, lease)
                 lease.release()
 
     forked(4, work)
@@ -360,5 +372,5 @@ async def test_each_task_is_run_by_one_process_and_taken_over_from_one_that_is_k
     assert all(record.ended for record in records)
     assert [record.polls for record in records].count(1) >= 59
     assert max(record.polls for record in records) <= 2
-    assert await store.active() == []
+    assert await store.list_active() == []
     assert len(await store.sweep(time.time())) == 60

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from tests.tasks.test_store_contract import a_task, leased
-from tornado_gate.tasks.fileindex import record_path
-from tornado_gate.tasks.filestore import FileTaskStore
-from tornado_gate.tasks.filesweep import due_path, marker_name
-from tornado_gate.tasks.record import TaskRecord, as_bytes
-from tornado_gate.tasks.store import ActiveTask, digest_of
+from tornado_gate.tasks.file_index import record_path
+from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.file_sweep import due_path, marker_name
+from tornado_gate.tasks.record import TaskRecord, encode_record
+from tornado_gate.tasks.store import ActiveTask, compute_digest
 from tornado_gate.types import replace
 
 MANY, FEW = 20_000, 100
@@ -67,13 +67,17 @@ def filled(folder: Path, number: int) -> tuple[FileTaskStore, list[str]]:
     ids, lines = [f"video_{secrets.token_hex(16)}" for _ in range(number)], []
     running = a_task(id=TEMPLATE, created_at=1_790_000_000.5)
     ended = replace(running, step="done", status="completed", expires_at=EXPIRES)
-    kinds = {"running": as_bytes(running), "ended": as_bytes(ended), "due": as_bytes(replace(ended, expires_at=DUE))}
+    kinds = {
+        "running": encode_record(running),
+        "ended": encode_record(ended),
+        "due": encode_record(replace(ended, expires_at=DUE)),
+    }
     for count, task_id in enumerate(ids):
         kind = "due" if count == 1 else "ended" if count % ACTIVE_EACH else "running"
         created = 1_790_000_000 + count
         write(record_path(store.disk, task_id), resealed(kinds[kind], task_id, created))
         if kind == "running":
-            task = ActiveTask(created * 10**9 + 5 * 10**8, digest_of("studio"), digest_of("acme"), task_id)
+            task = ActiveTask(created * 10**9 + 5 * 10**8, compute_digest("studio"), compute_digest("acme"), task_id)
             write(folder / "active" / marker_name(task), b"")
         elif count % 100 == 1:
             path = due_path(store.disk, DUE if kind == "due" else EXPIRES, task_id)
@@ -99,7 +103,7 @@ async def test_a_restart_finds_what_is_to_be_run_at_once(many: tuple[FileTaskSto
     store = FileTaskStore(many[0].disk.root)
     began = time.perf_counter()
     await store.open()
-    active = await store.active()
+    active = await store.list_active()
     took = time.perf_counter() - began
     assert [task.id for task in active] == many[1][::ACTIVE_EACH]
     assert took < 2.0
@@ -114,8 +118,9 @@ async def test_no_record_is_read_to_find_what_is_active(
     def forbidden(*_: Any) -> bytes:
         raise AssertionError("a record was read")
 
-    monkeypatch.setattr("tornado_gate.tasks.filedisk.Disk.read", forbidden)
-    assert len(await many[0].active()) == await many[0].count_active("acme") == MANY // ACTIVE_EACH
+    for name in ("read", "read_blocking"):
+        monkeypatch.setattr(f"tornado_gate.tasks.file_disk.Disk.{name}", forbidden)
+    assert len(await many[0].list_active()) == await many[0].count_active("acme") == MANY // ACTIVE_EACH
 
 
 @pytest.mark.timeout(180)
@@ -145,13 +150,13 @@ async def test_one_task_is_found_without_a_look_at_any_folder(
 def watched(store: FileTaskStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the records that are read from now on."""
     read: list[str] = []
-    real = store._records.read
+    real = store._records.read_blocking
 
     def reading(task_id: str) -> TaskRecord:
         read.append(task_id)
         return real(task_id)
 
-    monkeypatch.setattr(store._records, "read", reading)
+    monkeypatch.setattr(store._records, "read_blocking", reading)
     return read
 
 

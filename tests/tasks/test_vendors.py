@@ -20,7 +20,7 @@ from tests.support import videos
 from tests.support.gateway import Gateway
 from tests.support.upstream import RecordedRequest, Upstream, answer
 from tests.support.videos import ACCESS_KEY, GEMINI_KEY, MP4, SECRET_KEY, UPSTREAM_KEY, VIDEO, Client, Job, error_of
-from tornado_gate.tasks.record import TaskRecord, as_bytes, from_bytes
+from tornado_gate.tasks.record import TaskRecord, decode_record, encode_record
 from tornado_gate.types import replace
 
 VEO = "/v1beta/models/veo-3.1-generate-preview"
@@ -40,7 +40,7 @@ class House:
 
     def record(self, task: str) -> TaskRecord:
         path = self.folder / "var" / "tasks" / "records" / task[6:8] / f"{task}.json"
-        return from_bytes(path.read_bytes())
+        return decode_record(path.read_bytes())
 
     def until(self, task: str, holds: Callable[[TaskRecord], bool]) -> None:
         """Until the record of the task on the disk is such a one."""
@@ -56,7 +56,7 @@ class House:
         record = self.record(task)
         webhook = None if record.webhook is None else {**record.webhook, "next_at": 0.0}
         path = self.folder / "var" / "tasks" / "records" / task[6:8] / f"{task}.json"
-        path.write_bytes(as_bytes(replace(record, next_poll_at=0.0, webhook=webhook, **changes)))
+        path.write_bytes(encode_record(replace(record, next_poll_at=0.0, webhook=webhook, **changes)))
         self.client.http.close()
         self.gateway = Gateway.start((self.folder / "gate.yaml").read_text(), self.folder)
         self.client = Client(self.gateway.url)
@@ -233,7 +233,7 @@ def test_an_upstreams_key_is_in_no_answer_no_log_and_no_record(shared: House, up
     told = shared.client.ended(task)
     assert "is not good for foxes" in told["error"]["message"]
     assert UPSTREAM_KEY not in json.dumps(told)
-    assert UPSTREAM_KEY not in as_bytes(shared.record(task)).decode()
+    assert UPSTREAM_KEY not in encode_record(shared.record(task)).decode()
     assert UPSTREAM_KEY not in shared.gateway.logs
 
 

@@ -18,7 +18,7 @@ from tornado_gate.cli.tasktexts import OVER, active_first, cell, facts, plain, r
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
-    from tornado_gate.tasks.filestore import FileTaskStore
+    from tornado_gate.tasks.file_store import FileTaskStore
     from tornado_gate.tasks.record import TaskRecord
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def _with_store(
 ) -> T:
     """What `work` gives. Ends the command when it cannot be done. Where no task ever was, no folder is made."""
     from tornado_gate.errors import GateError
-    from tornado_gate.tasks.filestore import FileTaskStore
+    from tornado_gate.tasks.file_store import FileTaskStore
 
     _, config = load(conf_file, data_dir)
     folder = config.server.data_dir / "tasks"
@@ -88,7 +88,7 @@ async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
     """Every record that can be read, in no order. Looks at all of them: for commands, not for servers."""
     from tornado_gate.errors import NotFound
     from tornado_gate.storage.files import MediaUnavailable
-    from tornado_gate.tasks.fileindex import ID
+    from tornado_gate.tasks.file_index import ID
     from tornado_gate.tasks.record import RecordNewer
 
     def names(folder: str) -> list[str]:
@@ -195,7 +195,7 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
 
     async def work(store: FileTaskStore, config: Config) -> dict[str, Any]:
         record = await _found(store, id_)
-        return facts(record, config.server.data_dir / "videos", await store.cancel_requested(id_), prompt)
+        return facts(record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt)
 
     told = _with_store(conf_file, data_dir, work)
     if as_json:
@@ -241,7 +241,7 @@ async def _cancelled(store: FileTaskStore, config: Config, task_id: str) -> tupl
         await store.request_cancel(task_id)
     began = time.monotonic()
     while (waited := time.monotonic() - began) < CANCEL_SECONDS:
-        lease = await store.lease(task_id) if ours or waited >= PICK_UP_SECONDS else None
+        lease = await store.acquire_lease(task_id) if ours or waited >= PICK_UP_SECONDS else None
         if lease is not None:
             try:
                 return await _end(store, config, await _found(store, task_id), lease)
@@ -260,17 +260,17 @@ async def _cancelled(store: FileTaskStore, config: Config, task_id: str) -> tupl
 
 async def _end(store: FileTaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
     """End a task whose lease is ours, as a server does. Its webhook is told by the next server that runs."""
-    from tornado_gate.tasks.record import advanced
+    from tornado_gate.tasks.record import advance
 
     if record.status in OVER:
         return record, False
     now = time.time()
-    ended = advanced(
+    ended = advance(
         record, step="done" if record.webhook is None else "telling", status="failed", error_code="cancelled",
         error_message="The task was cancelled.", updated_at=now, completed_at=now,
         expires_at=now + config.videos.keep_seconds,
     )  # fmt: skip
-    await (store.ended(ended, lease) if ended.ended else store.save(ended, lease))
+    await (store.finish(ended, lease) if ended.ended else store.save(ended, lease))
     return ended, record.step != "new"
 
 

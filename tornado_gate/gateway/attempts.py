@@ -20,7 +20,7 @@ from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import checked
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import Call, Operation, Request, StreamEvent, Target, Whole
+from tornado_gate.types import Call, Operation, Request, StreamEvent, Target, UpstreamRequest, Whole
 from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
@@ -115,10 +115,11 @@ def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
 
 
 async def asked(
-    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines
+    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
-    """One request to the upstream; the events of its answer, in order and in time."""
-    outgoing = await provider.translate_request(call, request)
+    """The events of an upstream's answer to `request`, in order and in time. `outgoing` is its translation, where it exists."""
+    if outgoing is None:
+        outgoing = await provider.translate_request(call, request)
     incoming = await deadlines.first(provider.call_upstream(call, outgoing))
     if not isinstance(incoming.chunks, Whole):
         incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))

@@ -76,7 +76,7 @@ class GateApplication(Application):
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
                 return self._delegate(request, public)
-            for store in (self._services.media, self._services.videos.files):
+            for store in (self._services.media, self._services.tasks.files):
                 if path.startswith(store.address):
                     if method not in ("GET", "HEAD"):
                         raise MethodNotAllowed(method, ["GET", "HEAD"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.body_budget import Bodies
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.provider_call import TaskAsker, TaskTeller
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.sessions import ClientSecrets, Sessions
@@ -14,10 +13,11 @@ from tornado_gate.storage.conversation_state import Memory, MemoryStore
 from tornado_gate.storage.files import MediaStore, media_secret
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.tasks.engine import TaskEngine
-from tornado_gate.tasks.filestore import FileTaskStore
+from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
-from tornado_gate.tasks.service import VideoParts
-from tornado_gate.tasks.webhooks import webhook_secret
+from tornado_gate.tasks.provider_client import ProviderClient
+from tornado_gate.tasks.service import TaskService
+from tornado_gate.tasks.webhook_sender import WebhookSender, load_webhook_secret
 from tornado_gate.telemetry.metrics import Metrics
 
 SECRETS_OWNER = "\0client secrets"
@@ -31,26 +31,27 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     memory = Memory(MemoryStore(data_dir))
     fetcher = Fetcher()
     media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
-    videos = _make_videos(config, gate, fetcher)
+    tasks = _make_tasks(config, gate, fetcher)
     services = Services(
         gate=gate,
         memory=memory,
         fetcher=fetcher,
         bodies=Bodies(config.limits.bodies_bytes),
         media=media,
-        videos=videos,
+        tasks=tasks,
         secrets=ClientSecrets(memory.of(SECRETS_OWNER)),
         sessions=Sessions(),
-        sweeper=MediaSweeper((media, videos.files)),
+        sweeper=MediaSweeper((media, tasks.files)),
     )
     services.apply(config)
     return services
 
 
-def _make_videos(config: Config, gate: Gate, fetcher: Fetcher) -> VideoParts:
+def _make_tasks(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
     data_dir = config.server.data_dir
     files = MediaStore(data_dir / "videos", secret=media_secret(data_dir), address="/videos/", evicts=False)
-    teller = TaskTeller(fetcher, webhook_secret(data_dir))
-    tasks = TaskEngine(FileTaskStore(data_dir / "tasks"), files, TaskAsker(gate, fetcher), config.videos, teller)
-    TaskMetrics(gate, tasks)
-    return VideoParts(gate, tasks, files)
+    sender = WebhookSender(fetcher, load_webhook_secret(data_dir))
+    store = FileTaskStore(data_dir / "tasks")
+    engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
+    TaskMetrics(gate, engine)
+    return TaskService(gate, engine)

@@ -12,7 +12,6 @@ from tornado_gate.realtime import connect
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import aiter_events
-from tornado_gate.tasks import service
 from tornado_gate.types import (
     Call,
     ClientSecret,
@@ -40,7 +39,7 @@ def dispatch(services: Services, snapshot: Snapshot, call: Call, wire: WireReque
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
     """Keep a video task; its first state is the answer."""
-    return Answer(*await service.begin(services.videos, snapshot, call, wire, snapshot.formats[call.format]))
+    return Answer(*await services.tasks.create(snapshot, call, wire, snapshot.formats[call.format]))
 
 
 async def _answer_without_model(
@@ -52,7 +51,7 @@ async def _answer_without_model(
     if isinstance(request, Reply):
         return await pipeline.begin_answer(call, wire_format, request)
     if isinstance(request, TaskRequest):
-        call, found = await service.answer(services.videos, snapshot, call, request, wire_format)
+        call, found = await services.tasks.answer(snapshot, call, request, wire_format)
         if isinstance(found, MediaFile):
             return found
         return await pipeline.begin_answer(call, wire_format, found)

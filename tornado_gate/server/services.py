@@ -15,7 +15,7 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.realtime.sessions import ClientSecrets, Sessions
 from tornado_gate.storage.conversation_state import Memory
 from tornado_gate.storage.files import MediaStore
-from tornado_gate.tasks.service import VideoParts
+from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Services(Value, frozen=True, kw_only=True):
     fetcher: Fetcher
     bodies: Bodies
     media: MediaStore
-    videos: VideoParts
+    tasks: TaskService
     secrets: ClientSecrets
     sessions: Sessions
     sweeper: MediaSweeper
@@ -65,11 +65,11 @@ class Services(Value, frozen=True, kw_only=True):
         """Begin to watch keys, plugins and the loop, to sweep files, and to run video tasks."""
         await self.gate.start()
         self.sweeper.start()
-        await self.videos.tasks.start()
+        await self.tasks.engine.start()
 
     async def close(self) -> None:
         self.sweeper.stop()
-        await self.videos.tasks.close()
+        await self.tasks.engine.close()
         await self.fetcher.close()
         await self.gate.close()
 
@@ -88,6 +88,6 @@ class Services(Value, frozen=True, kw_only=True):
         self.fetcher.rules = config.fetch
         self.bodies.total = config.limits.bodies_bytes
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
-        videos = self.videos
-        videos.tasks.rules = config.videos
-        videos.files.max_bytes, videos.files.seconds = config.videos.max_bytes, config.videos.keep_seconds
+        self.tasks.engine.rules = config.videos
+        files = self.tasks.files
+        files.max_bytes, files.seconds = config.videos.max_bytes, config.videos.keep_seconds

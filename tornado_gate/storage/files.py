@@ -1,12 +1,12 @@
-"""Files that the gateway makes and serves for a while: images, sounds, videos. One folder, shared by processes.
+"""Files that the gateway creates and serves for a limited time: images, sounds, videos. One folder, shared by processes.
 
-A file is `<id>`, its facts are `<id>.about` beside it; both appear by rename, the facts last, so that a file is there whole
-or not at all. While a file is written or read, whoever does so holds a lock on it (flock, which dies with its process):
-what is locked is never evicted, and an unfinished file that nobody locks was left by a process that died. Expired files go
-first, then the oldest. Nothing that a caller says becomes a name: an id is 128 random bits and an extension.
+A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a file is
+either complete or not there. While a process writes or reads a file, it holds a lock on it (flock, which ends with the process):
+a locked file is never evicted, and an unfinished file without a lock was left by a process that died. Expired files are
+evicted first, then the oldest. A caller's input never becomes a name: an id is 128 random bits and an extension.
 
-An address is signed and expires: who has it needs no key. Everything here but `sign` and `signed` waits for the disk in
-threads. Knows no HTTP; `handlers/media.py` does.
+An address is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the
+folder block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ SECRET_FILE = "media.secret"
 SECRET_BYTES = 32
 ADDRESS = "/media/"
 BYTES_BETWEEN_LOOKS = 16 * 1024 * 1024
-"""How far a file of unknown size may grow before room is made for it again."""
+"""How much a file of unknown size may grow before room is made for it again."""
 LEFT_SECONDS = 60.0
-"""How old something unfinished must be to count as left behind: its writer may not have locked it yet."""
+"""Age from which an unfinished file counts as left behind: a younger one may not have been locked yet."""
 LONGEST_NAME = 200
 ABOUT_BYTES = 1024
-"""More than what the facts of a file take."""
+"""More than the metadata of a file takes."""
 
 T = TypeVar("T")
 
@@ -57,14 +57,14 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f/\\]")
 
 
 class MediaFull(GateError):
-    """There is no room for the file, whatever is evicted; or the disk is full."""
+    """There is no room for the file even after eviction, or the disk is full."""
 
     status = 507
     code = "storage_full"
 
 
 class MediaUnavailable(Unavailable):
-    """The folder cannot be used; the log says why."""
+    """The folder cannot be used; the log has the cause."""
 
     code = "storage_unavailable"
 
@@ -95,9 +95,9 @@ class _Kept(NamedTuple):
 
 
 def media_secret(data_dir: Path) -> bytes:
-    """What addresses below `data_dir` are signed with: made once, shared by processes, readable by its owner only.
+    """The secret that addresses below `data_dir` are signed with: created once, shared by processes, readable by its owner only.
 
-    Where it cannot be kept, it is one that dies with the process: addresses then last as long. Waits for the disk.
+    If it cannot be stored, the secret and the addresses are valid for this process only. Blocks on the disk.
     """
     path = data_dir / SECRET_FILE
     try:
@@ -107,7 +107,7 @@ def media_secret(data_dir: Path) -> bytes:
                 return found
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600), "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # another process may be here, or was, a moment ago
+            fcntl.flock(file, fcntl.LOCK_EX)  # another process may write it at the same time
             found = file.read()
             if len(found) < SECRET_BYTES:
                 found = secrets.token_bytes(SECRET_BYTES)
@@ -120,7 +120,7 @@ def media_secret(data_dir: Path) -> bytes:
 
 
 class MediaStore:
-    """The files in `folder`, at most `max_bytes` of them, each for `seconds`. One for each process; made at first use."""
+    """The files in `folder`, at most `max_bytes` in all, each for `seconds`. The folder is created when it is needed."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class MediaStore:
         address: str = ADDRESS,
         evicts: bool = True,
     ) -> None:
-        """`evicts` false keeps what has not expired: then a full store takes nothing more until something does."""
+        """`evicts` false keeps files until they expire: a full store then rejects new ones."""
         self.address = address
         self.evicts = evicts
         self.folder = folder
@@ -143,12 +143,12 @@ class MediaStore:
     # Addresses
 
     def sign(self, file_id: str, expires: float) -> str:
-        """The path under which a file is served, without a key, until `expires` (Unix seconds) or its own end."""
+        """The path that serves a file without a key until `expires` (Unix seconds), or until the file expires."""
         until = str(int(expires))
         return f"{self.address}{file_id}?expires={until}&signature={self._signature(file_id, until)}"
 
     def signed(self, file_id: str, expires: str, signature: str) -> bool:
-        """Was this address signed here, and does it hold? Takes the same time for every wrong signature."""
+        """Whether an address has a valid signature and has not expired. Takes the same time for every wrong signature."""
         right = hmac.compare_digest(self._signature(file_id, expires).encode(), signature.encode("utf-8", "replace"))
         return right and bool(re.fullmatch(r"[0-9]{1,12}", expires)) and int(expires) > time.time()
 
@@ -159,16 +159,16 @@ class MediaStore:
     # Writing
 
     async def put(self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "") -> MediaFile:
-        """Keep a file. It is there when this returns, and before that nobody can see it.
+        """Store a file, which can be found when this returns and not before.
 
         Raises MediaFull (507), MediaUnavailable (503), and what `chunks` raises; then nothing of the file is left.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
         file_id = f"{secrets.token_hex(16)}.{extension(media_type)}"
-        part = self.folder / f"{file_id}.part"
+        part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
-        await self._disk(asyncio.to_thread(self._make_room, known_size + ABOUT_BYTES))
-        file = await self._disk(aiofiles.open(part, "wb", opener=_create))
+        await self._await_disk(asyncio.to_thread(self._make_room, known_size + ABOUT_BYTES))
+        file = await self._await_disk(aiofiles.open(part, "wb", opener=_create))
         try:
             _lock(file.fileno(), fcntl.LOCK_EX)
             size = await self._write(file, chunks)
@@ -181,11 +181,13 @@ class MediaStore:
                 created=now,
                 expires=now + self.seconds,
             )
-            await self._disk(asyncio.to_thread(self._commit, kept))
+            await self._await_disk(_write_metadata(about, kept))
+            await self._await_disk(asyncio.to_thread(self._commit, kept))
         finally:
+            for unfinished in (part, about):
+                with suppress(OSError):
+                    os.unlink(unfinished)
             with suppress(OSError):  # what could not be written is tried again by closing
-                os.unlink(part)
-            with suppress(OSError):
                 await file.close()
         return kept
 
@@ -195,7 +197,7 @@ class MediaStore:
             size += len(chunk)
             if size + ABOUT_BYTES > self.max_bytes:  # before others are evicted for it
                 raise _no_room()
-            await self._disk(file.write(chunk))
+            await self._await_disk(file.write(chunk))
             if size - looked > BYTES_BETWEEN_LOOKS:
                 looked = size
                 await self._grow(file)
@@ -203,40 +205,36 @@ class MediaStore:
         return size
 
     async def _grow(self, file: Any) -> None:
-        """Make room for what this file has become, which is part of what the folder holds."""
-        await self._disk(file.flush())  # a disk that is full must show before the file does
-        await self._disk(asyncio.to_thread(self._make_room, ABOUT_BYTES))
+        """Make room for the present size of this file, which counts as content of the folder."""
+        await self._await_disk(file.flush())  # a full disk must be noticed before the file is visible
+        await self._await_disk(asyncio.to_thread(self._make_room, ABOUT_BYTES))
 
-    async def _disk(self, work: Awaitable[T]) -> T:
-        """Something that waits for the disk. What others raise, such as the source of the chunks, is not its business."""
+    async def _await_disk(self, work: Awaitable[T]) -> T:
+        """Await work on the disk and map its errors; those of others, such as the source of the chunks, are not mapped."""
         with self._explained():
             return await work
 
     def _commit(self, kept: MediaFile) -> None:
-        """Show the file under its name. Its facts come last; their time of change is when it expires."""
+        """Give the file and its metadata their names, the metadata last; its modification time is when the file expires."""
         path = self.folder / kept.id
         about = Path(f"{path}.about")
-        fresh = Path(f"{about}.part")
         try:
-            with open(fresh, "wb", opener=_create) as file:
-                file.write(json.dumps(asdict(kept)).encode())
-            os.utime(fresh, (kept.created, kept.expires))
+            os.utime(f"{about}.part", (kept.created, kept.expires))
             os.rename(f"{path}.part", path)
-            os.rename(fresh, about)
+            os.rename(f"{about}.part", about)
         except OSError:
-            for left in (fresh, path):
-                left.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             raise
 
     # Reading
 
     @asynccontextmanager
     async def reading(self, file_id: str) -> AsyncIterator[tuple[MediaFile, Readable]]:
-        """A file and what it holds, safe from eviction while the block runs. Raises NotFound, MediaUnavailable."""
+        """A file and its open content, protected from eviction inside the block. Raises NotFound, MediaUnavailable."""
         kept = await self.find(file_id)
-        file = await self._opened(kept.id)
+        file = await self._open_file(kept.id)
         try:
-            # Locked by another: it is being evicted. Another size: the machine fell while it was written.
+            # Locked by another process: it is being evicted. Another size: the machine crashed while it was written.
             if not _lock(file.fileno(), fcntl.LOCK_SH) or os.fstat(file.fileno()).st_size != kept.size:
                 raise gone()
             yield kept, file
@@ -244,21 +242,21 @@ class MediaStore:
             await file.close()
 
     async def find(self, file_id: str) -> MediaFile:
-        """The facts of a file that has not expired. Raises NotFound, MediaUnavailable."""
+        """The metadata of a file that has not expired. Raises NotFound, MediaUnavailable."""
         if not _ID.fullmatch(file_id):
             raise gone()
-        file = await self._opened(f"{file_id}.about")
+        file = await self._open_file(f"{file_id}.about")
         try:
-            kept = MediaFile(**json.loads(await self._disk(file.read())))
+            kept = MediaFile(**json.loads(await self._await_disk(file.read())))
             if kept.id == file_id and kept.expires > time.time():
                 return kept
         except (ValueError, TypeError):
             log.error("%s.about in %s is damaged", file_id, self.folder)
         finally:
-            await file.close()
+            file.raw.close()  # not in a thread: to close a file that was only read does not block
         raise gone()
 
-    async def _opened(self, name: str) -> Any:
+    async def _open_file(self, name: str) -> Any:
         with self._explained():
             try:
                 return await aiofiles.open(self.folder / name, "rb", opener=_open)
@@ -266,18 +264,18 @@ class MediaStore:
                 raise gone() from None
 
     async def delete(self, file_id: str) -> None:
-        """Forget a file, unless it is being read. One that is not there is no fault."""
+        """Delete a file, unless it is being read. A file that does not exist is not an error."""
         if _ID.fullmatch(file_id):
             await asyncio.to_thread(self._remove, file_id)
 
     async def sweep(self) -> None:
-        """Remove what has expired and what dead processes left. `put` does so too; this is for quiet times."""
-        await self._disk(asyncio.to_thread(self._make_room, 0))
+        """Delete expired files and those of dead processes. `put` does so too; this is for times without new files."""
+        await self._await_disk(asyncio.to_thread(self._make_room, 0))
 
     # Eviction
 
     def _make_room(self, needed: int) -> None:
-        """Remove what has expired, then the oldest until `needed` bytes more fit. Raises MediaFull when they do not."""
+        """Delete expired files, then the oldest, until `needed` more bytes fit. Raises MediaFull when they do not."""
         if needed > self.max_bytes:
             raise _no_room()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -291,11 +289,13 @@ class MediaStore:
         for file_id in left:
             self._remove(file_id)
         if total + needed > self.max_bytes:
-            log.error("%s is full: files that are in use fill its %d bytes", self.folder, self.max_bytes)
+            log.error(
+                "%s is full: files that are in use or have not expired take its %d bytes", self.folder, self.max_bytes
+            )
             raise _no_room()
 
     def _look(self) -> tuple[list[_Kept], list[str], int]:
-        """Whole files, the ids of what was left unfinished, and the bytes of everything that is ours."""
+        """Complete files, the ids of unfinished ones that were left behind, and the bytes of all."""
         found: dict[str, dict[str, os.stat_result]] = {}  # by id, by what follows it in the name
         with os.scandir(self.folder) as entries:
             for entry in entries:
@@ -313,7 +313,7 @@ class MediaStore:
         return kept, left, sum(status.st_size for parts in found.values() for status in parts.values())
 
     def _remove(self, file_id: str) -> bool:
-        """Remove a file and everything beside it, unless somebody writes or reads it."""
+        """Delete a file and its metadata, unless a process writes or reads it."""
         locked: list[int] = []
         try:
             for suffix in ("", ".part"):
@@ -321,7 +321,12 @@ class MediaStore:
                     locked.append(_open(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
                     if not _lock(locked[-1], fcntl.LOCK_EX):
                         return False
-            for suffix in (".about", ".about.part", "", ".part"):  # the facts first: half a file is never found
+            for suffix in (
+                ".about",
+                ".about.part",
+                "",
+                ".part",
+            ):  # the metadata first, so that half a file is never found
                 with suppress(FileNotFoundError):
                     os.unlink(f"{self.folder / file_id}{suffix}")
             return True
@@ -334,25 +339,25 @@ class MediaStore:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Faults of the disk, as the caller may see them; the operator's words go to the log."""
+        """Raise errors of the disk as MediaFull or MediaUnavailable; the log has the path and the cause."""
         try:
             yield
         except OSError as error:
-            log.error("files cannot be kept in %s: %s. Check server.data_dir and its disk.", self.folder, error)
+            log.error("files cannot be stored in %s: %s. Check server.data_dir and its disk.", self.folder, error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise MediaFull("The gateway's disk is full. Try again later.") from error
             raise MediaUnavailable("The gateway cannot use its storage for files. Try again later.") from error
 
 
 class AnswerFiles:
-    """The files of one answer: kept in the store, at addresses below `public_url` (scheme and host, no slash at its end)."""
+    """Stores the files of one answer, at addresses below `public_url` (scheme and host, without a trailing slash)."""
 
     def __init__(self, store: MediaStore, public_url: str) -> None:
         self._store = store
         self.public_url = public_url
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
-        """Keep a file; its signed address. Raises MediaFull (507), MediaUnavailable (503)."""
+        """Store a file. Returns its signed address. Raises MediaFull (507), MediaUnavailable (503)."""
         kept = await self._store.put(data, media_type, name)
         return self.public_url + self._store.sign(kept.id, kept.expires)
 
@@ -364,7 +369,7 @@ def _no_room() -> MediaFull:
 
 
 def gone() -> NotFound:
-    """The one answer for what never was, what has expired, and an address that is not signed."""
+    """The error for a file that never existed, one that has expired, and an address without a valid signature."""
     return NotFound("There is no such file, or its address has expired. Ask for a new one.", code="file_not_found")
 
 
@@ -382,6 +387,11 @@ def _lock(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+async def _write_metadata(path: Path, kept: MediaFile) -> None:
+    async with aiofiles.open(path, "wb", opener=_create) as file:
+        await file.write(json.dumps(asdict(kept)).encode())
 
 
 async def _once(chunk: bytes) -> AsyncIterator[bytes]:

@@ -1,7 +1,12 @@
-"""Tasks that outlive their request, and the process that took it: videos.
+"""Video tasks, which outlive the request that creates them and the process that receives it.
 
-record     what is known of one task, as a value and as bytes
-store      what any store of records promises
-filestore  the store in a folder, with the other modules whose names begin with file
-engine     begins, polls and ends tasks
+service           what callers do with tasks
+engine, run       runs the tasks of a store; the life of one task
+translation       the translation of a request, from its creation to its start
+provider_client   calls the provider of a task
+webhook_sender    sends the webhook of a task that has ended
+record, view      the record of a task, and the task as its owner sees it
+request_image     the image of a request
+store             the interface of a task store
+file_store        the task store in a folder; its parts are the other modules named file_*
 """

@@ -1,7 +1,7 @@
-"""What moves video tasks on. One for each process; any that shares the store goes on where another was killed.
+"""Runs the video tasks of a store. Each process has one engine; any of them continues the tasks of one that was killed.
 
-Looks for tasks that nobody runs, in the order they came, and runs as many of each provider as conf allows over all processes.
-Nothing here knows HTTP, a wire format or a vendor; `Asker` is the way to providers, and `run.py` the life of one task.
+The engine looks for tasks that no process runs, in the order in which they were created, and runs as many of each provider as
+conf allows over all processes. Knows no HTTP, no wire format and no vendor; `run.py` is the life of one task.
 """
 
 from __future__ import annotations
@@ -17,78 +17,94 @@ from tornado_gate.config.model import Videos
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.run import ENDED, LONGEST_PAUSE, Asker, Means, Run, Webhook
+from tornado_gate.tasks.run import ENDED, MAX_PAUSE, Provider, Run, RunContext, Sender
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
+from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import VideoOperation
 from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How often a process looks for tasks that nobody runs, and readers for changes that another process has made."""
+"""How often a process looks for tasks that no process runs, and readers for changes that another process has made."""
 SWEEP_SECONDS = 600.0
 CANCEL_SECONDS = 10.0
-"""How long a caller who deletes a task waits for whoever runs it."""
+"""How long a caller who deletes a task waits for the process that runs it."""
 
 
 class NoSlot:
-    """The place of a task that is only to be ended."""
+    """The slot of a task that is only to be ended."""
 
     def release(self) -> None:
         return None
 
 
 class TaskEngine:
-    """Runs the tasks of a store. `start` inside the loop, `close` before it ends: what runs goes on in another process."""
+    """Runs the tasks of a store. `start` inside the loop, `close` before it ends: another process continues what runs.
 
-    def __init__(self, store: TaskStore, files: MediaStore, asker: Asker, rules: Videos, hook: Webhook) -> None:
-        self.hook = hook
+    `rules` may be replaced at any time. `on_end` is called with each task that has ended, `on_look` after each look for tasks,
+    when `active` holds all that have not ended: both are for metrics.
+    """
+
+    def __init__(self, store: TaskStore, files: MediaStore, provider: Provider, rules: Videos, sender: Sender) -> None:
         self.store = store
         self.files = files
-        self.asker = asker
         self.rules = rules
         self.on_end: Callable[[TaskRecord], None] = lambda _: None
         self.on_look: Callable[[], None] = lambda: None
         self.active: list[ActiveTask] = []
         self.running: dict[str, asyncio.Task[None]] = {}
+        self.late_cancellations: set[asyncio.Task[None]] = set()
+        self._provider = provider
+        self._sender = sender
         self._latest: dict[str, TaskRecord] = {}
-        self.farewells: set[asyncio.Task[None]] = set()
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()  # as long as somebody waits
+        self._translated: dict[str, TranslatedRequest] = {}
         self._watch: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
 
     async def start(self) -> None:
-        """Go on with what was left. A store that cannot be used now is tried again; requests say so meanwhile."""
+        """Continue unfinished tasks. A store that cannot be used yet is tried again; requests get its error meanwhile."""
         try:
             await self.store.open()
         except GateError as error:
-            log.error("video tasks cannot be kept for now: %s", error.message)
-        self._watch = asyncio.create_task(self._watching())
+            log.error("video tasks cannot be stored: %s", error.message)
+        self._watch = asyncio.create_task(self._watch_store())
 
     async def close(self) -> None:
-        """Stop running tasks; their leases go with it."""
-        tasks = [*self.running.values(), *self.farewells, *([self._watch] if self._watch else [])]
+        """Stop running tasks and release their leases."""
+        tasks = [*self.running.values(), *self.late_cancellations, *([self._watch] if self._watch else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.store.close()
 
-    def look(self) -> None:
-        """There may be something to run."""
+    def wake(self) -> None:
+        """Look for tasks now."""
         self._look_now.set()
+
+    def submit(self, task_id: str, translated: TranslatedRequest | None) -> None:
+        """Look for tasks now: this one was created. `translated` is used if the task starts here in that look."""
+        if translated is not None:
+            self._translated[task_id] = translated
+        self.wake()
 
     # Reading
 
-    def position(self, record: TaskRecord) -> int | None:
-        """Where a queued task stands in its provider's line, from 1; None when it is not waiting."""
+    async def get(self, task_id: str) -> TaskRecord:
+        """A task as it is now; from memory where this process runs it. Raises NotFound."""
+        return self._latest.get(task_id) or await self.store.get(task_id)
+
+    def find_position(self, record: TaskRecord) -> int | None:
+        """The position of a queued task in its provider's queue, from 1; None when it does not wait."""
         if record.status != "queued" or record.step != "new":
             return None
-        mine = self.store.digest(record.provider)
-        before = [task for task in self.active if task.provider == mine and task.created < record.created_ns]
+        provider = self.store.digest(record.provider)
+        before = [task for task in self.active if task.provider == provider and task.created < record.created_ns]
         return max(1, len(before) - self.rules.concurrency + 1)
 
-    async def changed(self, record: TaskRecord, seconds: float) -> TaskRecord:
-        """The record when it is no longer what it was, or after `seconds`."""
+    async def wait_for_change(self, record: TaskRecord, seconds: float) -> TaskRecord:
+        """The record when its status or progress has changed, or after `seconds`."""
         ends = time.monotonic() + seconds
         while True:
             event = self._changed.get(record.id) or asyncio.Event()
@@ -101,55 +117,45 @@ class TaskEngine:
                 async with asyncio.timeout(min(left, LOOK_SECONDS)):
                     await event.wait()
 
-    async def get(self, task_id: str) -> TaskRecord:
-        """A task as it is: from memory where this process runs it, however many ask. Raises NotFound."""
-        return self._latest.get(task_id) or await self.store.get(task_id)
+    # Ending
 
     async def cancel(self, record: TaskRecord) -> None:
-        """Have a task stopped, in whatever process it runs; returns when it has ended, or after a while."""
+        """Cancel a task, whatever process runs it. Returns when it has ended, or after CANCEL_SECONDS."""
         await self.store.request_cancel(record.id)
-        if record.id not in self.running and (lease := await self.store.lease(record.id)) is not None:
-            self._start(record.id, lease, NoSlot())  # nobody runs it: it ends without ever having its turn
+        if record.id not in self.running and (lease := await self.store.acquire_lease(record.id)) is not None:
+            self._start(record.id, lease, NoSlot())  # no process runs it: it ends without a slot
         ends = time.monotonic() + CANCEL_SECONDS
         while not record.ended and (left := ends - time.monotonic()) > 0:
-            record = await self.changed(record, min(left, LOOK_SECONDS))
+            record = await self.wait_for_change(record, min(left, LOOK_SECONDS))
 
     async def delete(self, task_id: str) -> None:
-        """Forget a task. Raises NotFound."""
+        """Delete a task. Raises NotFound."""
         await self.store.delete(task_id)
         self._latest.pop(task_id, None)
         self.active = [task for task in self.active if task.id != task_id]
 
-    def _orphaned(self, record: TaskRecord, beginning: asyncio.Future[VideoOperation]) -> None:
-        """A task was cancelled while its upstream was asked to begin: cancel there what comes of it."""
-        farewell = asyncio.create_task(self._farewell(record, beginning))
-        self.farewells.add(farewell)
-        farewell.add_done_callback(self.farewells.discard)
+    def _cancel_when_started(self, record: TaskRecord, start: asyncio.Future[VideoOperation]) -> None:
+        """A task was cancelled while the upstream was asked to start it: cancel the upstream's work once it is known."""
+        cancellation = asyncio.create_task(self._cancel_late(record, start))
+        self.late_cancellations.add(cancellation)
+        cancellation.add_done_callback(self.late_cancellations.discard)
 
-    async def _farewell(self, record: TaskRecord, beginning: asyncio.Future[VideoOperation]) -> None:
+    async def _cancel_late(self, record: TaskRecord, start: asyncio.Future[VideoOperation]) -> None:
         try:
-            operation = (await beginning).operation
+            operation = (await start).operation
             if operation is not None:
-                await self.asker.cancel(replace(record, operation=operation))
+                await self._provider.cancel(replace(record, operation=operation))
         except GateError as error:
-            log.info("the upstream's work for the cancelled task %s: %s", record.id, error.message)
+            log.info("could not cancel the upstream's work for task %s: %s", record.id, error.message)
 
-    def _tell(self, record: TaskRecord) -> None:
-        if record.status in ENDED:  # from now on the store has it, unless it is deleted
-            self._latest.pop(record.id, None)
-        else:
-            self._latest[record.id] = record
-        event = self._changed.pop(record.id, None)
-        if event is not None:
-            event.set()
+    # Running
 
-    # Looking for work
-
-    async def _watching(self) -> None:
+    async def _watch_store(self) -> None:
         swept = time.monotonic()
         while True:
+            self._look_now.clear()  # before the look: a task that is created during it is found by the next
             try:
-                await self._look()
+                await self._start_waiting()
                 if time.monotonic() - swept > SWEEP_SECONDS:
                     swept = time.monotonic()
                     for task_id in await self.store.sweep(time.time()):
@@ -158,47 +164,61 @@ class TaskEngine:
                 log.warning("tasks wait: %s", error.message)
             except Exception:
                 log.exception("looking for tasks failed")
-            self._look_now.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._look_now.wait()
 
-    async def _look(self) -> None:
-        self.active = await self.store.active()
+    async def _start_waiting(self) -> None:
+        """Start the tasks that no process runs, as far as there are slots."""
+        translated, self._translated = self._translated, {}  # what does not start now is not kept in memory
+        self.active = await self.store.list_active()
         self.on_look()
         full: set[str] = set()
         for task in self.active:
             if task.id in self.running or task.provider in full:
                 continue
-            slot = await self.store.slot(task.provider, self.rules.concurrency)
+            slot = await self.store.acquire_slot(task.provider, self.rules.concurrency)
             if slot is None:
                 full.add(task.provider)
                 continue
-            lease = await self.store.lease(task.id)
+            lease = await self.store.acquire_lease(task.id)
             if lease is None:
                 slot.release()
                 continue
-            self._start(task.id, lease, slot)
+            self._start(task.id, lease, slot, translated.get(task.id))
 
-    def _start(self, task_id: str, lease: Lease, slot: Slot) -> None:
-        self.running[task_id] = asyncio.create_task(self._run(task_id, lease, slot))
+    def _start(self, task_id: str, lease: Lease, slot: Slot, translated: TranslatedRequest | None = None) -> None:
+        self.running[task_id] = asyncio.create_task(self._run(task_id, lease, slot, translated))
 
-    async def _run(self, task_id: str, lease: Lease, slot: Slot) -> None:
+    async def _run(self, task_id: str, lease: Lease, slot: Slot, translated: TranslatedRequest | None) -> None:
         try:
             record = await self.store.get(task_id)
-            means = Means(self.store, self.files, self.asker, self.hook, self.rules, self.on_end, self._orphaned)
-            await Run(record, lease, means, tell=self._tell, free=slot.release).go()
+            context = RunContext(
+                store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
+                publish=self._publish, note_end=self.on_end, cancel_when_started=self._cancel_when_started,
+            )  # fmt: skip
+            await Run(record, lease, context, slot=slot, translated=translated).run()
         except NotFound:
             log.info("task %s was deleted", task_id)
         except GateError as error:
             log.warning("task %s waits: %s", task_id, error.message)
-            await asyncio.sleep(self.rules.poll_seconds)  # as when the disk is full: not at once again
+            await asyncio.sleep(self.rules.poll_seconds)  # such as a full disk: do not try again at once
         except Exception:
             log.exception("task %s failed to run", task_id)
-            await asyncio.sleep(LONGEST_PAUSE)
+            await asyncio.sleep(MAX_PAUSE)
         finally:
             lease.release()
             slot.release()
             self.running.pop(task_id, None)
             self._latest.pop(task_id, None)
-            self.look()
+            self.wake()
+
+    def _publish(self, record: TaskRecord) -> None:
+        """Give the changed record to those who wait for it."""
+        if record.status in ENDED:  # from now on it is read from the store, where it may be deleted
+            self._latest.pop(record.id, None)
+        else:
+            self._latest[record.id] = record
+        event = self._changed.pop(record.id, None)
+        if event is not None:
+            event.set()

@@ -1,7 +1,7 @@
-"""What is known of one task: a value, what it may become, and the bytes it is kept as.
+"""The record of one task: the value, its allowed changes, and its encoding.
 
-The bytes are one JSON object, ``{"sha256": …, "record": {…}}``: the sum is over the bytes of the inner object, so that a torn
-record, or one whose disk has flipped a bit, is noticed and never run.
+The encoding is one JSON object, ``{"sha256": …, "record": {…}}``. The checksum covers the bytes of the inner object, so that a
+torn record, or one in which the disk has flipped a bit, is detected and never run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 from tornado_gate.types.value import Value, field, replace
 
 VERSION = 1
-"""Of the bytes. A version that adds a field raises it: an older gateway must not run, and then write, what it half knows."""
+"""Of the encoding. A gateway version that adds a field raises it: an older one must not run a record that it knows in part."""
 
 Step = Literal["new", "starting", "running", "fetching", "telling", "done"]
 
@@ -32,25 +32,24 @@ _BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
 
 
 class RecordDamaged(ValueError):
-    """These bytes are no record."""
+    """The bytes are not a valid record."""
 
 
 class RecordNewer(RecordDamaged):
-    """Written by a newer gateway: nothing is wrong with it, but this one cannot read it."""
+    """Written by a newer gateway: the record is intact, but this gateway cannot read it."""
 
 
 class TaskRecord(Value, frozen=True, kw_only=True):
     """Times are Unix seconds. `id` is ``video_`` and 32 hex digits.
 
-    `account` owns the task, `caller_id` is the key that asked. `model` is the name asked for, `provider` the entry of conf
-    that makes the video of `upstream_model`, and `operation` what that upstream calls its work, None while it is not known.
+    `account` owns the task, `caller_id` is the key that created it. `model` is the requested name, `provider` the entry of conf
+    that makes the video with `upstream_model`, and `operation` the upstream's name for its work, None while it is unknown.
 
-    `step` says how far the gateway is, `status` how far the caller is told it is. `request` is the VideoRequest as JSON, but
-    for its image: `image` holds that one's media_type, filename and size, and the store its bytes. `digest` is that of the
-    body, `key` that of the idempotency key, "" without one; the store sets it. `files` are the videos that are here, of
-    `videos` that there are; each is `duration` seconds long. `failures` counts in a row, `spent` is for how many seconds it
-    has been run, by whatever processes. `webhook` has url, attempts and next_at. `asked` are fields of the request that
-    answers repeat.
+    `step` is the gateway's progress, `status` the one that the caller sees. `request` is the VideoRequest as JSON without its
+    image: `image` has that one's media_type, filename and size, and the store has its bytes. `digest` is that of the request,
+    `key` that of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of `videos`;
+    each is `duration` seconds long. `failures` counts consecutive failures, `spent` is how many seconds the task has been run,
+    by all processes. `webhook` has url, attempts and next_at. `asked` are fields of the request that answers repeat.
     """
 
     id: str
@@ -98,69 +97,64 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     def ended(self) -> bool:
         return self.step == "done"
 
-    def video_request(self, image: FileSource | None) -> VideoRequest:
-        """What to ask the provider for, with the image that the store kept."""
-        return request_of(self, image)
-
 
 _FIELDS = set(TaskRecord.__struct_fields__)
 _REQUEST_DEFAULTS = {
     item.name: item.default if item.default_factory is NODEFAULT else item.default_factory()
     for item in fields(VideoRequest)
 }
-_NOT_KEPT = {"image", "reply_state", "task_id"}
+_NOT_STORED = {"image", "reply_state", "task_id"}
 
 
-def request_as_json(request: VideoRequest) -> dict[str, Any]:
-    """The fields of a request that the caller gave, but for its image, as JSON has them."""
-    said = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _NOT_KEPT}
-    given = {name: value for name, value in said.items() if value != _REQUEST_DEFAULTS[name]}
-    return dict(json.loads(_encoded(given)))
+def encode_request(request: VideoRequest) -> dict[str, Any]:
+    """The fields of a request that differ from their defaults, without its image, as JSON values."""
+    values = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _NOT_STORED}
+    given = {name: value for name, value in values.items() if value != _REQUEST_DEFAULTS[name]}
+    return dict(json.loads(_encode(given)))
 
 
-def request_of(record: TaskRecord, image: FileSource | None) -> VideoRequest:
-    """The request of a record, with the task's id and its image. A field that is no more is left out."""
-    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _NOT_KEPT}
+def decode_request(record: TaskRecord, image: FileSource | None) -> VideoRequest:
+    """The request of a record, with the id of the task and its image. Fields that no longer exist are dropped."""
+    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _NOT_STORED}
     return VideoRequest(**known, task_id=record.id, image=image)
 
 
-def advanced(record: TaskRecord, *, again: bool = False, **changes: Any) -> TaskRecord:
+def advance(record: TaskRecord, *, again: bool = False, **changes: Any) -> TaskRecord:
     """The record with `changes`. Raises ValueError for a step or a status that goes back.
 
-    `again` lets a task that has not ended be new once more. Progress never falls: an upstream may change its mind,
-    a caller must not see it.
+    `again` allows a task that has not ended to go back to "new". Progress never falls, even where the upstream's does.
     """
     status, step = changes.get("status", record.status), changes.get("step", record.step)
-    if _backward(_STATUSES, record.status, status) or (record.status in _ENDED and status != record.status):
+    if _is_backward(_STATUSES, record.status, status) or (record.status in _ENDED and status != record.status):
         raise ValueError(f"{record.id} is {record.status}: it cannot become {status}")
     repeated = again and record.step in ("starting", "running", "fetching") and step == "new"
-    if _backward(_STEPS, record.step, step) and not repeated:
+    if _is_backward(_STEPS, record.step, step) and not repeated:
         raise ValueError(f"{record.id} is at the step {record.step}: it cannot go to {step}")
     if "progress" in changes:
         changes["progress"] = max(record.progress, min(100, changes["progress"]))
     return replace(record, **changes)
 
 
-def _backward(order: tuple[str, ...], now: str, then: str) -> bool:
+def _is_backward(order: tuple[str, ...], now: str, then: str) -> bool:
     return order.index(then) < order.index(now)
 
 
-def as_bytes(record: TaskRecord) -> bytes:
-    """What `from_bytes` reads. Raises TypeError for a record with something in it that JSON has no word for."""
+def encode_record(record: TaskRecord) -> bytes:
+    """The bytes that `decode_record` reads. Raises TypeError for a value that JSON does not have."""
     values = {name: getattr(record, name) for name in _FIELDS}
-    body = _encoded({**values, "files": [asdict(file) for file in record.files]})
+    body = _encode({**values, "files": [asdict(file) for file in record.files]})
     return _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
 
 
-def from_bytes(data: bytes) -> TaskRecord:
-    """Raises RecordNewer for a record of a newer gateway, RecordDamaged for all else that `as_bytes` has not made."""
+def decode_record(data: bytes) -> TaskRecord:
+    """Raises RecordNewer for a record of a newer gateway, RecordDamaged for everything else that `encode_record` has not made."""
     body = data[_BODY_AT : -len(_TAIL)]
     frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
     if not data:
         raise RecordDamaged("it is empty")
     if frame != data:
-        raise RecordDamaged("its checksum does not fit: it is torn, or was changed by something else than the gateway")
-    values = _object(body)
+        raise RecordDamaged("its checksum does not match: it is torn, or was not changed by the gateway")
+    values = _parse_object(body)
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise RecordNewer(f"it was written by a newer gateway: its version is {version}, this one knows {VERSION}")
@@ -172,21 +166,21 @@ def from_bytes(data: bytes) -> TaskRecord:
         raise RecordDamaged(f"it lacks fields: {error}") from None
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body)
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise RecordDamaged("it is no JSON object")
+        raise RecordDamaged("it is not a JSON object")
     return values
 
 
-def _encoded(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, default=_plain).encode()
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, default=_convert_mapping).encode()
 
 
-def _plain(value: Any) -> Any:
+def _convert_mapping(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    raise TypeError(f"{type(value).__name__} has no JSON encoding")

@@ -1,13 +1,13 @@
-"""One task, from where its record stands to its end. Whoever holds the lease of the task runs it.
+"""The life of one task, from what its record says to its end. The process that holds the lease of the task runs it.
 
-The record says how far the task is (`step`), and is durable before the upstream is asked for anything that could be done twice:
+The record says how far the task is (`step`), and is durable before each call of the upstream that must not be made twice:
 
-    new       the upstream has not been asked
-    starting  it may have been asked; after a crash it is asked whether it knows the task, or, where its provider says that
-              this harms nobody, asked again
-    running   its operation is known, and is polled at the provider's pace, whoever polls us
-    fetching  it is done there; its videos are brought home one by one
-    telling   completed or failed; its webhook is still to be told
+    new       the upstream has not been called
+    starting  the upstream may have been called; after a crash it is asked whether it knows the task, or called again where its
+              provider says that this is harmless
+    running   its operation is known, and is polled at the provider's pace, however often callers poll the task
+    fetching  the upstream has finished; its videos are downloaded one by one
+    telling   completed or failed; its webhook has not been sent yet
     done      nothing is left to do
 """
 
@@ -35,8 +35,9 @@ from tornado_gate.errors import (
     UpstreamUnreachable,
 )
 from tornado_gate.storage.files import MediaFull, MediaStore, MediaUnavailable
-from tornado_gate.tasks.record import TaskRecord, advanced
-from tornado_gate.tasks.store import Lease, TaskStore
+from tornado_gate.tasks.record import TaskRecord, advance, decode_request
+from tornado_gate.tasks.store import Lease, Slot, TaskStore
+from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
 from tornado_gate.types.value import Value, replace
 
@@ -46,255 +47,286 @@ ENDED = ("completed", "failed")
 NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, UpstreamUnreachable)
 LOST = "upstream_lost_task"
 LOOK_SECONDS = 1.0
-"""How often a run looks whether it shall stop."""
-MOST_FAILURES = 60
-"""Polls that may fail in a row before a task is given up; with the pauses between them this is about half an hour."""
-MOST_UNKNOWN = 20
-MOST_LOST = 3
-"""How often an upstream may say that it does not know a task before it is believed."""
-LONGEST_PAUSE = 30.0
-MOST_DOWNLOADS = 8
-"""Tries to bring a finished video home."""
+"""How often a run looks whether the task was cancelled."""
+MAX_FAILURES = 60
+"""Polls that may fail in a row before the task fails; with the pauses between them this is about half an hour."""
+MAX_UNKNOWN = 20
+"""Polls in a row that may be answered with a status that the provider does not know."""
+MAX_LOST = 3
+"""Polls that may be answered with "lost" before the task fails."""
+MAX_PAUSE = 30.0
+MAX_DOWNLOADS = 8
+"""Attempts to download a finished video."""
 UNCERTAIN = (
-    "The gateway stopped while it began this task, and the upstream cannot say whether it has it. Send it again."
+    "The gateway stopped while it started this task, and the upstream cannot say whether it has it. Send it again."
 )
-VIDEOS = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
-BEGINNING_BYTES = 64
-"""What shows whether a file is a video; none is smaller."""
+VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
+SNIFFED_BYTES = 64
+"""The beginning that shows whether a file is a video; no video is smaller."""
 
 
-class Asker(Protocol):
-    """The way to the providers."""
+class Provider(Protocol):
+    """The provider of a task; `provider_client.ProviderClient` is the implementation."""
 
-    async def begin(self, record: TaskRecord, request: VideoRequest) -> VideoOperation: ...
+    async def begin(
+        self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None
+    ) -> VideoOperation: ...
     async def poll(self, record: TaskRecord) -> VideoOperation: ...
     async def cancel(self, record: TaskRecord) -> None: ...
     def download(self, record: TaskRecord, index: int) -> Any:
         """An async context manager that gives an UpstreamResponse whose chunks are the file."""
 
     def may_repeat(self, record: TaskRecord) -> bool:
-        """Whether beginning twice harms nobody, as at an upstream that is inside this process."""
+        """Whether the upstream's work may be started twice, as at an upstream that is inside this process."""
 
 
-class Webhook(Protocol):
-    """Who wants to hear of a task's end."""
+class Sender(Protocol):
+    """Sends the webhooks of tasks; `webhook_sender.WebhookSender` is the implementation."""
 
-    async def tell(self, record: TaskRecord) -> float | None:
-        """Try once. Seconds until it should be tried again; None when that is over, one way or the other."""
+    async def send(self, record: TaskRecord) -> float | None:
+        """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
 
 
-class Means(Value, frozen=True):
-    """What every run needs. `noted` is called once with each task that has ended, for metrics; `orphaned` with one that was
-    cancelled while its upstream was asked to begin, and with that question: its work is to be cancelled when it answers."""
+class RunContext(Value, frozen=True):
+    """What every run needs.
+
+    `publish` is called with the record after each change that is durable, `note_end` once with each task that has ended, for
+    metrics. `cancel_when_started` takes over a task that was cancelled while the upstream was asked to start it, with that
+    call: the upstream's work is to be cancelled when the call returns.
+    """
 
     store: TaskStore
     files: MediaStore
-    asker: Asker
-    hook: Webhook
+    provider: Provider
+    sender: Sender
     rules: Videos
-    noted: Callable[[TaskRecord], None] = lambda _: None
-    orphaned: Callable[[TaskRecord, asyncio.Future[VideoOperation]], None] = lambda _, beginning: None
+    publish: Callable[[TaskRecord], None]
+    note_end: Callable[[TaskRecord], None]
+    cancel_when_started: Callable[[TaskRecord, asyncio.Future[VideoOperation]], None]
 
 
 class Run:
-    """One task, from where it stands to its end."""
+    """One run of a task. `slot` is released when the upstream is not needed any more.
+
+    `translated` is the translation that was made when the task was created. It is used for the first call only.
+    """
 
     def __init__(
         self,
         record: TaskRecord,
         lease: Lease,
-        means: Means,
+        context: RunContext,
         *,
-        tell: Callable[[TaskRecord], None],
-        free: Callable[[], None],
+        slot: Slot,
+        translated: TranslatedRequest | None = None,
     ) -> None:
-        """`tell` is called with the record after each change that is durable, `free` when the upstream is needed no more."""
         self.record = record
-        self.lease = lease
-        self.store = means.store
-        self.files = means.files
-        self.asker = means.asker
-        self.rules = means.rules
-        self.hook = means.hook
-        self.noted = means.noted
-        self.orphaned = means.orphaned
-        self.tell = tell
-        self.free = free
-        self.unknown = self.lost = 0
-        self.began = time.monotonic() - record.spent
-        self.uncertain: GateError | None = None
+        self._lease = lease
+        self._context = context
+        self._store = context.store
+        self._provider = context.provider
+        self._rules = context.rules
+        self._slot = slot
+        self._translated = translated
+        self._unknown = self._lost = 0
+        self._began = time.monotonic() - record.spent
+        self._start_error: GateError | None = None
 
-    async def go(self) -> None:
-        """Step by step. Raises GateError when the store cannot be written: then the task stays as it is."""
+    async def run(self) -> None:
+        """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is."""
         while self.record.step != "done":
             if self.record.status in ENDED:
-                await self._telling()
-            elif await self.store.cancel_requested(self.record.id):
-                await self._cancelled()
-            elif self._spent() > self.rules.task_seconds:
+                await self._send_webhook()
+            elif await self._store.is_cancel_requested(self.record.id):
+                await self._cancel()
+            elif self._measure_spent() > self._rules.task_seconds:
                 await self._fail("task_timeout", "The video was not ready in the time that a task may take.")
             else:
-                await getattr(self, f"_{self.record.step}")()
-        await self.store.ended(self.record, self.lease)
+                await self._take_step()
+        await self._store.finish(self.record, self._lease)
 
-    def _spent(self) -> float:
-        """Seconds that this task has been run, whatever the clock on the wall does meanwhile."""
-        return time.monotonic() - self.began
+    async def _take_step(self) -> None:
+        match self.record.step:
+            case "new":
+                await self._save(step="starting")
+                await self._begin()
+            case "starting":
+                await self._resume_start()
+            case "running":
+                await self._poll()
+            case _:
+                await self._download()
+
+    def _measure_spent(self) -> float:
+        """Seconds for which this task has been run, independent of changes of the system clock."""
+        return time.monotonic() - self._began
 
     async def _save(self, *, again: bool = False, **changes: Any) -> None:
-        changed = advanced(self.record, again=again, **changes)
-        if not again and _told(changed) == _told(self.record):
-            self.record = changed  # nothing that must outlive this process
+        changed = advance(self.record, again=again, **changes)
+        if not again and _strip_volatile(changed) == _strip_volatile(self.record):
+            self.record = changed  # nothing that has to outlive this process
             return
-        self.record = replace(changed, updated_at=time.time(), spent=round(self._spent(), 3))
+        self.record = replace(changed, updated_at=time.time(), spent=round(self._measure_spent(), 3))
         if self.record.step == "done":
-            await self.store.ended(self.record, self.lease)
+            await self._store.finish(self.record, self._lease)
         else:
-            await self.store.save(self.record, self.lease)
-        self.tell(self.record)
+            await self._store.save(self.record, self._lease)
+        self._context.publish(self.record)
 
-    # Steps
-
-    async def _new(self) -> None:
-        await self._save(step="starting")
-        await self._begin()
-
-    async def _starting(self) -> None:
-        """It was begun, but nobody heard the answer: has the upstream got it?"""
-        try:
-            operation = await self.asker.poll(self.record)
-        except UnsupportedOperation:
-            operation = VideoOperation(status="unknown")
-        except GateError as error:
-            await self._failed_to_ask(error)
-            return
-        if operation.status == "lost" or (operation.status == "unknown" and self.asker.may_repeat(self.record)):
-            await self._begin()
-        elif operation.status == "unknown":
-            why = self.uncertain
-            await self._fail("start_uncertain" if why is None else why.code, UNCERTAIN if why is None else why.message)
-        else:
-            await self._take(operation)
+    # Starting
 
     async def _begin(self) -> None:
-        image = await self.store.image(self.record.id)
-        beginning = asyncio.ensure_future(self.asker.begin(self.record, self.record.video_request(image)))
+        """Call the upstream, unless the task is cancelled meanwhile."""
+        request = decode_request(self.record, await self._store.find_image(self.record.id))
+        translated, self._translated = self._translated, None
+        start = asyncio.ensure_future(self._provider.begin(self.record, request, translated))
         try:
-            while not (await asyncio.wait([beginning], timeout=LOOK_SECONDS))[0]:
-                if await self.store.cancel_requested(self.record.id):
-                    self.orphaned(self.record, beginning)
+            while not (await asyncio.wait([start], timeout=LOOK_SECONDS))[0]:
+                if await self._store.is_cancel_requested(self.record.id):
+                    self._context.cancel_when_started(self.record, start)
                     return
         except BaseException:
-            beginning.cancel()
+            start.cancel()
             raise
         try:
-            operation = beginning.result()
+            operation = start.result()
         except GateError as error:
-            await self._not_begun(error)
+            await self._handle_start_error(error)
             return
         if operation.operation is None and operation.status != "failed":
             raise InternalError
-        await self._take(operation)
+        await self._apply(operation)
 
-    async def _not_begun(self, error: GateError) -> None:
-        """Begun again only when the upstream surely has nothing; else it is asked, or it might be made, and paid, twice."""
+    async def _handle_start_error(self, error: GateError) -> None:
+        """Call again only if the upstream surely has not started; otherwise ask it: the video might be made, and paid, twice."""
         surely_not = isinstance(error, NOT_BEGUN)
-        if not error.retryable or self.record.failures >= MOST_FAILURES:
+        if not error.retryable or self.record.failures >= MAX_FAILURES:
             await self._fail(error.code, error.message)
-        elif surely_not or self.asker.may_repeat(self.record):
+        elif surely_not or self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, failures=self.record.failures + 1)
-            await self._pause(_backoff(self.record.failures))
+            await self._pause(compute_backoff(self.record.failures))
         else:
-            self.uncertain = error
+            self._start_error = error
 
-    async def _running(self) -> None:
+    async def _resume_start(self) -> None:
+        """The upstream was called, but its answer is not known: ask whether it knows the task."""
+        try:
+            operation = await self._provider.poll(self.record)
+        except UnsupportedOperation:
+            operation = VideoOperation(status="unknown")
+        except GateError as error:
+            await self._handle_poll_error(error)
+            return
+        may_repeat = operation.status == "unknown" and self._provider.may_repeat(self.record)
+        if operation.status == "lost" or may_repeat:
+            await self._begin()
+        elif operation.status == "unknown" and self._start_error is not None:
+            await self._fail(self._start_error.code, self._start_error.message)
+        elif operation.status == "unknown":
+            await self._fail("start_uncertain", UNCERTAIN)
+        else:
+            await self._apply(operation)
+
+    # Polling
+
+    async def _poll(self) -> None:
         await self._pause(self.record.next_poll_at - time.time())
-        if await self.store.cancel_requested(self.record.id):
+        if await self._store.is_cancel_requested(self.record.id):
             return
         try:
-            operation = await self.asker.poll(self.record)
+            operation = await self._provider.poll(self.record)
         except GateError as error:
-            await self._failed_to_ask(error)
+            await self._handle_poll_error(error)
             return
-        await self._take(operation)
+        await self._apply(operation)
 
-    async def _failed_to_ask(self, error: GateError) -> None:
+    async def _handle_poll_error(self, error: GateError) -> None:
         failures = self.record.failures + 1
-        if isinstance(error, UpstreamRefused) or failures > MOST_FAILURES:
+        if isinstance(error, UpstreamRefused) or failures > MAX_FAILURES:
             await self._fail(error.code, error.message)
             return
-        await self._save(failures=failures, next_poll_at=time.time() + _backoff(failures))
+        await self._save(failures=failures, next_poll_at=time.time() + compute_backoff(failures))
         if self.record.step == "starting":
-            await self._pause(_backoff(failures))
+            await self._pause(compute_backoff(failures))
 
-    async def _take(self, operation: VideoOperation) -> None:
-        """What the upstream says of its work."""
+    async def _apply(self, operation: VideoOperation) -> None:
+        """Take over the state of the upstream's work."""
         known = self.record.operation if operation.operation is None else operation.operation
-        pause = operation.poll_after or self.rules.poll_seconds
-        progress = min(99, max(0, operation.progress or 0))
+        pause = operation.poll_after or self._rules.poll_seconds
         common: dict[str, Any] = {"operation": known, "failures": 0, "next_poll_at": time.time() + pause}
         match operation.status:
-            case "completed" if operation.videos < 1:
-                await self._fail("upstream_no_video", "The upstream completed the task without a video.")
             case "completed":
-                await self._save(
-                    **common, step="fetching", status="pending", progress=progress,
-                    videos=operation.videos, duration=operation.duration,
-                )  # fmt: skip
+                await self._apply_completed(operation, common)
             case "failed":
-                message = operation.error or "The upstream could not make this video."
                 await self._save(operation=known)
+                message = operation.error or "The upstream could not make this video."
                 await self._fail(operation.code or "generation_failed", message)
             case "lost":
-                await self._lost()
+                await self._handle_lost()
             case "unknown":
-                self.unknown += 1
-                if self.unknown > MOST_UNKNOWN:
+                self._unknown += 1
+                if self._unknown > MAX_UNKNOWN:
                     await self._fail("upstream_unknown_status", "The upstream answers with a status that is not known.")
                 else:
                     await self._save(**common, step="running")
             case status:
-                self.unknown = self.lost = 0
+                self._unknown = self._lost = 0
                 started = self.record.started_at or time.time()
                 new_status = "pending" if status == "running" else self.record.status
+                progress = _limit_progress(operation)
                 await self._save(**common, step="running", status=new_status, progress=progress, started_at=started)
 
-    async def _lost(self) -> None:
-        self.lost += 1
-        if self.asker.may_repeat(self.record):
+    async def _apply_completed(self, operation: VideoOperation, common: dict[str, Any]) -> None:
+        if operation.videos < 1:
+            await self._fail("upstream_no_video", "The upstream completed the task without a video.")
+            return
+        await self._save(
+            **common, step="fetching", status="pending", progress=_limit_progress(operation),
+            videos=operation.videos, duration=operation.duration,
+        )  # fmt: skip
+
+    async def _handle_lost(self) -> None:
+        self._lost += 1
+        if self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)
-        elif self.lost >= MOST_LOST:
+        elif self._lost >= MAX_LOST:
             await self._fail(LOST, "The upstream no longer knows this task.")
         else:
-            await self._save(next_poll_at=time.time() + self.rules.poll_seconds)
+            await self._save(next_poll_at=time.time() + self._rules.poll_seconds)
 
-    async def _fetching(self) -> None:
-        """Bring the videos home, one after another; each is in the record before the next is asked for."""
+    # Downloading
+
+    async def _download(self) -> None:
+        """Download the next finished video; it is in the record before the one after it is downloaded."""
         index = len(self.record.files)
         try:
-            async with self.asker.download(self.record, index) as incoming:
-                kept = await self.files.put(_video(incoming), "video/mp4", f"{self.record.id}.mp4")
+            async with self._provider.download(self.record, index) as incoming:
+                stored = await self._context.files.put(check_video(incoming), "video/mp4", f"{self.record.id}.mp4")
         except (MediaFull, MediaUnavailable) as error:
             log.warning("the video of task %s waits: %s", self.record.id, error.message)
-            await self._pause(LONGEST_PAUSE)
+            await self._pause(MAX_PAUSE)
             return
         except GateError as error:
-            failures = self.record.failures + 1
-            if error.code == LOST and self.asker.may_repeat(self.record):
-                await self._save(step="new", again=True, operation=None)  # what is here stays
-                return
-            if failures >= MOST_DOWNLOADS or isinstance(error, UpstreamRefused):
-                await self._fail("download_failed", f"The finished video could not be fetched: {error.message}")
-            else:
-                await self._save(failures=failures)
-                await self._pause(_backoff(failures))
+            await self._handle_download_error(error)
             return
-        file = VideoFile(id=kept.id, media_type="video/mp4", size=kept.size, duration=self.record.duration)
+        file = VideoFile(id=stored.id, media_type="video/mp4", size=stored.size, duration=self.record.duration)
         files = (*self.record.files, file)
         if len(files) < self.record.videos:
             await self._save(files=files, failures=0)
         else:
             await self._end(files=files, status="completed", progress=100)
+
+    async def _handle_download_error(self, error: GateError) -> None:
+        failures = self.record.failures + 1
+        if error.code == LOST and self._provider.may_repeat(self.record):
+            await self._save(step="new", again=True, operation=None)  # the videos that are downloaded stay
+        elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused):
+            await self._fail("download_failed", f"The finished video could not be fetched: {error.message}")
+        else:
+            await self._save(failures=failures)
+            await self._pause(compute_backoff(failures))
+
+    # Ending
 
     async def _fail(self, code: str, message: str) -> None:
         log.info("task %s failed: %s", self.record.id, code)
@@ -303,58 +335,63 @@ class Run:
     async def _end(self, **changes: Any) -> None:
         now = time.time()
         step = "done" if self.record.webhook is None else "telling"
-        await self._save(**changes, step=step, completed_at=now, expires_at=now + self.rules.keep_seconds)
-        self.noted(self.record)
+        await self._save(**changes, step=step, completed_at=now, expires_at=now + self._rules.keep_seconds)
+        self._context.note_end(self.record)
 
-    async def _telling(self) -> None:
-        """Tell the webhook, until it has heard or the tries are used up. The upstream's place is free meanwhile."""
-        self.free()
+    async def _cancel(self) -> None:
+        if self.record.operation is not None:
+            with suppress(GateError):
+                await self._provider.cancel(self.record)
+        await self._fail("cancelled", "The task was cancelled.")
+        self._slot.release()
+
+    async def _send_webhook(self) -> None:
+        """Make the next attempt to send the webhook. The slot is free for other tasks meanwhile."""
+        self._slot.release()
         webhook = dict(self.record.webhook or {})
         await self._pause(webhook.get("next_at", 0.0) - time.time())
-        pause = await self.hook.tell(self.record)
+        pause = await self._context.sender.send(self.record)
         if pause is None:
             await self._save(step="done")
         else:
             webhook |= {"attempts": webhook.get("attempts", 0) + 1, "next_at": time.time() + pause}
             await self._save(webhook=webhook)
 
-    async def _cancelled(self) -> None:
-        if self.record.operation is not None:
-            with suppress(GateError):
-                await self.asker.cancel(self.record)
-        await self._fail("cancelled", "The task was cancelled.")
-        self.free()
-
     async def _pause(self, seconds: float) -> None:
-        """Wait, in pieces, so that a cancellation is soon seen."""
-        ends = time.monotonic() + min(max(0.0, seconds), LONGEST_PAUSE)  # however the clock was set meanwhile
+        """Sleep for at most MAX_PAUSE, but end soon after the task was cancelled."""
+        ends = time.monotonic() + min(max(0.0, seconds), MAX_PAUSE)  # whatever has happened to the system clock
         while (left := ends - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
-            if self.record.status not in ENDED and await self.store.cancel_requested(self.record.id):
+            if self.record.status not in ENDED and await self._store.is_cancel_requested(self.record.id):
                 return
 
 
-def _told(record: TaskRecord) -> TaskRecord:
-    """A record without what changes at every look at the upstream, and need not outlive the process that looks."""
+def _strip_volatile(record: TaskRecord) -> TaskRecord:
+    """The record without the fields that change with every poll and need not outlive the process."""
     return replace(record, next_poll_at=0.0, spent=0.0, updated_at=0.0)
 
 
-def _backoff(failures: int) -> float:
-    """Seconds before the next try: 1, 2, 4, … and up to a quarter more by chance."""
-    return min(LONGEST_PAUSE, 2.0 ** min(failures - 1, 10)) * (1 + secrets.randbelow(250) / 1000)
+def _limit_progress(operation: VideoOperation) -> int:
+    """0 to 99: 100 is for tasks whose videos are here."""
+    return min(99, max(0, operation.progress or 0))
 
 
-async def _video(incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    """The chunks of a video. Raises UpstreamError for what is none by its first bytes, whatever it is declared as."""
+def compute_backoff(failures: int) -> float:
+    """Seconds before the next attempt: 1, 2, 4, … up to MAX_PAUSE, and up to a quarter more at random."""
+    return min(MAX_PAUSE, 2.0 ** min(failures - 1, 10)) * (1 + secrets.randbelow(250) / 1000)
+
+
+async def check_video(incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+    """The chunks of a video. Raises UpstreamError when the first bytes are not those of a video, whatever type is declared."""
     beginning = b""
     async for chunk in incoming.chunks:
-        if len(beginning) >= BEGINNING_BYTES:
+        if len(beginning) >= SNIFFED_BYTES:
             yield chunk
             continue
         beginning += chunk
-        if len(beginning) >= BEGINNING_BYTES:
-            if sniff(beginning) not in VIDEOS:
+        if len(beginning) >= SNIFFED_BYTES:
+            if sniff(beginning) not in VIDEO_TYPES:
                 raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
             yield beginning
-    if len(beginning) < BEGINNING_BYTES:
+    if len(beginning) < SNIFFED_BYTES:
         raise UpstreamError("The upstream sent an empty file for the video.", code="upstream_no_video")

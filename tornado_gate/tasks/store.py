@@ -1,8 +1,7 @@
-"""What any store of tasks promises, wherever it keeps them. Its contract tests are in tests/tasks/test_store_contract.py.
+"""The interface of a task store. Its contract tests are in tests/tasks/test_store_contract.py.
 
-Several processes share a store. What a method has done when it returns outlives every one of them; what it had not finished
-when its process died has not happened at all. Any method may raise Full (507) and Unavailable (503) errors of the storage,
-and works again when the storage does.
+Several processes share a store. A change is durable when its method returns; a change that was unfinished when its process died
+has no effect. Every method may raise MediaFull (507) and MediaUnavailable (503), and works again when the storage does.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tornado_gate.types import Upload
 
 
 class Conflict(RequestError):
-    """What the caller asks for does not go with what it asked for before."""
+    """The request contradicts an earlier one of the same caller."""
 
     status = 409
     code = "conflict"
@@ -33,7 +32,7 @@ class ActiveTask(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some of an account's tasks; `has_more` says whether others follow."""
+    """A page of an account's tasks; `has_more` says whether others follow."""
 
     records: tuple[TaskRecord, ...]
     has_more: bool
@@ -47,11 +46,11 @@ class Slot(Protocol):
     """A place among the running tasks of a provider entry. It ends with its process at the latest."""
 
     def release(self) -> None:
-        """Give it back; of no effect the second time."""
+        """Release it; the second time has no effect."""
 
 
 class Lease(Protocol):
-    """The sole right to run, and to save, one task. It ends with its process at the latest, however that dies."""
+    """The exclusive right to run and save one task. It ends with its process at the latest, however the process ends."""
 
     @property
     def task_id(self) -> str: ...
@@ -60,89 +59,90 @@ class Lease(Protocol):
     def held(self) -> bool: ...
 
     def release(self) -> None:
-        """Give it back; of no effect the second time."""
+        """Release it; the second time has no effect."""
 
 
 class TaskStore(Protocol):
-    """The tasks of all accounts. One object for each process."""
+    """The tasks of all accounts. One object per process."""
 
     async def open(self) -> None:
-        """Before anything else. Raises where the storage cannot be used, but may be gone on with: it may heal."""
+        """Prepare the storage. Raises when it cannot be used; the store may be used nevertheless, once the storage works."""
 
     async def close(self) -> None:
-        """After everything else. Leases and slots that somebody still has go with the process."""
+        """Finish the changes that have begun. Leases and slots that are still held end with the process."""
 
     def digest(self, text: str) -> str:
-        """What `ActiveTask` calls an account or a provider: 8 hex digits. Two of them may fall together, once in ages."""
+        """The digest of an account or a provider in an `ActiveTask`: 8 hex digits. Two may have the same, which is rare."""
 
     # One task
 
     async def create(
         self, record: TaskRecord, image: AsyncIterator[bytes] | None, idempotency_key: str = ""
     ) -> TaskRecord:
-        """Keep a new task and its image; whoever looks for tasks to run will find it. The record as it was kept.
+        """Store a new task and its image; engines find it from then on. Returns the record as it was stored.
 
-        When the account has used the idempotency key for a task that is still there, nothing is made: the answer is that
-        task when its digest is the same. Raises Conflict when it is not. Of several processes that come with one key at the
-        same time, one makes the task. `created_at` may be moved by microseconds, so that two tasks of a process differ.
+        If the account has used the idempotency key for a task that still exists, no task is created: that one is returned if
+        its digest is the same, and Conflict is raised if not. Of several processes that use one key at the same time, one
+        creates the task. `created_at` may change by microseconds, so that no two tasks of a process have the same.
         """
 
-    async def earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
-        """The task that `create` would give for this record and key instead of a new one. Raises Conflict as it does."""
+    async def find_earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
+        """The task that `create` would return for this record and key instead of a new one. Raises Conflict as it does."""
 
     async def get(self, task_id: str) -> TaskRecord:
-        """Raises NotFound (task_not_found), also for a name that can be none, and for a record that is damaged."""
+        """Raises NotFound (task_not_found), also for an invalid id and for a damaged record."""
 
-    async def image(self, task_id: str) -> Upload | None:
-        """The image of a task that has not ended, None for one without. Raises NotFound for one that is not there."""
+    async def find_image(self, task_id: str) -> Upload | None:
+        """The image of a task that has not ended, None for one without. Raises NotFound when the task does not exist."""
 
     async def save(self, record: TaskRecord, lease: Lease) -> None:
-        """Put the record in the place of the one before. Raises ValueError without the task's lease, NotFound when the
-        task was deleted meanwhile: it does not come back."""
+        """Replace the record. Raises ValueError without the task's lease, NotFound when the task was deleted meanwhile: it
+        is not created again."""
 
-    async def ended(self, record: TaskRecord, lease: Lease) -> None:
-        """`save` a task that is done, and make it active no more; its image is forgotten. May be called again."""
+    async def finish(self, record: TaskRecord, lease: Lease) -> None:
+        """`save` a task that is done, remove it from the active ones and delete its image. May be called again."""
 
     async def delete(self, task_id: str) -> None:
-        """Forget the task and all that belongs to it, its idempotency key too. Raises NotFound."""
+        """Delete the task and everything that belongs to it, including its idempotency key. Raises NotFound."""
 
     async def request_cancel(self, task_id: str) -> None:
-        """Let whoever runs the task, in whatever process, know that it shall not. Raises NotFound."""
+        """Request that the process which runs the task cancels it. Raises NotFound."""
 
-    async def cancel_requested(self, task_id: str) -> bool:
-        """Whether somebody did; false for a task that has ended."""
+    async def is_cancel_requested(self, task_id: str) -> bool:
+        """Whether its cancellation was requested; false for a task that has ended."""
 
     # The right to work
 
-    async def lease(self, task_id: str) -> Lease | None:
-        """The right to run a task that has not ended; None when another has it, here or elsewhere, or there is no such."""
+    async def acquire_lease(self, task_id: str) -> Lease | None:
+        """The lease of a task that has not ended; None when it is held, here or elsewhere, or the task does not exist."""
 
-    async def slot(self, provider: str, limit: int) -> Slot | None:
-        """One of `limit` places of a provider, given by its digest, over all processes; None when all are taken."""
+    async def acquire_slot(self, provider: str, limit: int) -> Slot | None:
+        """One of the `limit` slots that a provider, given by its digest, has over all processes; None when all are held."""
 
     # Many tasks
 
-    async def active(self) -> ActiveTasks:
-        """The tasks that have not ended, oldest first. Costs no look at any record."""
+    async def list_active(self) -> ActiveTasks:
+        """The tasks that have not ended, oldest first. Reads no record."""
 
     async def count_active(self, account: str) -> int:
-        """How many tasks of this account have not ended."""
+        """The number of tasks of this account that have not ended."""
 
     async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> Page:
-        """At most `limit` tasks of the account in the order they came, or the newest first, from behind the task `after`
-        ("": from the start). Raises InvalidField for an `after` that the account has not."""
+        """At most `limit` tasks of the account, oldest or newest first, that follow the task `after` ("": from the start).
+        Raises InvalidField when the account has no task `after`."""
 
     async def sweep(self, now: float) -> Names:
-        """Forget the tasks that ended and whose `expires_at` is not after `now`, without a look at others; the ids of them.
-        Also cleans up what processes that died have left."""
+        """Delete the tasks that have ended and expired at `now`, without reading others, and what dead processes have left.
+        Returns the ids of the deleted tasks."""
 
 
-def digest_of(text: str) -> str:
+def compute_digest(text: str) -> str:
+    """8 hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def no_such_task() -> NotFound:
-    """The one answer for what never was, what is gone, and what is another account's."""
+    """The same error for a task that never existed, one that was deleted, and one of another account."""
     return NotFound("There is no such task, or it has expired.", param="task_id", code="task_not_found")
 
 

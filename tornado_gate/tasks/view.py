@@ -1,4 +1,4 @@
-"""A task's record as its owner may see it. Pure."""
+"""The record of a task as its owner may see it. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.types import VideoTask
 
 
-def task_of(record: TaskRecord, *, position: int | None = None, urls: Sequence[str] = ()) -> VideoTask:
-    """What answers are made of. `position` is its place in line, `urls` where its videos are."""
+def build_video_task(record: TaskRecord, *, position: int | None = None, urls: Sequence[str] = ()) -> VideoTask:
+    """The task of an answer. `position` is its position in the queue, `urls` are the addresses of its videos."""
     request = record.request
     width, height = request.get("width"), request.get("height")
     seconds = request.get("seconds")
@@ -23,8 +23,8 @@ def task_of(record: TaskRecord, *, position: int | None = None, urls: Sequence[s
         prompt=str(request.get("prompt") or ""),
         seconds=None if seconds is None else f"{seconds:g}",
         size=f"{width}x{height}" if width and height else None,
-        completed_at=_whole(record.completed_at),
-        expires_at=_whole(record.expires_at),
+        completed_at=_truncate(record.completed_at),
+        expires_at=_truncate(record.expires_at),
         position=position,
         error_code=record.error_code,
         error_message=record.error_message,
@@ -35,5 +35,5 @@ def task_of(record: TaskRecord, *, position: int | None = None, urls: Sequence[s
     )
 
 
-def _whole(seconds: float | None) -> int | None:
+def _truncate(seconds: float | None) -> int | None:
     return None if seconds is None else int(seconds)

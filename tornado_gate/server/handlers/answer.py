@@ -36,7 +36,7 @@ class AnswerHandler(KeyedHandler):
             wire = await self.wire_of_form(call) if self.form is not None else self.wire(call)
             answer = await dispatch(self.services, self.snapshot, call, wire)
             if isinstance(answer, MediaFile):
-                await send_file(self, self.services.videos.files, answer.id, time.time())
+                await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
             call.meter.first_event_seconds = time.monotonic() - self.started

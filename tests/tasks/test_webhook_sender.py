@@ -23,8 +23,15 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.testing import bind_unused_port
 
 from tornado_gate.http.fetch import Fetcher, FetchRules, PostFailed
-from tornado_gate.tasks import webhooks
-from tornado_gate.tasks.webhooks import deliver, event_id, next_attempt, payload, signature, webhook_secret
+from tornado_gate.tasks import webhook_sender
+from tornado_gate.tasks.webhook_sender import (
+    build_payload,
+    compute_pause,
+    deliver,
+    load_webhook_secret,
+    make_event_id,
+    sign,
+)
 from tornado_gate.types import VideoFile, VideoTask
 
 KEY = bytes(range(32))
@@ -68,16 +75,16 @@ class Post:
 
 
 async def sent(post: Any, *, at: float = 1_700_000_100.9, secret: str = SECRET) -> bool:
-    return await deliver(post, secret, "https://site.test/hook", "evt_1", payload(TASK), lambda: at)
+    return await deliver(post, secret, "https://site.test/hook", "evt_1", build_payload(TASK), lambda: at)
 
 
 # What is said
 
 
 def test_a_completed_task_is_told_as_openai_tells_it() -> None:
-    event = json.loads(payload(TASK))
+    event = json.loads(build_payload(TASK))
     assert event == {
-        "id": event_id(TASK),
+        "id": make_event_id(TASK),
         "object": "event",
         "type": "video.completed",
         "created_at": 1_700_000_090,
@@ -94,31 +101,31 @@ def test_a_completed_task_is_told_as_openai_tells_it() -> None:
 
 
 def test_a_failed_task_is_told_with_its_reason() -> None:
-    event = json.loads(payload(FAILED))
+    event = json.loads(build_payload(FAILED))
     assert (event["type"], event["created_at"]) == ("video.failed", FAILED.created_at)
     assert event["data"]["status"] == "failed"
     assert event["data"]["error"] == {"code": "moderation", "message": "The prompt was refused."}
 
 
 def test_neither_the_prompt_nor_an_address_that_needs_no_key_is_told() -> None:
-    assert b"private" not in payload(TASK)
-    assert b"signature" not in payload(TASK)
+    assert b"private" not in build_payload(TASK)
+    assert b"signature" not in build_payload(TASK)
 
 
 @pytest.mark.parametrize("status", ["queued", "pending"])
 def test_a_task_that_has_not_ended_is_not_told(status: Any) -> None:
     with pytest.raises(ValueError, match=status):
-        payload(VideoTask(id="video_1", model="m", status=status, progress=0, created_at=1))
+        build_payload(VideoTask(id="video_1", model="m", status=status, progress=0, created_at=1))
 
 
 def test_an_event_has_one_id_however_often_it_is_told_and_another_event_has_another() -> None:
     later = VideoTask(id=TASK.id, model="x", status="completed", progress=100, created_at=1, urls=("https://new",))
-    assert event_id(TASK) == event_id(later)
-    assert payload(TASK) == payload(TASK)
+    assert make_event_id(TASK) == make_event_id(later)
+    assert build_payload(TASK) == build_payload(TASK)
     other = VideoTask(id="video_2", model="x", status="completed", progress=100, created_at=1)
-    assert len({event_id(TASK), event_id(FAILED), event_id(other)}) == 3
-    assert event_id(TASK).startswith("evt_")
-    assert "." not in event_id(TASK)
+    assert len({make_event_id(TASK), make_event_id(FAILED), make_event_id(other)}) == 3
+    assert make_event_id(TASK).startswith("evt_")
+    assert "." not in make_event_id(TASK)
 
 
 # How it is signed
@@ -127,7 +134,7 @@ def test_an_event_has_one_id_however_often_it_is_told_and_another_event_has_anot
 def test_a_signature_is_the_one_of_the_specification() -> None:
     body = '{"a":"ü"}'.encode()
     digest = hmac.new(KEY, b"evt_1.1700000000." + body, hashlib.sha256).digest()
-    assert signature(SECRET, "evt_1", 1_700_000_000, body) == "v1," + base64.b64encode(digest).decode()
+    assert sign(SECRET, "evt_1", 1_700_000_000, body) == "v1," + base64.b64encode(digest).decode()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +151,7 @@ def test_a_signature_is_the_one_of_the_specification() -> None:
 )
 def test_nothing_is_signed_with_a_secret_that_is_none(secret: str) -> None:
     with pytest.raises(ValueError, match="at least 24 bytes"):
-        signature(secret, "evt_1", 1, b"{}")
+        sign(secret, "evt_1", 1, b"{}")
 
 
 @pytest.mark.gen_test
@@ -152,12 +159,12 @@ async def test_headers_hold_what_was_signed() -> None:
     post = Post(200)
     assert await sent(post)
     [(url, body, headers)] = post.sent
-    assert (url, body) == ("https://site.test/hook", payload(TASK))
+    assert (url, body) == ("https://site.test/hook", build_payload(TASK))
     assert headers == {
         "Content-Type": "application/json",
         "webhook-id": "evt_1",
         "webhook-timestamp": "1700000100",
-        "webhook-signature": signature(SECRET, "evt_1", 1_700_000_100, body),
+        "webhook-signature": sign(SECRET, "evt_1", 1_700_000_100, body),
     }
 
 
@@ -194,12 +201,12 @@ async def test_the_sdk_of_openai_believes_what_arrives_and_nothing_else(client: 
     server.add_socket(socket)
     fetcher = Fetcher(FetchRules(allow_networks=(ip_network("127.0.0.1/32"),)))
     url = f"http://127.0.0.1:{port}/hook"
-    assert await deliver(fetcher, SECRET, url, event_id(task), payload(task), time.time)
+    assert await deliver(fetcher, SECRET, url, make_event_id(task), build_payload(task), time.time)
     await fetcher.close()
     server.stop()
     [request] = got
     event: Any = client.webhooks.unwrap(request.body, dict(request.headers), secret=SECRET)
-    assert (event.id, event.type, event.object) == (event_id(task), f"video.{task.status}", "event")
+    assert (event.id, event.type, event.object) == (make_event_id(task), f"video.{task.status}", "event")
     assert event.data.id == task.id
     forged = request.body.replace(b"video.", b"vide0.")
     for body, secret in ((forged, SECRET), (request.body, "whsec_" + base64.b64encode(KEY[::-1]).decode())):
@@ -235,42 +242,42 @@ async def test_the_log_says_why_and_holds_neither_the_address_nor_the_secret(cap
 
 
 def test_eight_attempts_take_about_an_hour_and_each_pause_is_longer_or_the_longest() -> None:
-    pauses = [next_attempt(attempts, lambda: 0.5) for attempts in range(1, 8)]
+    pauses = [compute_pause(attempts, lambda: 0.5) for attempts in range(1, 8)]
     assert pauses == [10, 30, 90, 270, 810, 1200, 1200]
-    assert next_attempt(0) == 0
-    assert next_attempt(8) is None
-    assert next_attempt(1000) is None
+    assert compute_pause(0) == 0
+    assert compute_pause(8) is None
+    assert compute_pause(1000) is None
 
 
 def test_webhooks_that_failed_together_do_not_come_back_together() -> None:
-    assert (next_attempt(3, lambda: 0.0), next_attempt(3, lambda: 1.0)) == (pytest.approx(81), pytest.approx(99))
-    assert len({next_attempt(7) for _ in range(10)}) > 1
+    assert (compute_pause(3, lambda: 0.0), compute_pause(3, lambda: 1.0)) == (pytest.approx(81), pytest.approx(99))
+    assert len({compute_pause(7) for _ in range(10)}) > 1
 
 
 # The secret
 
 
 def test_a_secret_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    secret = webhook_secret(tmp_path / "data")
+    secret = load_webhook_secret(tmp_path / "data")
     path = tmp_path / "data" / "webhook.secret"
-    assert webhook_secret(tmp_path / "data") == secret
+    assert load_webhook_secret(tmp_path / "data") == secret
     assert path.read_text() == secret + "\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
-    assert webhook_secret(tmp_path / "other") != secret
-    signature(secret, "evt_1", 1, b"{}")
+    assert load_webhook_secret(tmp_path / "other") != secret
+    sign(secret, "evt_1", 1, b"{}")
 
 
 def test_a_secret_of_the_operators_is_taken(tmp_path: Path) -> None:
     (tmp_path / "webhook.secret").write_text(f"\n {SECRET} \n")
-    assert webhook_secret(tmp_path) == SECRET
+    assert load_webhook_secret(tmp_path) == SECRET
 
 
 def test_a_file_that_was_made_and_never_written_gets_its_secret(tmp_path: Path) -> None:
     (tmp_path / "webhook.secret").touch()
-    secret = webhook_secret(tmp_path)
-    assert webhook_secret(tmp_path) == secret
+    secret = load_webhook_secret(tmp_path)
+    assert load_webhook_secret(tmp_path) == secret
 
 
 def test_many_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
@@ -278,7 +285,7 @@ def test_many_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
 
     def make() -> str:
         ready.wait(10)
-        return webhook_secret(tmp_path)
+        return load_webhook_secret(tmp_path)
 
     with ThreadPoolExecutor(8) as threads:
         found = {made.result() for made in [threads.submit(make) for _ in range(8)]}
@@ -291,9 +298,9 @@ def test_a_file_with_something_else_in_it_is_left_alone_and_named(
 ) -> None:
     path = tmp_path / "webhook.secret"
     path.write_text(text, encoding="utf-8")
-    first, second = webhook_secret(tmp_path), webhook_secret(tmp_path)
+    first, second = load_webhook_secret(tmp_path), load_webhook_secret(tmp_path)
     assert first != second
-    signature(first, "evt_1", 1, b"{}")
+    sign(first, "evt_1", 1, b"{}")
     assert path.read_text(encoding="utf-8") == text
     assert str(path) in caplog.text
     assert "c2hvcnQ" not in caplog.text
@@ -303,5 +310,5 @@ def test_where_nothing_can_be_kept_a_secret_lasts_as_long_as_the_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    assert webhook_secret(tmp_path / "file").startswith(webhooks.PREFIX)
+    assert load_webhook_secret(tmp_path / "file").startswith(webhook_sender.PREFIX)
     assert "cannot verify" in caplog.text

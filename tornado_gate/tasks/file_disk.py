@@ -1,7 +1,9 @@
-"""The folder of a `FileTaskStore`: files that appear whole, locks that die with their process, faults in words.
+"""The folder of a `FileTaskStore`: files that are replaced atomically, locks that end with their process, errors of the disk.
 
-Everything here waits for the disk: call it in threads. A lock is a flock: it belongs to an open file, so it ends with the
-process at once, and no clock has a say in it. What is forked closes its copies of them.
+One file is read and written with aiofiles (`read`, `Held.open_writer`). Everything else blocks on the disk and belongs in a
+thread; that includes reads and writes under a lock, which is never held across an await, and of many files at once
+(`read_blocking`, `write_blocking`). A lock is a flock: it belongs to an open file, so it ends with the process at once and
+does not depend on the clock. A forked process closes its copies.
 """
 
 from __future__ import annotations
@@ -19,15 +21,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+import aiofiles
+from aiofiles.threadpool import wrap
+from aiofiles.threadpool.binary import AsyncBufferedIOBase
+
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
 
 log = logging.getLogger(__name__)
 
 LEFT_SECONDS = 60.0
-"""How old something unfinished must be to count as left behind: its writer may not have locked it yet."""
+"""Age from which an unfinished file counts as abandoned: a younger one may not have been locked yet."""
 LOCK_SECONDS = 10.0
-"""How long a lock that is held for a few writes is waited for: who has it may have been stopped."""
-MOST_REPORTED = 1000
+"""How long to wait for a lock that is held for a few writes: its process may have been stopped."""
+MAX_REPORTED = 1000
 
 T = TypeVar("T")
 
@@ -51,11 +57,17 @@ class Held:
         return self._descriptor >= 0
 
     def write(self, data: bytes) -> None:
-        """Append. Raises OSError, also when it was released meanwhile."""
+        """Append, blocking. Raises OSError, also when it was released meanwhile."""
         view = memoryview(data)
         with self._mutex:
             while view:
                 view = view[os.write(self._descriptor, view) :]
+
+    def open_writer(self) -> AsyncBufferedIOBase:
+        """A writer with a descriptor of its own: what it still writes after `release` goes to this file and no other."""
+        with self._mutex:
+            writer: AsyncBufferedIOBase = wrap(os.fdopen(os.dup(self._descriptor), "wb"))
+        return writer
 
     def sync(self) -> None:
         with self._mutex:
@@ -66,7 +78,7 @@ class Held:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
                 with suppress(OSError):
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # a fork may have a copy that is not closed yet
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # a forked process may not have closed its copy yet
                 os.close(descriptor)
 
     def discard(self) -> None:
@@ -76,7 +88,7 @@ class Held:
         self.release()
 
     def forget(self) -> None:
-        """Close this process's copy without unlocking that of the process it was forked from."""
+        """Close the copy of a forked process without releasing the lock of its parent."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -94,14 +106,14 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class Disk:
-    """The folder `root`. Folders in it are made when they are first needed, and again when they are gone."""
+    """The folder `root`. Folders in it are created when they are needed, also when something has removed them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self._reported: set[Path] = set()
 
     def make(self, *names: str) -> None:
-        """Make the folder and those in it."""
+        """Create these folders in the root."""
         for name in names:
             self._make_folder(self.root / name)
 
@@ -117,7 +129,7 @@ class Disk:
         self.sync(folder.parent)
 
     def _in_folder(self, folder: Path, work: Callable[[], T]) -> T:
-        """What `work` gives, after a second try when the folder it needs was not there; a sweep may remove it again."""
+        """The result of `work`, which is repeated when the folder was missing; a sweep may remove it again."""
         for _ in range(3):
             with suppress(FileNotFoundError):
                 return work()
@@ -125,7 +137,7 @@ class Disk:
         return work()
 
     def sync(self, folder: Path) -> None:
-        """Make the names in a folder durable."""
+        """Make the entries of a folder durable."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -135,7 +147,7 @@ class Disk:
     # Files
 
     def part(self) -> Held:
-        """A new file under a name of its own in tmp/, locked while it is written."""
+        """A new file with a random name in tmp/, locked while it is written."""
         path = self.root / "tmp" / secrets.token_hex(16)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | _FLAGS
         descriptor = self._in_folder(path.parent, lambda: os.open(path, flags, 0o600))
@@ -143,57 +155,61 @@ class Disk:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return part
 
-    def whole(self, data: bytes) -> Held:
-        """A part that holds `data`, which is on the disk."""
+    def place(self, part: Held, path: Path) -> None:
+        """Rename a part to `path`, replacing the file that has this name. It stays locked."""
+        self._in_folder(path.parent, lambda: os.rename(part.path, path))
+
+    def write_blocking(self, path: Path, data: bytes) -> None:
+        """Replace a file atomically; durable."""
         part = self.part()
         try:
             part.write(data)
             part.sync()
-        except BaseException:
-            part.discard()
-            raise
-        return part
-
-    def place(self, part: Held, path: Path) -> None:
-        """Give a part the name `path`, in the place of what has it. It stays locked."""
-        self._in_folder(path.parent, lambda: os.rename(part.path, path))
-
-    def write(self, path: Path, data: bytes) -> None:
-        """A file that is there whole, or as it was before; durable."""
-        part = self.whole(data)
-        try:
             self.place(part, path)
         finally:
             part.discard()
         self.sync(path.parent)
 
     def touch(self, path: Path) -> None:
-        """An empty file; durable."""
+        """Create an empty file; durable."""
         flags = os.O_CREAT | os.O_WRONLY | _FLAGS
         os.close(self._in_folder(path.parent, lambda: os.open(path, flags, 0o600)))
         self.sync(path.parent)
 
-    def read(self, path: Path) -> bytes:
-        """Raises FileNotFoundError also for what is no file: a link or a folder that somebody put here."""
+    async def read(self, path: Path) -> bytes:
+        """The content of a file, in two calls of a thread. Raises FileNotFoundError also for a link or a folder."""
+        with self._require_file(path):
+            file = await aiofiles.open(path, "rb", opener=_open_plain)
+            try:
+                return await file.read()
+            finally:
+                file.raw.close()  # not in a thread: to close a file that was only read does not block
+
+    def read_blocking(self, path: Path) -> bytes:
+        """`read` for threads."""
+        with self._require_file(path), open(path, "rb", opener=_open_plain) as file:
+            return file.read()
+
+    @contextmanager
+    def _require_file(self, path: Path) -> Iterator[None]:
+        """Raise FileNotFoundError for a link or a folder, which are reported."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-            with os.fdopen(descriptor, "rb") as file:
-                return file.read()
+            yield
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EISDIR):
                 raise
             self.report(path)
-            raise FileNotFoundError(errno.ENOENT, "is no file", str(path)) from None
+            raise FileNotFoundError(errno.ENOENT, "is not a file", str(path)) from None
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder below the root; nothing where it is not there."""
+        """The names in a folder of the root; none if it does not exist."""
         try:
             return os.listdir(self.root / folder)
         except FileNotFoundError:
             return []
 
     def remove(self, path: Path) -> bool:
-        """Whether it was there."""
+        """Delete a file. Returns whether it existed."""
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -204,7 +220,7 @@ class Disk:
         return True
 
     def is_left(self, path: Path) -> bool:
-        """Whether a file is old enough to have been left behind, and nobody has locked it."""
+        """Whether a file is old enough to be abandoned, and no process has locked it."""
         try:
             if time.time() - os.lstat(path).st_ctime < LEFT_SECONDS:
                 return False
@@ -218,7 +234,7 @@ class Disk:
     # Locks
 
     def try_lock(self, path: Path, *, make: bool = False, task_id: str = "") -> Held | None:
-        """The lock of a file; None when another has it, or the file is gone, perhaps this moment."""
+        """Lock a file. Returns None when another holder has the lock, or the file does not exist (any more)."""
         flags = os.O_RDWR | _FLAGS | (os.O_CREAT if make else 0)
         try:
             opened = self._in_folder(path.parent, lambda: os.open(path, flags, 0o600)) if make else os.open(path, flags)
@@ -239,7 +255,7 @@ class Disk:
 
     @contextmanager
     def locked(self, path: Path) -> Iterator[int]:
-        """The descriptor of a locked file, which is made where it is not there. Raises OSError when nobody lets go of it."""
+        """The descriptor of a locked file, which is created if needed. Raises TimeoutError after LOCK_SECONDS."""
         ends = time.monotonic() + LOCK_SECONDS
         while (held := self.try_lock(path, make=True)) is None:
             if time.monotonic() > ends:
@@ -250,21 +266,26 @@ class Disk:
         finally:
             held.release()
 
-    # Words
+    # Errors
 
     def report(self, path: Path) -> None:
-        """Say once that something here is not ours."""
-        if path not in self._reported and len(self._reported) < MOST_REPORTED:
+        """Log once that something in the folder was not created by the gateway."""
+        if path not in self._reported and len(self._reported) < MAX_REPORTED:
             self._reported.add(path)
-            log.warning("%s is nothing that the gateway made; it is left alone", path)
+            log.warning("%s was not created by the gateway and is ignored", path)
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Faults of the disk, as the caller may see them; the operator's words go to the log."""
+        """Raise errors of the disk as MediaFull or MediaUnavailable; the log has the path and the cause."""
         try:
             yield
         except OSError as error:
-            log.error("tasks cannot be kept in %s: %s. Check server.data_dir and its disk.", self.root, error)
+            log.error("tasks cannot be stored in %s: %s. Check server.data_dir and its disk.", self.root, error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise MediaFull("The gateway's disk is full. Try again later.") from error
             raise MediaUnavailable("The gateway cannot use its storage for tasks. Try again later.") from error
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """An opener for files that are read: it follows no link and waits for no pipe."""
+    return os.open(path, flags | _FLAGS)

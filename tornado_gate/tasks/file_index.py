@@ -1,8 +1,8 @@
-"""Which tasks an account has, in the order they came: one file of lines for each account, accounts/<sha256>.log.
+"""The tasks of each account in the order of their creation: one file of lines per account, accounts/<sha256>.log.
 
-A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes; so it can be read from either end, and what a torn
-write has left is no line and is written over. The index promises nothing: a line whose record is gone counts for nothing, so
-it may be written before its task is there, and removed long after. Waits for the disk: call it in threads.
+A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes, so the file can be read from either end, and a torn
+write is overwritten. A line without a record is ignored: it may be written before its task exists and removed long after. Blocks
+on the disk: call it in threads.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tornado_gate.tasks.filedisk import Disk
+from tornado_gate.tasks.file_disk import Disk
 
 LINE_BYTES = 60
 BLOCK_LINES = 1000
 FEWEST_DEAD = 64
-"""Fewer dead lines than this are not worth a new file."""
+"""With fewer dead lines than this the file is not rewritten."""
 
 ID = re.compile(r"video_[0-9a-f]{32}", re.ASCII)
 _LINE = re.compile(rb"[0-9]{20} (video_[0-9a-f]{32})\n")
@@ -41,7 +41,7 @@ class AccountIndex:
         line = f"{created_ns:020d} {task_id}\n".encode()
         path = self.path(account)
         with self._disk.locked(path) as descriptor:
-            end = _end(descriptor)
+            end = _find_end(descriptor)
             if os.pwrite(descriptor, line, end) != LINE_BYTES:
                 os.ftruncate(descriptor, end)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -50,7 +50,7 @@ class AccountIndex:
             self._disk.sync(path.parent)
 
     def ids(self, account: str, after: str, *, newest_first: bool) -> Iterator[str]:
-        """The ids of an account from behind `after`, "" for all. Raises LookupError for an `after` without a line."""
+        """The ids of an account that follow `after`, "" for all. Raises LookupError for an `after` without a line."""
         try:
             descriptor = os.open(self.path(account), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -58,7 +58,7 @@ class AccountIndex:
                 raise LookupError(after) from None
             return
         try:
-            lines = _end(descriptor) // LINE_BYTES
+            lines = _find_end(descriptor) // LINE_BYTES
             first, last = 0, lines
             if after:
                 found = _find(descriptor, lines, after)
@@ -70,37 +70,37 @@ class AccountIndex:
             os.close(descriptor)
 
     def compact(self, account: str, active: Callable[[], set[str]]) -> None:
-        """Leave the dead lines out, when they are most or all. A task that is being made is active before it has a line."""
+        """Remove the dead lines if they are most or all. A task that is being created is active before it has a line."""
         path = self.path(account)
         with suppress(FileNotFoundError):
-            if self._shorter(self._disk.read(path), active) is None:
-                return  # found out before anybody who adds a line has to wait
+            if self._select_living(self._disk.read_blocking(path), active) is None:
+                return  # checked without the lock, for which others would wait
         with self._disk.locked(path) as descriptor:
-            shorter = self._shorter(_read(descriptor, 0, _end(descriptor) // LINE_BYTES), active)
+            shorter = self._select_living(_read(descriptor, 0, _find_end(descriptor) // LINE_BYTES), active)
             if shorter:
-                self._disk.write(path, shorter)
+                self._disk.write_blocking(path, shorter)
             elif shorter is not None:
                 os.unlink(path)
 
-    def _shorter(self, data: bytes, active: Callable[[], set[str]]) -> bytes | None:
-        """The lines that live, when it is time to leave out the others."""
+    def _select_living(self, data: bytes, active: Callable[[], set[str]]) -> bytes | None:
+        """The lines to keep, if the others are to be removed."""
         lines = list(_LINE.finditer(data))
-        making = active()  # after the lines, before the records: what is in neither now was gone by then
-        live = [line[0] for line in lines if self._lives(line[1].decode(), making)]
+        making = active()  # after the lines, before the records: what is in neither was deleted
+        live = [line[0] for line in lines if self._is_living(line[1].decode(), making)]
         dead = len(lines) - len(live)
         return b"".join(live) if not live or dead >= max(FEWEST_DEAD, len(lines) // 2) else None
 
-    def _lives(self, task_id: str, making: set[str]) -> bool:
+    def _is_living(self, task_id: str, making: set[str]) -> bool:
         return task_id in making or os.path.lexists(record_path(self._disk, task_id))
 
 
 def record_path(disk: Disk, task_id: str) -> Path:
-    """Where the record of a task is, if it is there."""
+    """The path of a task's record."""
     return disk.root / "records" / task_id[6:8] / f"{task_id}.json"
 
 
-def _end(descriptor: int) -> int:
-    """Where the last whole line ends."""
+def _find_end(descriptor: int) -> int:
+    """The end of the last complete line."""
     return os.fstat(descriptor).st_size // LINE_BYTES * LINE_BYTES
 
 
@@ -116,7 +116,7 @@ def _blocks(first: int, last: int, *, newest_first: bool) -> Iterator[tuple[int,
 
 
 def _find(descriptor: int, lines: int, task_id: str) -> int:
-    """The number of a task's line. Raises LookupError."""
+    """The line number of a task. Raises LookupError."""
     wanted = f" {task_id}\n".encode()
     for first, last in _blocks(0, lines, newest_first=True):
         if (place := _read(descriptor, first, last).rfind(wanted)) >= 0:

@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiofiles.threadpool.binary import AsyncBufferedIOBase
 
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased, pieces
 from tornado_gate.errors import GateError
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
-from tornado_gate.tasks import filedisk, fileindex, record
-from tornado_gate.tasks.filedisk import Disk
-from tornado_gate.tasks.filestore import FOLDERS, FileTaskStore
-from tornado_gate.tasks.filesweep import Sweep
-from tornado_gate.tasks.record import as_bytes
+from tornado_gate.tasks import file_disk, file_index, record
+from tornado_gate.tasks.file_disk import Disk
+from tornado_gate.tasks.file_store import FOLDERS, FileTaskStore
+from tornado_gate.tasks.file_sweep import Sweep
+from tornado_gate.tasks.record import encode_record
 from tornado_gate.types import replace
 
 HOUR = 3600.0
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> FileTaskStore:
 @pytest.fixture
 def nothing_is_young(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was left this moment counts as left long ago."""
-    monkeypatch.setattr(filedisk, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(file_disk, "LEFT_SECONDS", -1.0)
 
 
 def files(store: FileTaskStore) -> list[str]:
@@ -49,7 +50,7 @@ def files(store: FileTaskStore) -> list[str]:
 
 
 def record_file(store: FileTaskStore, task_id: str) -> Path:
-    return fileindex.record_path(store.disk, task_id)
+    return file_index.record_path(store.disk, task_id)
 
 
 async def everything(store: FileTaskStore) -> FileTaskStore:
@@ -57,7 +58,7 @@ async def everything(store: FileTaskStore) -> FileTaskStore:
     running = await store.create(a_task(), pieces(IMAGE), "key")
     await store.request_cancel(running.id)
     await end(store, await store.create(a_task(), None))
-    slot = await store.slot(store.digest("studio"), 1)
+    slot = await store.acquire_slot(store.digest("studio"), 1)
     assert slot is not None
     slot.release()
     return store
@@ -138,7 +139,7 @@ async def test_a_damaged_record_is_set_aside_and_harms_no_other(
     store: FileTaskStore, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     made, other = [await store.create(a_task(), None, key) for key in ("one", "two")]
-    await store.active()
+    await store.list_active()
     path = record_file(store, made.id)
     data = path.read_bytes()
     path.write_bytes(
@@ -146,14 +147,14 @@ async def test_a_damaged_record_is_set_aside_and_harms_no_other(
             "empty": b"",
             "torn": data[:-40],
             "flipped": data.replace(b"a cat", b"a bat"),
-            "another's": as_bytes(other),
+            "another's": encode_record(other),
             "nonsense": b"\xff" * 99,
         }[how]
     )
-    assert [task.id for task in await store.active()] == [made.id, other.id]  # which reads no record
-    assert await store.lease(made.id) is None
+    assert [task.id for task in await store.list_active()] == [made.id, other.id]  # which reads no record
+    assert await store.acquire_lease(made.id) is None
     assert await is_gone(store, made.id)
-    assert [task.id for task in await store.active()] == [other.id]
+    assert [task.id for task in await store.list_active()] == [other.id]
     assert (await store.list("acme", "", 9, "asc")).records == (other,)
     (aside,) = (store.disk.root / "damaged").iterdir()
     assert aside.name == path.name
@@ -175,7 +176,7 @@ async def test_a_record_of_a_newer_gateway_is_left_where_it_is(
         for task_id in (made.id, ended.id):
             with pytest.raises(MediaUnavailable):
                 await store.get(task_id)
-        assert await store.lease(made.id) is None
+        assert await store.acquire_lease(made.id) is None
         assert (await store.list("acme", "", 9, "asc")).records == ()
         assert await store.sweep(10.0) == []
     assert await store.get(made.id) == made
@@ -191,7 +192,7 @@ async def test_a_torn_line_of_an_account_is_written_over(store: FileTaskStore) -
     assert (await store.list("acme", "", 9, "asc")).records == (first,)
     second = await store.create(a_task(), None)
     assert (await store.list("acme", "", 9, "asc")).records == (first, second)
-    assert log.stat().st_size == 2 * fileindex.LINE_BYTES
+    assert log.stat().st_size == 2 * file_index.LINE_BYTES
 
 
 @pytest.mark.gen_test
@@ -199,7 +200,7 @@ async def test_a_spoilt_line_hides_no_other(store: FileTaskStore) -> None:
     made = [await store.create(a_task(), None) for _ in range(3)]
     (log,) = (store.disk.root / "accounts").iterdir()
     data = bytearray(log.read_bytes())
-    data[fileindex.LINE_BYTES + 30] ^= 255
+    data[file_index.LINE_BYTES + 30] ^= 255
     log.write_bytes(data)
     assert (await store.list("acme", "", 9, "desc")).records == (made[2], made[0])
 
@@ -239,7 +240,7 @@ async def test_a_key_that_leads_to_anothers_task_shows_it_to_nobody(store: FileT
 @pytest.mark.parametrize("how", ["gone", "shorter"])
 async def test_an_image_that_was_lost_is_a_fault_and_not_a_task_without_one(store: FileTaskStore, how: str) -> None:
     made = await store.create(a_task(), pieces(IMAGE))
-    image = await store.image(made.id)
+    image = await store.find_image(made.id)
     assert image is not None
     path = store.disk.root / "images" / made.id
     if how == "gone":
@@ -247,7 +248,7 @@ async def test_an_image_that_was_lost_is_a_fault_and_not_a_task_without_one(stor
     else:
         os.truncate(path, 5)
     with pytest.raises(MediaUnavailable):
-        await store.image(made.id)
+        await store.find_image(made.id)
     with pytest.raises(MediaUnavailable):
         await image.read()
     with pytest.raises(MediaUnavailable):
@@ -275,11 +276,11 @@ async def test_foreign_files_are_left_alone_and_reported_once(
         else:
             path.write_bytes(b"hello")
     for _ in range(3):
-        assert [task.id for task in await store.active()] == [made.id]
+        assert [task.id for task in await store.list_active()] == [made.id]
         await store.sweep(3.0)
     assert await store.sweep(10.0) == [ended.id]
     assert set(foreign) <= set(store.disk.root.rglob("*"))
-    said = [entry.getMessage() for entry in caplog.records if "left alone" in entry.getMessage()]
+    said = [entry.getMessage() for entry in caplog.records if "is ignored" in entry.getMessage()]
     assert len(said) == len(set(said))
     assert {f"{store.disk.root}/active/README", f"{store.disk.root}/tmp/README"} <= {line.split()[0] for line in said}
 
@@ -312,7 +313,7 @@ async def test_a_link_in_the_place_of_a_lock_is_not_followed(store: FileTaskStor
     folder.mkdir(parents=True)
     (folder / "0").symlink_to(tmp_path / "victim")
     with pytest.raises(MediaUnavailable):
-        await store.slot(store.digest("studio"), 1)
+        await store.acquire_slot(store.digest("studio"), 1)
     assert not (tmp_path / "victim").exists()
 
 
@@ -329,6 +330,8 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> Iterator
 
     with monkeypatch.context() as patch:
         patch.setattr(os, name, fail)
+        if name == "write":
+            patch.setattr(AsyncBufferedIOBase, "write", fail)
         yield
 
 
@@ -348,7 +351,7 @@ async def test_a_fault_of_the_disk_makes_no_task_and_passes(
     assert str(store.disk.root) not in raised.value.message
     assert str(store.disk.root) in caplog.text
     assert os.strerror(number) in caplog.text
-    assert await store.active() == []
+    assert await store.list_active() == []
     assert [name for name in files(store) if not name.startswith("accounts/")] == []
     assert await store.create(task, pieces(IMAGE), "key") == await store.get(task.id)
 
@@ -373,7 +376,7 @@ async def test_a_task_whose_folder_cannot_be_made_durable_is_taken_back(
         with pytest.raises(MediaUnavailable):
             await store.create(task, None, "key")
     assert await is_gone(store, task.id)
-    assert await store.active() == []
+    assert await store.list_active() == []
     assert (await store.create(task, None, "key")).id == task.id
 
 
@@ -413,12 +416,12 @@ async def test_a_file_in_the_place_of_the_folder_is_a_fault_until_it_is_gone(sto
     store.disk.root.write_bytes(b"")
     attempts: list[Callable[[], Any]] = [
         store.open,
-        store.active,
+        store.list_active,
         lambda: store.create(a_task(), None),
         lambda: store.create(a_task(), pieces(IMAGE), "key"),
         lambda: store.get("video_" + "0" * 32),
-        lambda: store.lease("video_" + "0" * 32),
-        lambda: store.slot(store.digest("studio"), 1),
+        lambda: store.acquire_lease("video_" + "0" * 32),
+        lambda: store.acquire_slot(store.digest("studio"), 1),
         lambda: store.list("acme", "", 5, "asc"),
         lambda: store.sweep(1.0),
         lambda: store.count_active("acme"),
@@ -428,14 +431,14 @@ async def test_a_file_in_the_place_of_the_folder_is_a_fault_until_it_is_gone(sto
             await attempt()
     store.disk.root.unlink()
     await everything(store)
-    assert len(await store.active()) == 1
+    assert len(await store.list_active()) == 1
 
 
 @pytest.mark.gen_test
 async def test_a_folder_that_was_taken_away_is_made_again(store: FileTaskStore) -> None:
     await everything(store)
     shutil.rmtree(store.disk.root)
-    assert await store.active() == []
+    assert await store.list_active() == []
     assert (await store.list("acme", "", 5, "asc")).records == ()
     assert await store.sweep(time.time()) == []
     await everything(store)
@@ -445,7 +448,7 @@ async def test_a_folder_that_was_taken_away_is_made_again(store: FileTaskStore) 
 async def test_a_lock_that_nobody_lets_go_of_does_not_hold_a_thread_for_ever(
     store: FileTaskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filedisk, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(file_disk, "LOCK_SECONDS", 0.05)
     made = await store.create(a_task(), None)
     lease = await leased(store, made.id)
     held = store.disk.locked(store.disk.root / "locks" / f"record-{made.id[6:8]}")
@@ -481,7 +484,7 @@ async def test_what_is_young_or_in_somebodys_hands_is_not_swept(
     (store.disk.root / "images" / a_task().id).write_bytes(b"x")
     await store.sweep(time.time())
     assert len(files(store)) == 2
-    monkeypatch.setattr(filedisk, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(file_disk, "LEFT_SECONDS", -1.0)
     await store.sweep(time.time())
     assert files(store) == [f"tmp/{part.path.name}"]
     part.release()
@@ -501,10 +504,10 @@ async def test_a_sweep_leaves_a_task_that_is_being_made_alone(
 
     def place(self: Disk, part: Any, path: Path) -> None:
         if self is store.disk:
-            sweep = Sweep(twin.disk, read=twin._records.read, remove=twin._remove)
-            sweep.leftovers()
-            twin._index.compact("acme", lambda: {task.id for task in twin._look()})
-            assert all(twin._lease(task.id) is None for task in twin._look())
+            sweep = Sweep(twin.disk, read=twin._records.read_blocking, remove=twin._remove)
+            sweep.delete_leftovers()
+            twin._index.compact("acme", lambda: {task.id for task in twin._list_active()})
+            assert all(twin._acquire_lease(task.id) is None for task in twin._list_active())
             swept.append(path.parent.name)
         real(self, part, path)
 
@@ -513,20 +516,20 @@ async def test_a_sweep_leaves_a_task_that_is_being_made_alone(
     monkeypatch.undo()
     assert swept[:2] == ["images", "active"]
     assert len(swept) == 4
-    image = await store.image(made.id)
+    image = await store.find_image(made.id)
     assert image is not None
     assert await image.read() == IMAGE
-    assert [task.id for task in await store.active()] == [made.id]
+    assert [task.id for task in await store.list_active()] == [made.id]
     assert (await store.list("acme", "", 5, "asc")).records == (made,)
 
 
 @pytest.mark.gen_test
 async def test_a_marker_without_a_record_gives_no_lease_and_is_removed(store: FileTaskStore) -> None:
     made = await store.create(a_task(), None)
-    await store.active()
+    await store.list_active()
     record_file(store, made.id).unlink()
-    assert await store.lease(made.id) is None
-    assert await store.active() == []
+    assert await store.acquire_lease(made.id) is None
+    assert await store.list_active() == []
 
 
 @pytest.mark.gen_test
@@ -537,7 +540,7 @@ async def test_keys_without_a_task_are_swept_in_their_turn(
     record_file(store, made.id).unlink()
     shards = [path.name for path in (store.disk.root / "keys").iterdir()]
     for shard in shards:
-        monkeypatch.setattr("tornado_gate.tasks.filesweep.secrets.token_hex", lambda _, shard=shard: shard)
+        monkeypatch.setattr("tornado_gate.tasks.file_sweep.secrets.token_hex", lambda _, shard=shard: shard)
         await store.sweep(time.time())
     monkeypatch.undo()
     (key,) = [path for path in (store.disk.root / "keys").rglob("*") if path.is_file()]
@@ -548,23 +551,23 @@ async def test_keys_without_a_task_are_swept_in_their_turn(
 async def test_an_account_whose_tasks_are_mostly_gone_gets_a_shorter_file(
     store: FileTaskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fileindex, "FEWEST_DEAD", 4)
+    monkeypatch.setattr(file_index, "FEWEST_DEAD", 4)
     made = [await store.create(a_task(), None) for _ in range(10)]
     (log,) = (store.disk.root / "accounts").iterdir()
     for record_ in made[:4]:
         await store.delete(record_.id)
     await store.sweep(time.time())
-    assert log.stat().st_size == 10 * fileindex.LINE_BYTES
+    assert log.stat().st_size == 10 * file_index.LINE_BYTES
     await store.delete(made[4].id)
     await store.sweep(time.time())
-    assert log.stat().st_size == 5 * fileindex.LINE_BYTES
+    assert log.stat().st_size == 5 * file_index.LINE_BYTES
     assert (await store.list("acme", "", 9, "asc")).records == tuple(made[5:])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 @pytest.mark.gen_test
 async def test_a_list_is_read_over_the_borders_of_blocks(store: FileTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fileindex, "BLOCK_LINES", 3)
+    monkeypatch.setattr(file_index, "BLOCK_LINES", 3)
     made = [(await store.create(a_task(), None)).id for _ in range(10)]
     for place, after in enumerate(made):
         newer = (await store.list("acme", after, 20, "asc")).records
@@ -580,13 +583,13 @@ async def test_a_sweep_looks_at_no_task_that_is_not_due(store: FileTaskStore, mo
     for later in (1, HOUR, 50 * HOUR):
         await end(store, await store.create(a_task(), None), expires_at=now + later)
     opened: list[str] = []
-    real = store._records.read
+    real = store._records.read_blocking
 
     def read(task_id: str) -> record.TaskRecord:
         opened.append(task_id)
         return real(task_id)
 
-    monkeypatch.setattr(store._records, "read", read)
+    monkeypatch.setattr(store._records, "read_blocking", read)
     assert await store.sweep(now) == [due.id]
     assert opened == [due.id]
 
@@ -611,6 +614,41 @@ async def test_a_caller_that_leaves_while_its_image_comes_leaves_nothing(store: 
 
 
 @pytest.mark.gen_test
+async def test_a_change_is_finished_though_its_caller_is_cancelled_and_closing_waits_for_it(
+    store: FileTaskStore,
+) -> None:
+    """As when a server ends this moment: what an upstream has answered is not lost."""
+    made = await store.create(a_task(), None)
+    lease = await leased(store, made.id)
+    saving = asyncio.ensure_future(store.save(replace(made, progress=50), lease))
+    await asyncio.sleep(0)  # it has begun
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    await store.close()
+    assert (await FileTaskStore(store.disk.root).get(made.id)).progress == 50
+    assert not [name for name in files(store) if name.startswith("tmp/")]
+    lease.release()
+
+
+@pytest.mark.gen_test
+async def test_a_read_of_a_record_takes_two_calls_of_a_thread(
+    store: FileTaskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await store.create(a_task(), None)
+    loop = asyncio.get_running_loop()
+    calls, real = [], loop.run_in_executor
+
+    def count(executor: Any, function: Any, *arguments: Any) -> Any:
+        calls.append(function)
+        return real(executor, function, *arguments)
+
+    monkeypatch.setattr(loop, "run_in_executor", count)
+    assert await store.get(made.id) == made
+    assert len(calls) == 2
+
+
+@pytest.mark.gen_test
 async def test_a_fork_does_not_keep_a_lease_alive(store: FileTaskStore) -> None:
     """As a worker process does that is forked while a task runs, and outlives its parent."""
     made = await store.create(a_task(), None)
@@ -623,7 +661,7 @@ async def test_a_fork_does_not_keep_a_lease_alive(store: FileTaskStore) -> None:
         os.read(end_of_child, 1)
         os._exit(0)
     assert os.read(tells, 1) == b"1"
-    assert await twin.lease(made.id) is None, "what the child closes stays locked"
+    assert await twin.acquire_lease(made.id) is None, "what the child closes stays locked"
     lease.release()
     other = await leased(twin, made.id)
     other.release()

@@ -1,8 +1,10 @@
-"""What video tasks ask of providers and tell webhooks, on their own behalf, long after their caller has gone."""
+"""Calls the provider of a task, long after the request that created the task has ended.
+
+Every call goes through the provider's usual three hooks, with the configuration that is in force when it is made.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -13,9 +15,8 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import single
-from tornado_gate.tasks import webhooks
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.view import task_of
+from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import (
     Call,
     Caller,
@@ -30,24 +31,31 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 
-QUESTION_SECONDS = 60.0
-"""One look at a task, or one cancellation, its answer included."""
+STATUS_SECONDS = 60.0
+"""Time limit of one poll or one cancellation, including its answer."""
+DOWNLOAD_SECONDS = 24 * 3600.0
 
 
-class TaskAsker:
-    """Asks the provider of a task, as the snapshot in force has it."""
+class ProviderClient:
+    """Calls the provider of a task.
+
+    The start of a task's work counts for the circuit of its target, by which new tasks choose theirs.
+    """
 
     def __init__(self, gate: Gate, fetcher: Fetcher) -> None:
         self._gate = gate
         self._fetcher = fetcher
 
-    async def begin(self, record: TaskRecord, request: VideoRequest) -> VideoOperation:
-        """Have the upstream begin. What comes of it counts for the target's circuit, by which new tasks choose."""
-        async with self._call(record) as (call, provider):
+    async def begin(
+        self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None = None
+    ) -> VideoOperation:
+        """Start the upstream's work. `translated` saves the translation, unless the configuration has changed since."""
+        async with self._open_call(record) as (call, provider):
             deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False)
+            is_current = translated is not None and translated.provider is provider
+            outgoing = translated.outgoing if translated is not None and is_current else None
             try:
-                events = await asked(call, provider, request, deadlines)
-                operation = await single(events, VideoOperation)
+                operation = await single(await asked(call, provider, request, deadlines, outgoing), VideoOperation)
             except BaseException as error:
                 note_failure(self._gate, call, error)
                 raise
@@ -55,40 +63,41 @@ class TaskAsker:
             return operation
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
-        """How far it is; for a task without an operation, whether the upstream has it."""
+        """The state of the upstream's work; for a task without an operation, whether the upstream knows the task."""
         request = VideoPoll(model=record.model, task_id=record.id, operation=record.operation)
-        return await self._operation(record, request)
+        return await self._request_status(record, request)
 
     async def cancel(self, record: TaskRecord) -> None:
-        """Have it stopped, where the upstream can."""
+        """Cancel the upstream's work, where the upstream can."""
         if record.operation is not None:
             request = VideoCancel(model=record.model, task_id=record.id, operation=record.operation)
-            await self._operation(record, request)
+            await self._request_status(record, request)
 
     @asynccontextmanager
     async def download(self, record: TaskRecord, index: int) -> AsyncIterator[UpstreamResponse]:
-        """One of its finished videos."""
+        """Video number `index` of finished work. The file may take up to a day; gaps are limited as in every stream."""
         request = VideoDownload(model=record.model, task_id=record.id, operation=record.operation or {}, index=index)
-        async with self._call(record) as (call, provider):
-            deadlines = Deadlines(_patient(call.target.timeouts), call.target.provider, streaming=True)
+        async with self._open_call(record) as (call, provider):
+            timeouts = replace(call.target.timeouts, total=DOWNLOAD_SECONDS)
+            deadlines = Deadlines(timeouts, call.target.provider, streaming=True)
             outgoing = await provider.translate_request(call, request)
             incoming = await deadlines.first(provider.call_upstream(call, outgoing))
             yield incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
 
     def may_repeat(self, record: TaskRecord) -> bool:
-        """Whether beginning it twice harms nobody."""
+        """Whether the task's provider allows to begin its work twice."""
         provider = self._gate.snapshot.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
-    async def _operation(self, record: TaskRecord, request: Request) -> VideoOperation:
-        async with self._call(record) as (call, provider):
-            timeouts = replace(call.target.timeouts, total=QUESTION_SECONDS)
+    async def _request_status(self, record: TaskRecord, request: Request) -> VideoOperation:
+        async with self._open_call(record) as (call, provider):
+            timeouts: Timeouts = replace(call.target.timeouts, total=STATUS_SECONDS)
             deadlines = Deadlines(timeouts, call.target.provider, streaming=False)
             return await single(await asked(call, provider, request, deadlines), VideoOperation)
 
     @asynccontextmanager
-    async def _call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
-        """A call on the task's behalf. Raises Unavailable when conf no longer has its provider."""
+    async def _open_call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
+        """A call for the task, closed at the end. Raises Unavailable when its provider is no longer configured."""
         snapshot = self._gate.snapshot
         provider = snapshot.providers.get(record.provider)
         if provider is None:
@@ -111,24 +120,3 @@ class TaskAsker:
                     facts=target.facts,
                 )
                 yield call, provider.lane
-
-
-class TaskTeller:
-    """Tells the webhook of a task that it has ended."""
-
-    def __init__(self, fetcher: Fetcher, secret: str) -> None:
-        self._fetcher = fetcher
-        self._secret = secret
-
-    async def tell(self, record: TaskRecord) -> float | None:
-        """Try once. Seconds until the next try; None when it was taken, or when it is enough."""
-        webhook, task = record.webhook or {}, task_of(record)
-        body, event = webhooks.payload(task), webhooks.event_id(task)
-        if await webhooks.deliver(self._fetcher, self._secret, str(webhook.get("url")), event, body, time.time):
-            return None
-        return webhooks.next_attempt(int(webhook.get("attempts", 0)) + 1)
-
-
-def _patient(timeouts: Timeouts) -> Timeouts:
-    """A download has no end but that of the file: only its gaps are limited."""
-    return replace(timeouts, total=24 * 3600.0)

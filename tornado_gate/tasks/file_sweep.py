@@ -1,7 +1,7 @@
-"""What goes from the folder of a `FileTaskStore`: tasks whose time has come, and what processes that died have left.
+"""Deletes expired tasks from the folder of a `FileTaskStore`, and what dead processes have left there.
 
-A task's date is in the name of its entry in due/, in a folder for each hour: what is not due is not looked at. Waits for the
-disk: call it in threads.
+The date of a task is in the name of its entry in due/, in a folder per hour: tasks that are not due are not read. Blocks on the
+disk, also to read records, of which it reads up to BATCH at once: call it in threads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
-from tornado_gate.tasks.filedisk import Disk
-from tornado_gate.tasks.fileindex import ID, record_path
+from tornado_gate.tasks.file_disk import Disk
+from tornado_gate.tasks.file_index import ID, record_path
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.store import ActiveTask
 
@@ -36,8 +36,8 @@ def marker_name(task: ActiveTask) -> str:
     return f"{task.created:020d}.{task.provider}.{task.account}.{task.id}"
 
 
-def markers(disk: Disk) -> Iterator[ActiveTask]:
-    """The tasks that have not ended, and some that never began, in no order. Costs one look at one folder."""
+def list_markers(disk: Disk) -> Iterator[ActiveTask]:
+    """The tasks that have not ended, and some that were not created completely, in no order. Lists one folder."""
     for name in disk.names("active"):
         if found := _MARKER.fullmatch(name):
             yield ActiveTask(int(found[1]), found[2], found[3], found[4])
@@ -46,57 +46,57 @@ def markers(disk: Disk) -> Iterator[ActiveTask]:
 
 
 def due_path(disk: Disk, expires_at: float, task_id: str) -> Path:
-    """The entry of a task that is forgotten at `expires_at`."""
+    """The entry of a task that expires at `expires_at`."""
     seconds = min(max(0.0, expires_at), LATEST_DATE)
-    return disk.root / "due" / _hour(seconds) / f"{_microseconds(seconds):018d}.{task_id}"
+    return disk.root / "due" / _format_hour(seconds) / f"{_to_microseconds(seconds):018d}.{task_id}"
 
 
-def _hour(seconds: float) -> str:
+def _format_hour(seconds: float) -> str:
     return time.strftime("%Y%m%d%H", time.gmtime(min(max(0.0, seconds), LATEST_DATE)))
 
 
-def _microseconds(seconds: float) -> int:
+def _to_microseconds(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
 class Sweep:
-    """One sweep. `read` gives a record or raises NotFound; `remove` forgets a task but for its date."""
+    """One sweep. `read` returns a record or raises NotFound; `remove` deletes a task except for its date."""
 
     def __init__(self, disk: Disk, *, read: Callable[[str], TaskRecord], remove: Callable[[TaskRecord], bool]) -> None:
         self._disk = disk
         self._read = read
         self._remove = remove
         self.key_shard = secrets.token_hex(1)
-        """The keys that this sweep looks through; the others have their turn in others."""
+        """The keys that this sweep checks; other sweeps check the others."""
 
-    def due(self, now: float) -> list[list[Path]]:
-        """The entries whose date has come, in batches."""
+    def find_due(self, now: float) -> list[list[Path]]:
+        """The entries that are due, in batches."""
         found: list[Path] = []
         for hour in sorted(self._disk.names("due")):
             folder = self._disk.root / "due" / hour
             if not _HOUR.fullmatch(hour):
                 self._disk.report(folder)
-            elif hour <= _hour(now):
-                found += self._due_in(folder, now)
+            elif hour <= _format_hour(now):
+                found += self._find_due_in(folder, now)
         return [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
 
-    def _due_in(self, folder: Path, now: float) -> Iterator[Path]:
+    def _find_due_in(self, folder: Path, now: float) -> Iterator[Path]:
         try:
             names = self._disk.names(f"due/{folder.name}")
         except NotADirectoryError:
             self._disk.report(folder)
             return
-        if not names and folder.name < _hour(now):
-            with suppress(OSError):  # somebody has put something there this moment
+        if not names and folder.name < _format_hour(now):
+            with suppress(OSError):  # another process has just added an entry
                 os.rmdir(folder)
         for name in names:
             if not (entry := _DATE.fullmatch(name)):
                 self._disk.report(folder / name)
-            elif int(entry[1]) <= _microseconds(now):
+            elif int(entry[1]) <= _to_microseconds(now):
                 yield folder / name
 
     def expire(self, entries: list[Path], now: float) -> list[str]:
-        """Forget the tasks of these entries, then the entries: should the machine fall between, they are found again."""
+        """Delete the tasks of these entries, then the entries: after a crash in between they are found again."""
         gone: list[str] = []
         done: list[Path] = []
         for entry in entries:
@@ -104,12 +104,12 @@ class Sweep:
             try:
                 record = self._read(task_id)
                 expires = record.expires_at
-                if record.ended and expires is not None and _microseconds(expires) <= _microseconds(now):
+                if record.ended and expires is not None and _to_microseconds(expires) <= _to_microseconds(now):
                     gone += [task_id] if self._remove(record) else []
             except NotFound:
                 pass
             except MediaUnavailable:
-                continue  # of a newer gateway, which will see to it
+                continue  # of a newer gateway, which will delete it
             done.append(entry)
         for folder in {record_path(self._disk, task_id).parent for task_id in gone}:
             self._disk.sync(folder)
@@ -117,10 +117,10 @@ class Sweep:
             self._disk.remove(entry)
         return gone
 
-    def leftovers(self) -> None:
-        """What has no task, has been so for a while, and is in nobody's hands."""
+    def delete_leftovers(self) -> None:
+        """Delete files without a task that are old enough and that no process has locked."""
         images, cancels = self._disk.names("images"), self._disk.names("cancels")  # before the markers, which go last
-        ids = {task.id for task in list(markers(self._disk)) if not self._drop_marker(task)}
+        ids = {task.id for task in list(list_markers(self._disk)) if not self._drop_marker(task)}
         for name in self._disk.names("tmp"):
             self._drop("tmp", name, ours=bool(_PART.fullmatch(name)))
         for folder, names in (("images", images), ("cancels", cancels)):
@@ -129,10 +129,10 @@ class Sweep:
                     self._drop(folder, name, ours=bool(ID.fullmatch(name)))
 
     def _drop_marker(self, task: ActiveTask) -> bool:
-        """Remove a marker whose maker died before there was a record."""
+        """Delete a marker whose process died before it wrote the record."""
         path, record = self._disk.root / "active" / marker_name(task), record_path(self._disk, task.id)
         left = not os.path.lexists(record) and self._disk.is_left(path)
-        return left and not os.path.lexists(record) and self._disk.remove(path)  # its maker may have been about to
+        return left and not os.path.lexists(record) and self._disk.remove(path)  # which may have been written meanwhile
 
     def _drop(self, folder: str, name: str, *, ours: bool) -> None:
         path = self._disk.root / folder / name
@@ -141,8 +141,8 @@ class Sweep:
         elif self._disk.is_left(path):
             self._disk.remove(path)
 
-    def keys(self, lock: Path, id_under: Callable[[str], str]) -> None:
-        """Forget idempotency keys whose task is gone, among a small part of them."""
+    def delete_keys(self, lock: Path, id_under: Callable[[str], str]) -> None:
+        """Delete the idempotency keys of this sweep whose task no longer exists."""
         folder = f"keys/{self.key_shard}"
         for name in self._disk.names(folder):
             path = self._disk.root / folder / name

@@ -1,0 +1,478 @@
+"""The task store in a folder, which the processes of one machine share.
+
+::
+
+    records/<2 hex>/<id>.json                            the record; a task exists if it has one
+    active/<created_ns>.<provider>.<account>.<id>        has not ended; the lock on it is the lease
+    images/<id>                                          the image of a task that has not ended
+    accounts/<sha256>.log                                the account's tasks in their order; see file_index
+    keys/<2 hex>/<sha256>                                the task that was created with an idempotency key
+    due/<YYYYMMDDHH>/<expires_us>.<id>                   has ended, and is deleted then
+    cancels/<id>                                         its cancellation was requested
+    slots/<provider>/<n>                                 the lock on it is the slot of a running task
+    locks/, tmp/, damaged/                               short locks; unfinished files; damaged records
+
+A task is created by one rename, that of its record. A process that dies in `create` leaves:
+
+=====================  ==========================================================================================
+killed after           what is left
+=====================  ==========================================================================================
+the image              an image without a marker: swept
+the marker, locked     a marker without a record: it gives no lease, and is swept
+the account's line     a line without a record: it is ignored
+the key                a key without a record: it can be used again
+the record             the task; its lock ended with the process, so any process runs it
+=====================  ==========================================================================================
+
+`delete` uses the reverse order: the key, the image and the requested cancellation first, then the record, then the marker and the
+date. `finish` writes the date, then the record, then removes the marker: a date whose record has not ended is dropped when it
+is due, and a marker whose record has ended gives a lease under which `finish` is called again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.storage.files import MediaUnavailable
+from tornado_gate.tasks.file_disk import Disk, Held
+from tornado_gate.tasks.file_image import StoredImage
+from tornado_gate.tasks.file_index import ID, AccountIndex, record_path
+from tornado_gate.tasks.file_records import Records, lock_path
+from tornado_gate.tasks.file_sweep import Sweep, due_path, list_markers, marker_name
+from tornado_gate.tasks.record import TaskRecord, encode_record
+from tornado_gate.tasks.store import (
+    ActiveTask,
+    ActiveTasks,
+    Lease,
+    Names,
+    Page,
+    compute_digest,
+    key_conflict,
+    no_such_task,
+)
+from tornado_gate.types import Upload
+from tornado_gate.types.value import replace
+
+FOLDERS = ("records", "active", "images", "accounts", "keys", "due", "cancels", "slots", "locks", "tmp", "damaged")
+
+T = TypeVar("T")
+
+
+class FileTaskStore:
+    """A `TaskStore` in `folder`, which is created if needed. All files are readable by their owner only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = Disk(folder)
+        self._index = AccountIndex(self.disk)
+        self._records = Records(self.disk)
+        self._markers: dict[str, str] = {}  # task id to the name of its marker, as of the last look
+        self._last_ns = 0
+        self._accounts_to_compact: set[str] = set()  # those whose tasks were deleted since the last sweep
+        self._unfinished: set[asyncio.Task[Any]] = set()
+
+    async def open(self) -> None:
+        await self._run_blocking(self.disk.make, *FOLDERS)
+
+    async def close(self) -> None:
+        if self._unfinished:
+            await asyncio.wait(self._unfinished)
+        self._markers = {}
+
+    def digest(self, text: str) -> str:
+        return compute_digest(text)
+
+    async def _run_blocking(
+        self, function: Callable[..., T], *arguments: Any, undo: Callable[[T], None] | None = None
+    ) -> T:
+        """The result of a function that blocks on the disk, run in a thread.
+
+        It is finished even when its caller is cancelled; then `undo` is called with the result, which would be lost.
+        """
+
+        def explained() -> T:
+            with self.disk.explained():
+                return function(*arguments)
+
+        future = asyncio.get_running_loop().run_in_executor(None, explained)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if undo is not None:
+                future.add_done_callback(
+                    lambda done: None if done.cancelled() or done.exception() else undo(done.result())
+                )
+            raise
+
+    async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a change, which is finished even when its caller is cancelled; `close` waits for it."""
+        task = asyncio.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._note_finished)
+        return await asyncio.shield(task)
+
+    def _note_finished(self, task: asyncio.Task[Any]) -> None:
+        self._unfinished.discard(task)
+        if not task.cancelled():
+            task.exception()  # its caller may not be there to see it
+
+    # Making
+
+    async def create(
+        self, record: TaskRecord, image: AsyncIterator[bytes] | None, idempotency_key: str = ""
+    ) -> TaskRecord:
+        if not ID.fullmatch(record.id):
+            raise ValueError(f"{record.id!r} is not the id of a task")
+        key = _hash_key(record.account, idempotency_key) if idempotency_key else ""
+        record = replace(self._make_time_unique(record), key=key)
+        if key and (earlier := await self._run_blocking(self._find_earlier, record)) is not None:
+            return earlier
+        part = None
+        if image is not None:
+            part, size = await self._take(image)
+            about = record.image or {"media_type": "application/octet-stream", "filename": ""}
+            record = replace(record, image={**about, "size": size})
+        return await self._finish(self._create(record, part))
+
+    def _make_time_unique(self, record: TaskRecord) -> TaskRecord:
+        """The record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
+        nanoseconds = record.created_ns
+        if self._last_ns - 10_000_000 < nanoseconds <= self._last_ns:
+            nanoseconds = self._last_ns + 1000
+            record = replace(record, created_at=nanoseconds / 1e9)
+        self._last_ns = nanoseconds
+        return record
+
+    async def _take(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
+        """The image in a part, and its size."""
+        part = await self._run_blocking(self.disk.part, undo=Held.discard)
+        return part, await self._fill(part, image)
+
+    async def _fill(self, part: Held, chunks: AsyncIterator[bytes]) -> int:
+        """Write chunks to a part, which is discarded when that fails. Returns the number of bytes."""
+        size = 0
+        try:
+            with self.disk.explained():
+                writer = part.open_writer()
+            try:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    with self.disk.explained():
+                        await writer.write(chunk)
+            finally:
+                with self.disk.explained():
+                    await writer.close()
+        except BaseException:
+            await self._run_blocking(part.discard)
+            raise
+        return size
+
+    async def _write_record(self, record: TaskRecord) -> Held:
+        """The encoded record in a part, which is not durable yet."""
+        data, part = await self._run_blocking(self._encode, record, undo=lambda made: made[1].discard())
+        await self._fill(part, _yield_once(data))
+        return part
+
+    def _encode(self, record: TaskRecord) -> tuple[bytes, Held]:
+        return encode_record(record), self.disk.part()
+
+    async def _create(self, record: TaskRecord, image: Held | None) -> TaskRecord:
+        try:
+            part = await self._write_record(record)
+        except BaseException:
+            await self._run_blocking(_discard, image)
+            raise
+        return await self._run_blocking(self._create_locked, record, image, part)
+
+    def _create_locked(self, record: TaskRecord, image: Held | None, part: Held) -> TaskRecord:
+        try:
+            if not record.key:
+                return self._make_task(record, image, part)
+            with self.disk.locked(lock_path(self.disk, "key", record.key)):
+                return self._find_earlier(record) or self._make_task(record, image, part)
+        finally:
+            _discard(image, part)
+
+    def _find_earlier(self, record: TaskRecord) -> TaskRecord | None:
+        """The task that the account has created with this key. Raises Conflict when its digest differs."""
+        try:
+            earlier = self._records.read_blocking(self._read_key(record.key))
+        except NotFound:
+            return None
+        if (earlier.account, earlier.key) != (record.account, record.key):
+            return None
+        if earlier.digest != record.digest:
+            raise key_conflict()
+        return earlier
+
+    def _read_key(self, key: str) -> str:
+        with suppress(FileNotFoundError):
+            return self.disk.read_blocking(self._key_path(key)).decode("ascii", "replace")
+        return ""
+
+    def _make_task(self, record: TaskRecord, image: Held | None, part: Held) -> TaskRecord:
+        """In the order of the table above. A failure leaves nothing visible."""
+        disk = self.disk
+        made: list[Path] = []
+        marker = disk.part()
+        try:
+            if image is not None:
+                made.append(self._image_path(record.id))
+                image.sync()
+                disk.place(image, made[-1])
+                disk.sync(made[-1].parent)
+            made.append(self._marker_path(record))
+            disk.place(marker, made[-1])
+            disk.sync(made[-1].parent)
+            self._index.append(record.account, record.created_ns, record.id)
+            if record.key:
+                made.append(self._key_path(record.key))
+                disk.write_blocking(made[-1], record.id.encode())
+            made.append(record_path(disk, record.id))
+            part.sync()
+            disk.place(part, made[-1])
+            disk.sync(made[-1].parent)
+        except BaseException:
+            for path in reversed(made):
+                with suppress(OSError):
+                    os.unlink(path)
+            raise
+        finally:
+            marker.discard()
+        return record
+
+    # Reading
+
+    async def find_earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
+        keyed = replace(record, key=_hash_key(record.account, idempotency_key))
+        return await self._run_blocking(self._find_earlier, keyed)
+
+    async def get(self, task_id: str) -> TaskRecord:
+        with self.disk.explained():
+            return await self._records.read(task_id)
+
+    async def find_image(self, task_id: str) -> Upload | None:
+        record = await self.get(task_id)
+        if record.image is None or record.ended:
+            return None
+        return await self._run_blocking(self._find_image_blocking, task_id, record.image)
+
+    def _find_image_blocking(self, task_id: str, about: Mapping[str, Any]) -> Upload:
+        path = self._image_path(task_id)
+        status = os.lstat(path)
+        if status.st_size != about.get("size"):
+            raise OSError(f"{path} has {status.st_size} bytes, and had {about.get('size')}")
+        media_type, filename = str(about.get("media_type", "")), str(about.get("filename", ""))
+        return StoredImage(self.disk, path, media_type, filename, status.st_size)
+
+    # Changing
+
+    async def save(self, record: TaskRecord, lease: Lease) -> None:
+        _require_lease(record, lease)
+        await self._finish(self._replace(record, self._records.replace))
+
+    async def finish(self, record: TaskRecord, lease: Lease) -> None:
+        _require_lease(record, lease)
+        if not record.ended:
+            raise ValueError(f"{record.id} is at the step {record.step}: it has not ended")
+        await self._finish(self._replace(record, self._finish_blocking))
+
+    async def _replace(self, record: TaskRecord, replace_blocking: Callable[[TaskRecord, Held], None]) -> None:
+        part = await self._write_record(record)
+        await self._run_blocking(_call_and_discard, replace_blocking, record, part)
+
+    def _finish_blocking(self, record: TaskRecord, part: Held) -> None:
+        if record.expires_at is not None:
+            self.disk.touch(due_path(self.disk, record.expires_at, record.id))
+        self._records.replace(record, part)
+        for path in (self._marker_path(record), self._image_path(record.id), self._cancel_path(record.id)):
+            self.disk.remove(path)
+
+    async def delete(self, task_id: str) -> None:
+        if not await self._run_blocking(self._delete, task_id):
+            raise no_such_task()
+
+    def _delete(self, task_id: str) -> bool:
+        record = self._records.read_blocking(task_id)
+        was_there = self._remove(record)
+        self.disk.sync(record_path(self.disk, task_id).parent)
+        if record.expires_at is not None:
+            self.disk.remove(due_path(self.disk, record.expires_at, task_id))
+        return was_there
+
+    def _remove(self, record: TaskRecord) -> bool:
+        """Delete a task except for its date. Returns whether it existed."""
+        if record.key:
+            with self.disk.locked(lock_path(self.disk, "key", record.key)):
+                if self._read_key(record.key) == record.id:  # another task may have it by now
+                    self.disk.remove(self._key_path(record.key))
+        self.disk.remove(self._image_path(record.id))
+        self.disk.remove(self._cancel_path(record.id))
+        was_there = self._records.remove(record.id)
+        self.disk.remove(self._marker_path(record))
+        self._accounts_to_compact.add(record.account)
+        return was_there
+
+    async def request_cancel(self, task_id: str) -> None:
+        await self._run_blocking(self._request_cancel, task_id)
+
+    def _request_cancel(self, task_id: str) -> None:
+        if self._records.read_blocking(task_id).ended:
+            return
+        path = self._cancel_path(task_id)
+        self.disk.touch(path)
+        try:
+            ended = self._records.read_blocking(task_id).ended
+        except NotFound:
+            ended = True
+        if ended:
+            self.disk.remove(path)
+
+    async def is_cancel_requested(self, task_id: str) -> bool:
+        return bool(ID.fullmatch(task_id)) and await self._run_blocking(os.path.lexists, self._cancel_path(task_id))
+
+    # The right to work
+
+    async def acquire_lease(self, task_id: str) -> Lease | None:
+        return await self._run_blocking(self._acquire_lease, task_id, undo=_release)
+
+    def _acquire_lease(self, task_id: str) -> Held | None:
+        held = None
+        try:
+            name = self._markers.get(task_id) or marker_name(_make_active_task(self._records.read_blocking(task_id)))
+            held = self.disk.try_lock(self.disk.root / "active" / name, task_id=task_id)
+            if held is not None:
+                self._records.read_blocking(task_id)
+        except NotFound:  # a process died while it created or deleted the task
+            if held is not None:
+                held.discard()
+            return None
+        except MediaUnavailable:
+            _release(held)
+            return None
+        except BaseException:
+            _release(held)
+            raise
+        return held
+
+    async def acquire_slot(self, provider: str, limit: int) -> Held | None:
+        if len(provider) != 8 or not provider.isalnum():
+            raise ValueError(f"{provider!r} is not the digest of a provider")
+        return await self._run_blocking(self._acquire_slot, provider, limit, undo=_release)
+
+    def _acquire_slot(self, provider: str, limit: int) -> Held | None:
+        folder = self.disk.root / "slots" / provider
+        taken = (self.disk.try_lock(folder / str(number), make=True) for number in range(limit))
+        return next((held for held in taken if held is not None), None)
+
+    # Many tasks
+
+    async def list_active(self) -> ActiveTasks:
+        return await self._run_blocking(self._list_active)
+
+    def _list_active(self) -> ActiveTasks:
+        found = sorted(list_markers(self.disk))
+        self._markers = {task.id: marker_name(task) for task in found}
+        return found
+
+    async def count_active(self, account: str) -> int:
+        mine = compute_digest(account)
+        return await self._run_blocking(lambda: sum(task.account == mine for task in list_markers(self.disk)))
+
+    async def sweep(self, now: float) -> Names:
+        """Batch by batch, so that other work on the disk can run in between."""
+        sweep = Sweep(self.disk, read=self._records.read_blocking, remove=self._remove)
+        gone: Names = []
+        for batch in await self._run_blocking(sweep.find_due, now):
+            gone += await self._run_blocking(sweep.expire, batch, now)
+        await self._run_blocking(sweep.delete_leftovers)
+        key_lock = lock_path(self.disk, "key", sweep.key_shard)
+        await self._run_blocking(sweep.delete_keys, key_lock, self._read_key)
+        while self._accounts_to_compact:
+            await self._run_blocking(self._index.compact, self._accounts_to_compact.pop(), self._list_active_ids)
+        return gone
+
+    def _list_active_ids(self) -> set[str]:
+        return {task.id for task in list_markers(self.disk)}
+
+    async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> Page:
+        return await self._run_blocking(self._read_page, account, after, limit, order == "desc")
+
+    def _read_page(self, account: str, after: str, limit: int, newest_first: bool) -> Page:
+        if after and not ID.fullmatch(after):
+            raise _make_after_error()
+        found: list[TaskRecord] = []
+        try:
+            for record in self._read_existing(self._index.ids(account, after, newest_first=newest_first)):
+                if record.account == account:
+                    found.append(record)
+                if len(found) > limit:
+                    break
+        except LookupError:
+            raise _make_after_error() from None
+        return Page(tuple(found[:limit]), len(found) > limit)
+
+    def _read_existing(self, ids: Iterable[str]) -> Iterable[TaskRecord]:
+        for task_id in ids:
+            with suppress(NotFound, MediaUnavailable):
+                yield self._records.read_blocking(task_id)
+
+    # Paths
+
+    def _marker_path(self, record: TaskRecord) -> Path:
+        return self.disk.root / "active" / marker_name(_make_active_task(record))
+
+    def _image_path(self, task_id: str) -> Path:
+        return self.disk.root / "images" / task_id
+
+    def _cancel_path(self, task_id: str) -> Path:
+        return self.disk.root / "cancels" / task_id
+
+    def _key_path(self, key: str) -> Path:
+        return self.disk.root / "keys" / key[:2] / key
+
+
+def _make_active_task(record: TaskRecord) -> ActiveTask:
+    return ActiveTask(record.created_ns, compute_digest(record.provider), compute_digest(record.account), record.id)
+
+
+def _hash_key(account: str, key: str) -> str:
+    text = f"{len(account)}\n{account}{key}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _require_lease(record: TaskRecord, lease: Lease) -> None:
+    if not lease.held or lease.task_id != record.id:
+        raise ValueError(f"{record.id} cannot be saved without its lease")
+
+
+async def _yield_once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def _call_and_discard(function: Callable[[TaskRecord, Held], None], record: TaskRecord, part: Held) -> None:
+    try:
+        function(record, part)
+    finally:
+        part.discard()
+
+
+def _discard(*parts: Held | None) -> None:
+    for part in parts:
+        if part is not None:
+            part.discard()
+
+
+def _release(held: Held | None) -> None:
+    if held is not None:
+        held.release()
+
+
+def _make_after_error() -> InvalidField:
+    return InvalidField("after", "'after' must be the id of one of your tasks.")

@@ -1,0 +1,37 @@
+"""The translation of a video request for its provider, made when the task is created and used when the task starts.
+
+A request is translated before its task exists, because the provider finds faults in it that the caller gets as a 400. The
+result is handed to the engine in memory and saves the translation when this process starts the task at once, which is the usual
+case. It is never written to the disk: its headers hold keys and signatures that expire, and conf may change before another
+process starts the task. A task that has to wait, or that another process takes over, is translated again from its record.
+"""
+
+from __future__ import annotations
+
+from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.types import Call, Data, UpstreamRequest, VideoRequest
+from tornado_gate.types.call import Closing
+from tornado_gate.types.value import Value, replace
+
+
+class TranslatedRequest(Value, frozen=True):
+    """`outgoing` is what `provider` has made of a request. A lane belongs to one snapshot, so it also names the configuration."""
+
+    provider: ProviderLane
+    outgoing: UpstreamRequest
+
+
+async def translate(call: Call, provider: ProviderLane, request: VideoRequest) -> TranslatedRequest | None:
+    """Translate the request of a task that is about to be created. Raises what the provider finds wrong with it.
+
+    Returns None when the result cannot be used after the caller's request has ended: it refers to a file of the caller's form,
+    or the provider has opened something, which is closed here.
+    """
+    closing = Closing()
+    try:
+        outgoing = await provider.translate_request(replace(call, closing=closing), request)
+        is_self_contained = closing.untouched and (request.image is None or isinstance(request.image, Data))
+    finally:
+        if not closing.untouched:
+            await closing.aclose()
+    return TranslatedRequest(provider, outgoing) if is_self_contained else None
