@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from tests.support.raw import Peer, always, answer, chunked, on_both_loops, once, serving, then_wait
-from tornado_gate.http.client import pool
+from tornado_gate.http.client import pool as pool_module
 from tornado_gate.http.client.faults import Broken, Fault, Malformed, NotConnected, NotConnectedInTime
 from tornado_gate.http.client.pool import Client
 from tornado_gate.http.client.request import Origin
@@ -18,22 +18,22 @@ from tornado_gate.http.client.request import Origin
 @asynccontextmanager
 async def opened(connect_seconds: float = 5) -> AsyncIterator[Client]:
     """A client that has closed everything when it is left."""
-    pool = Client(connect_seconds)
+    client = Client(connect_seconds)
     try:
-        yield pool
+        yield client
     finally:
-        await pool.close()
+        await client.close()
 
 
 async def body_of(client: Client, url: str, method: str = "POST", body: bytes | None = b"{}") -> bytes:
-    response = await pool.request(method, url, {}, body)
+    response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
 
 @on_both_loops
 async def test_one_connection_serves_one_request_after_the_other() -> None:
-    async with serving(always(answer(b"body"))) as raw, opened() as pool:
-        assert [await body_of(pool, raw.url) for _ in range(5)] == [b"body"] * 5
+    async with serving(always(answer(b"body"))) as raw, opened() as client:
+        assert [await body_of(client, raw.url) for _ in range(5)] == [b"body"] * 5
         assert len(raw.peers) == 1
 
 
@@ -47,11 +47,11 @@ async def test_the_connection_that_was_used_last_is_used_first() -> None:
             asked.append(peer.number)
             await peer.say(answer())
 
-    async with serving(script) as raw, opened() as pool:
-        await asyncio.gather(*(body_of(pool, raw.url) for _ in range(3)))
+    async with serving(script) as raw, opened() as client:
+        await asyncio.gather(*(body_of(client, raw.url) for _ in range(3)))
         asked.clear()
         for _ in range(4):
-            await body_of(pool, raw.url)
+            await body_of(client, raw.url)
         assert len(set(asked)) == 1
 
 
@@ -63,21 +63,21 @@ async def test_a_thousand_requests_at_once_get_each_its_own_answer() -> None:
             await peer.say(chunked(head.split()[1], body))
 
     async def ask(client: Client, url: str, number: int) -> None:
-        assert await body_of(pool, f"{url}/{number}", body=b"%d" % number) == b"/%d%d" % (number, number)
+        assert await body_of(client, f"{url}/{number}", body=b"%d" % number) == b"/%d%d" % (number, number)
 
-    async with serving(script) as raw, opened(20) as pool:
+    async with serving(script) as raw, opened(20) as client:
         for _ in range(2):
-            await asyncio.gather(*(ask(pool, raw.url, number) for number in range(500)))
+            await asyncio.gather(*(ask(client, raw.url, number) for number in range(500)))
         assert len(raw.peers) <= 500
 
 
 @on_both_loops
 async def test_an_answer_that_has_come_whole_gives_its_connection_back_before_it_is_read() -> None:
-    async with serving(always(answer(b"x" * 1000))) as raw, opened() as pool:
-        unread = await pool.request("POST", raw.url, {}, b"")
+    async with serving(always(answer(b"x" * 1000))) as raw, opened() as client:
+        unread = await client.request("POST", raw.url, {}, b"")
         while not unread.ended:
             await unread.more()
-        assert await body_of(pool, raw.url) == b"x" * 1000
+        assert await body_of(client, raw.url) == b"x" * 1000
         assert b"".join([piece async for piece in unread]) == b"x" * 1000
         unread.close()
         assert len(raw.peers) == 1
@@ -97,23 +97,23 @@ SPOILED = {
 @on_both_loops
 @pytest.mark.parametrize("said", SPOILED.values(), ids=SPOILED)
 async def test_a_connection_that_may_hold_something_else_is_not_used_again(said: bytes) -> None:
-    async with serving(then_wait(said)) as raw, opened() as pool:
-        bodies = [await body_of(pool, raw.url) for _ in range(2)]
+    async with serving(then_wait(said)) as raw, opened() as client:
+        bodies = [await body_of(client, raw.url) for _ in range(2)]
         assert bodies in ([b"ok"] * 2, [b""] * 2)
         assert len(raw.peers) == 2
 
 
 @on_both_loops
 async def test_http_1_0_keeps_a_connection_that_both_sides_want_to_keep() -> None:
-    async with serving(always(answer(Connection="keep-alive").replace(b"1.1", b"1.0"))) as raw, opened() as pool:
-        assert [await body_of(pool, raw.url) for _ in range(2)] == [b"ok"] * 2
+    async with serving(always(answer(Connection="keep-alive").replace(b"1.1", b"1.0"))) as raw, opened() as client:
+        assert [await body_of(client, raw.url) for _ in range(2)] == [b"ok"] * 2
         assert len(raw.peers) == 1
 
 
 @on_both_loops
 async def test_blank_lines_between_answers_are_nothing() -> None:
-    async with serving(always(b"\r\n" + answer() + b"\r\n")) as raw, opened() as pool:
-        assert [await body_of(pool, raw.url) for _ in range(3)] == [b"ok"] * 3
+    async with serving(always(b"\r\n" + answer() + b"\r\n")) as raw, opened() as client:
+        assert [await body_of(client, raw.url) for _ in range(3)] == [b"ok"] * 3
 
 
 @on_both_loops
@@ -137,16 +137,16 @@ async def test_an_idle_connection_on_which_something_comes_is_dropped_at_once(la
         else:
             await peer.gone()
 
-    async with serving(script) as raw, opened() as pool:
-        assert await body_of(pool, raw.url) == b"0"
+    async with serving(script) as raw, opened() as client:
+        assert await body_of(client, raw.url) == b"0"
         speak.set()
         await dropped.wait()
-        assert await body_of(pool, raw.url) == b"1"
+        assert await body_of(client, raw.url) == b"1"
 
 
 @on_both_loops
 async def test_a_connection_that_nobody_uses_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(pool_module, "IDLE_SECONDS", 0.05)
     left = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -185,9 +185,9 @@ def keeps_the_first_and_then(behave: bytes | None) -> tuple[list[bytes], object]
 @pytest.mark.parametrize("behave", [b"", None], ids=["closed", "reset"])
 async def test_a_kept_connection_that_ends_when_it_is_used_is_replaced_by_a_fresh_one(behave: bytes | None) -> None:
     requests, script = keeps_the_first_and_then(behave)
-    async with serving(script) as raw, opened() as pool:  # type: ignore[arg-type]
-        assert await body_of(pool, raw.url) == b"first"
-        assert await body_of(pool, raw.url, body=b"again") == b"fresh"
+    async with serving(script) as raw, opened() as client:  # type: ignore[arg-type]
+        assert await body_of(client, raw.url) == b"first"
+        assert await body_of(client, raw.url, body=b"again") == b"fresh"
         assert requests[1] == requests[2]
         assert requests[2].endswith(b"again")
 
@@ -195,18 +195,18 @@ async def test_a_kept_connection_that_ends_when_it_is_used_is_replaced_by_a_fres
 @on_both_loops
 async def test_nothing_is_tried_twice_once_a_byte_of_an_answer_has_come() -> None:
     _, script = keeps_the_first_and_then(b"H")
-    async with serving(script) as raw, opened() as pool:  # type: ignore[arg-type]
-        await body_of(pool, raw.url)
+    async with serving(script) as raw, opened() as client:  # type: ignore[arg-type]
+        await body_of(client, raw.url)
         with pytest.raises(Broken):
-            await body_of(pool, raw.url)
+            await body_of(client, raw.url)
         assert len(raw.peers) == 1
 
 
 @on_both_loops
 async def test_a_new_connection_that_ends_is_not_replaced() -> None:
-    async with serving(once(b"")) as raw, opened() as pool:
+    async with serving(once(b"")) as raw, opened() as client:
         with pytest.raises(Broken):
-            await body_of(pool, raw.url)
+            await body_of(client, raw.url)
         assert len(raw.peers) == 1
 
 
@@ -222,9 +222,9 @@ async def test_the_second_try_takes_no_kept_connection() -> None:
         await peer.request()
         peer.hang_up()
 
-    async with serving(script) as raw, opened() as pool:
-        await asyncio.gather(body_of(pool, raw.url), body_of(pool, raw.url))
-        assert await body_of(pool, raw.url) == b"2"
+    async with serving(script) as raw, opened() as client:
+        await asyncio.gather(body_of(client, raw.url), body_of(client, raw.url))
+        assert await body_of(client, raw.url) == b"2"
 
 
 @on_both_loops
@@ -240,27 +240,27 @@ async def test_cancelling_whoever_waits_closes_the_connection(said: bytes) -> No
         left.set()
 
     async def ask(client: Client, url: str) -> None:
-        response = await pool.request("POST", url, {}, b"{}")
+        response = await client.request("POST", url, {}, b"{}")
         assert await anext(response) == b"half"
         half.set()
         await anext(response)
 
-    async with serving(script) as raw, opened() as pool:
-        task = asyncio.create_task(ask(pool, raw.url))
+    async with serving(script) as raw, opened() as client:
+        task = asyncio.create_task(ask(client, raw.url))
         await (half if said else asked).wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await left.wait()
-        assert not pool._open
-        assert not any(pool._idle.values())
+        assert not client._open
+        assert not any(client._idle.values())
 
 
 @on_both_loops
 async def test_cancelling_while_a_connection_is_made_leaves_none() -> None:
-    async with serving(always(answer())) as raw, opened() as pool:
+    async with serving(always(answer())) as raw, opened() as client:
         for turns in range(12):
-            task = asyncio.create_task(body_of(pool, raw.url))
+            task = asyncio.create_task(body_of(client, raw.url))
             for _ in range(turns):
                 await asyncio.sleep(0)
             task.cancel()
@@ -278,8 +278,8 @@ async def test_closing_an_answer_half_way_closes_its_connection_and_never_looks_
         await peer.gone()
         left.set()
 
-    async with serving(script) as raw, opened() as pool:
-        response = await pool.request("POST", raw.url, {}, b"")
+    async with serving(script) as raw, opened() as client:
+        response = await client.request("POST", raw.url, {}, b"")
         assert await anext(response) == b"one"
         await response.aclose()
         await left.wait()
@@ -290,11 +290,11 @@ async def test_closing_an_answer_half_way_closes_its_connection_and_never_looks_
 @on_both_loops
 async def test_closing_the_client_ends_what_is_open_and_keeps_nothing_after() -> None:
     async with serving(then_wait(chunked(b"one", end=b""))) as raw:
-        pool = Client(5)
-        response = await pool.request("POST", raw.url, {}, b"")
+        client = Client(5)
+        response = await client.request("POST", raw.url, {}, b"")
         assert await anext(response) == b"one"
-        await pool.close()
-        assert not pool._open
+        await client.close()
+        assert not client._open
         with pytest.raises(Broken):
             await anext(response)
 
@@ -303,18 +303,18 @@ async def test_closing_the_client_ends_what_is_open_and_keeps_nothing_after() ->
 async def test_a_connection_that_is_made_while_the_client_closes_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving, closed = asyncio.Event(), asyncio.Event()
     async with serving(always(answer())) as raw:
-        pool = Client(5)
-        find = pool._resolved
+        client = Client(5)
+        find = client._resolved
 
         async def resolved(origin: Origin) -> object:
             resolving.set()
             await closed.wait()
             return await find(origin)
 
-        monkeypatch.setattr(pool, "_resolved", resolved)
-        task = asyncio.create_task(body_of(pool, raw.url))
+        monkeypatch.setattr(client, "_resolved", resolved)
+        task = asyncio.create_task(body_of(client, raw.url))
         await resolving.wait()
-        await pool.close()
+        await client.close()
         closed.set()
         with pytest.raises(Broken):
             await task
@@ -324,12 +324,12 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed_too(m
 async def test_an_upstream_that_is_not_there_is_not_connected() -> None:
     async with serving(always(answer())) as raw:
         url = raw.url
-    async with opened() as pool:
+    async with opened() as client:
         with pytest.raises(NotConnected) as caught:
-            await body_of(pool, url)
+            await body_of(client, url)
         assert not isinstance(caught.value, NotConnectedInTime)
         with pytest.raises(NotConnected):
-            await body_of(pool, f"http://{'x' * 70}.invalid/")
+            await body_of(client, f"http://{'x' * 70}.invalid/")
 
 
 @on_both_loops
@@ -338,16 +338,16 @@ async def test_the_time_for_connecting_includes_looking_up_the_name(monkeypatch:
         await asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(Client, "_resolved", never)
-    async with opened(0.01) as pool:
+    async with opened(0.01) as client:
         with pytest.raises(NotConnectedInTime):
-            await body_of(pool, "http://name.test/")
+            await body_of(client, "http://name.test/")
 
 
 @on_both_loops
 async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(always(answer())) as nobody:
         closed = nobody.url
-    async with serving(always(answer(b"there"))) as raw, opened() as pool:
+    async with serving(always(answer(b"there"))) as raw, opened() as client:
         kinds = (2, 1, 6, "")
         ports = [int(url.rpartition(":")[2]) for url in (closed, raw.url)]
 
@@ -355,7 +355,7 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
             return [(*kinds, ("127.0.0.1", port)) for port in ports]
 
         monkeypatch.setattr(Client, "_resolved", resolved)
-        assert await body_of(pool, "http://name.test/") == b"there"
+        assert await body_of(client, "http://name.test/") == b"there"
 
 
 @on_both_loops
@@ -367,9 +367,9 @@ async def test_names_and_ipv6_numbers_lead_where_they_say() -> None:
             heads.append(await peer.request())
             await peer.say(answer())
 
-    async with serving(script, host="::1") as six, serving(script) as four, opened() as pool:
-        await body_of(pool, six.url)
-        await body_of(pool, four.url.replace("127.0.0.1", "localhost"))
+    async with serving(script, host="::1") as six, serving(script) as four, opened() as client:
+        await body_of(client, six.url)
+        await body_of(client, four.url.replace("127.0.0.1", "localhost"))
         ports = [url.rpartition(":")[2] for url in (six.url, four.url)]
         assert f"Host: [::1]:{ports[0]}\r\n".encode() in heads[0]
         assert f"Host: localhost:{ports[1]}\r\n".encode() in heads[1]
@@ -378,8 +378,8 @@ async def test_names_and_ipv6_numbers_lead_where_they_say() -> None:
 @on_both_loops
 async def test_faults_of_every_kind_leave_no_connection_behind() -> None:
     for said in (b"", b"nonsense\r\n\r\n", answer(b"half", Content_Length="9"), chunked(b"x", end=b"zz\r\n")):
-        async with serving(once(said)) as raw, opened() as pool:
+        async with serving(once(said)) as raw, opened() as client:
             with pytest.raises(Fault) as caught:
-                await body_of(pool, raw.url)
+                await body_of(client, raw.url)
             assert isinstance(caught.value, (Broken, Malformed))
-            assert not any(pool._idle.values())
+            assert not any(client._idle.values())
