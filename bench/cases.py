@@ -12,7 +12,7 @@ from bench.load import Expected
 
 MODEL = "mocked"
 QUESTION = "Say hello to everybody who is here, and then tell me what the weather is like today."
-AT_ONCE = QUESTION + " Answer in one go."
+QUESTION_AT_ONCE = QUESTION + " Answer in one go."
 WHOLE = Expected(ends=b"}", least_bytes=400, holds=upstream.WORD, times=50)
 STREAM = Expected(ends=b"data: [DONE]", least_bytes=5000, holds=upstream.WORD, times=50)
 ANTHROPIC_WHOLE = Expected(ends=b"}", least_bytes=400, holds=b'"stop_reason"', times=1)
@@ -47,11 +47,11 @@ class Case:
         return ("\r\n".join(lines) + "\r\n\r\n").encode() + self.body
 
 
-def dumped(value: Mapping[str, Any]) -> bytes:
+def dump_json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def chat(messages: int, *, stream: bool = False, text: str = QUESTION, anthropic: bool = False) -> bytes:
+def make_chat_body(messages: int, *, stream: bool = False, text: str = QUESTION, anthropic: bool = False) -> bytes:
     """A chat of that many messages of 400 characters, the last one short."""
     talk = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": "x" * 360} for n in range((messages - 1) // 2 * 2)
@@ -59,55 +59,63 @@ def chat(messages: int, *, stream: bool = False, text: str = QUESTION, anthropic
     asked: dict[str, Any] = {"model": MODEL, "messages": [*talk, {"role": "user", "content": text}], "max_tokens": 100}
     if not anthropic:
         asked |= {"temperature": 0.7, "user": "somebody"}
-    return dumped(asked | {"stream": True} if stream else asked)
+    return dump_json(asked | {"stream": True} if stream else asked)
 
 
 INPUTS = [f"input number {n} of many" for n in range(2048)]
 CASES = (
-    Case(name="chat", title="chat 200 B, c16", path="/v1/chat/completions", body=chat(1), expected=WHOLE),
+    Case(name="chat", title="chat 200 B, c16", path="/v1/chat/completions", body=make_chat_body(1), expected=WHOLE),
     Case(
         name="chat64",
         title="chat 200 B, c64",
         path="/v1/chat/completions",
-        body=chat(1),
+        body=make_chat_body(1),
         expected=WHOLE,
         connections=64,
     ),
-    Case(name="long", title="100 messages, 40 KB", path="/v1/chat/completions", body=chat(101), expected=WHOLE),
-    Case(name="stream", title="stream of 50", path="/v1/chat/completions", body=chat(1, stream=True), expected=STREAM),
+    Case(
+        name="long", title="100 messages, 40 KB", path="/v1/chat/completions", body=make_chat_body(101), expected=WHOLE
+    ),
+    Case(
+        name="stream",
+        title="stream of 50",
+        path="/v1/chat/completions",
+        body=make_chat_body(1, stream=True),
+        expected=STREAM,
+    ),
     Case(
         name="burst",
         title="stream of 50 in one go",
         path="/v1/chat/completions",
-        body=chat(1, stream=True, text=AT_ONCE),
+        body=make_chat_body(1, stream=True, text=QUESTION_AT_ONCE),
         expected=STREAM,
     ),
     Case(
         name="messages",
         title="A in, O out",
         path="/v1/messages",
-        body=chat(1, anthropic=True),
+        body=make_chat_body(1, anthropic=True),
         expected=ANTHROPIC_WHOLE,
     ),
     Case(
         name="messages-stream",
         title="A in, O out, stream of 50",
         path="/v1/messages",
-        body=chat(1, stream=True, anthropic=True),
+        body=make_chat_body(1, stream=True, anthropic=True),
         expected=ANTHROPIC_STREAM,
     ),
     Case(
         name="messages-burst",
         title="A in, O out, in one go",
         path="/v1/messages",
-        body=chat(1, stream=True, text=AT_ONCE, anthropic=True),
+        body=make_chat_body(1, stream=True, text=QUESTION_AT_ONCE, anthropic=True),
         expected=ANTHROPIC_STREAM,
     ),
     Case(
         name="vectors",
         title="embeddings, 2,048 inputs",
         path="/v1/embeddings",
-        body=dumped({"model": MODEL, "input": INPUTS}),
+        body=dump_json({"model": MODEL, "input": INPUTS}),
         expected=VECTORS,
         connections=2,
     ),
@@ -115,16 +123,16 @@ CASES = (
         name="picture",
         title="image answer, 5 MB",
         path="/v1/images/generations",
-        body=dumped({"model": MODEL, "prompt": "a lighthouse at night", "response_format": "b64_json"}),
+        body=dump_json({"model": MODEL, "prompt": "a lighthouse at night", "response_format": "b64_json"}),
         expected=PICTURE,
         connections=4,
     ),
 )
-BY_NAME = {case.name: case for case in CASES}
-SLOW = Case(
+CASES_BY_NAME = {case.name: case for case in CASES}
+SLOW_CASE = Case(
     name="slow",
     title="slow stream",
     path="/v1/chat/completions",
-    body=chat(1, stream=True, text=QUESTION + " Speak slowly."),
+    body=make_chat_body(1, stream=True, text=QUESTION + " Speak slowly."),
     expected=STREAM,
 )

@@ -15,17 +15,17 @@ SOME = ("chat", "long", "stream", "messages")
 
 
 def main(options: argparse.Namespace) -> None:
-    from bench.cases import BY_NAME
-    from bench.measure import cost, prepare
-    from bench.side import facts, mock, running
+    from bench.cases import CASES_BY_NAME
+    from bench.measure import measure_cost, prepare
+    from bench.side import load_facts, run_side, run_upstream
 
     prepare()
     print(f"{'':28}{'CPU µs':>8}{'per s':>8}")
-    with mock() as upstream, running(facts("ours"), upstream) as ours:
+    with run_upstream() as upstream, run_side(load_facts("ours"), upstream) as ours:
         for name in options.cases:
-            found = [cost(ours, BY_NAME[name], options.seconds) for _ in range(options.rounds)]
+            found = [measure_cost(ours, CASES_BY_NAME[name], options.seconds) for _ in range(options.rounds)]
             micros, rate = min(one.micros for one in found), max(one.per_second for one in found)
-            print(f"{BY_NAME[name].title:28}{micros:8.0f}{rate:8.0f}", flush=True)
+            print(f"{CASES_BY_NAME[name].title:28}{micros:8.0f}{rate:8.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,57 +18,69 @@ from pathlib import Path
 from statistics import median
 
 from bench import growth, report
-from bench.cases import BY_NAME, CASES, SLOW, Case
+from bench.cases import CASES, CASES_BY_NAME, SLOW_CASE, Case
 from bench.install import LOG
 from bench.load import BadAnswer
-from bench.measure import Cost, cost, delay, prepare, slow_streams
-from bench.meter import folder_megabytes, memory
+from bench.measure import Cost, measure_cost, measure_delay, measure_slow_streams, prepare
+from bench.meter import measure_folder_megabytes, read_memory
 from bench.peers import ours as ours_facts
-from bench.report import Found
-from bench.side import PEERS, Facts, NotStarted, Running, ask, facts, filled, known, mock, path, running
+from bench.report import SideFindings
+from bench.side import (
+    PEERS,
+    NotStarted,
+    RunningSide,
+    SideFacts,
+    ask,
+    fill_template,
+    load_facts,
+    make_search_path,
+    make_template_values,
+    run_side,
+    run_upstream,
+)
 
-SIDES = ("reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
+SIDE_NAMES = ("reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
 SETTLE_SECONDS = 2.0
-PATIENCE_SECONDS = 15.0  # a measurement that took longer is not repeated
+MAX_REPEATED_SECONDS = 15.0  # a measurement that took longer is not repeated
 DELAYS = 200
-TWO = frozenset({0, 1})
+TWO_CORES = frozenset({0, 1})
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
-def version_of(side: Facts) -> str:
-    command = [filled(part, known()) for part in side.version]
+def get_version(side: SideFacts) -> str:
+    command = [fill_template(part, make_template_values()) for part in side.version]
     if not command:
         return "–"
     with contextlib.suppress(OSError):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path()})
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": make_search_path()})
         said = (done.stdout or done.stderr).strip()
         return said.split()[-1] if done.returncode == 0 and said else "–"
     return "–"
 
 
-def alone(found: Found, upstream: int, options: argparse.Namespace) -> None:
+def measure_alone(found: SideFindings, upstream: int, options: argparse.Namespace) -> None:
     """What is measured while no other side runs: start, memory, delay, streams."""
-    folder = Path(filled(found.facts.size, known())) if found.facts.size else None
+    folder = Path(fill_template(found.facts.size, make_template_values())) if found.facts.size else None
     if folder and folder.is_dir():
-        found.installed = folder_megabytes(folder)
-    found.version = version_of(found.facts)
+        found.installed = measure_folder_megabytes(folder)
+    found.version = get_version(found.facts)
     try:
-        with running(found.facts, upstream) as side:
+        with run_side(found.facts, upstream) as side:
             found.start = side.first_seconds
             time.sleep(SETTLE_SECONDS)
-            found.idle = memory(side.process)
-            stream = BY_NAME["stream"]
-            with refusing(found, stream):
+            found.idle = read_memory(side.process)
+            stream = CASES_BY_NAME["stream"]
+            with record_refusal(found, stream):
                 ask(side.port, stream, side.headers)
-                found.delay = delay(side.port, side.request(stream), stream, DELAYS)
-                found.streams = slow_streams(side.port, side.request(SLOW), side.process, options.streams)
+                found.delay = measure_delay(side.port, side.request(stream), stream, DELAYS)
+                found.streams = measure_slow_streams(side.port, side.request(SLOW_CASE), side.process, options.streams)
     except NotStarted as error:
         log = PEERS / found.facts.name / LOG
         found.fault = f"not installed: {log.read_text(encoding='utf-8')}" if log.exists() else str(error)
 
 
 @contextlib.contextmanager
-def refusing(found: Found, case: Case) -> Iterator[None]:
+def record_refusal(found: SideFindings, case: Case) -> Iterator[None]:
     """A wrong answer becomes the reason why there is no figure."""
     try:
         yield
@@ -76,48 +88,48 @@ def refusing(found: Found, case: Case) -> Iterator[None]:
         found.refusals[case.name] = str(error) or type(error).__name__
 
 
-def measured(found: Found, side: Running, case: Case, seconds: float) -> float | None:
+def measure_case_cost(found: SideFindings, side: RunningSide, case: Case, seconds: float) -> float | None:
     """CPU microseconds, noted in the costs; None when the side refuses the case, or is so slow that one measurement must do."""
     if case.name in found.refusals or case.name in found.slow:
         return None
     started = time.perf_counter()
-    with refusing(found, case):
+    with record_refusal(found, case):
         ask(side.port, case, side.headers)
-        found.costs.setdefault(case.name, []).append(cost(side, case, seconds))
-        if time.perf_counter() - started > PATIENCE_SECONDS:
+        found.costs.setdefault(case.name, []).append(measure_cost(side, case, seconds))
+        if time.perf_counter() - started > MAX_REPEATED_SECONDS:
             found.slow.add(case.name)
         return found.costs[case.name][-1].micros
     return None
 
 
-def by_turns(ours: Found, peers: list[Found], upstream: int, options: argparse.Namespace) -> None:
+def measure_costs(ours: SideFindings, peers: list[SideFindings], upstream: int, options: argparse.Namespace) -> None:
     """The costs: all sides are up, and ours is measured before each peer."""
     with contextlib.ExitStack() as up:
-        here = up.enter_context(running(ours.facts, upstream))
+        here = up.enter_context(run_side(ours.facts, upstream))
         sides = []
         for one in (peer for peer in peers if not peer.fault):
             try:
-                sides.append((one, up.enter_context(running(one.facts, upstream))))
+                sides.append((one, up.enter_context(run_side(one.facts, upstream))))
             except NotStarted as error:
                 one.fault = str(error)
         for case in CASES:
             for number in range(options.rounds):
                 for found, side in sides:
-                    own = measured(ours, here, case, options.seconds)
-                    theirs = measured(found, side, case, options.seconds)
+                    own = measure_case_cost(ours, here, case, options.seconds)
+                    theirs = measure_case_cost(found, side, case, options.seconds)
                     if own and theirs:
                         found.ratios.setdefault(case.name, []).append(theirs / own)
                 print(f"{case.title}: round {number + 1} of {options.rounds}", flush=True)
 
 
-def two_processes(upstream: int, seconds: float, rounds: int) -> tuple[Cost, ...]:
+def measure_two_processes(upstream: int, seconds: float, rounds: int) -> tuple[Cost, ...]:
     """The medians of one process on one core, and of two on two, by turns."""
     conf = ours_facts.CONF.replace("server: {", "server: {processes: 2, ")
     with (
-        running(facts("ours"), upstream) as one,
-        running(facts("ours"), upstream, cores=TWO, files={"gate.yaml": conf}) as two,
+        run_side(load_facts("ours"), upstream) as one,
+        run_side(load_facts("ours"), upstream, cores=TWO_CORES, files={"gate.yaml": conf}) as two,
     ):
-        found = [[cost(side, BY_NAME["chat64"], seconds) for side in (one, two)] for _ in range(rounds)]
+        found = [[measure_cost(side, CASES_BY_NAME["chat64"], seconds) for side in (one, two)] for _ in range(rounds)]
     rates = [
         Cost(median(each[n].micros for each in found), median(each[n].per_second for each in found)) for n in (0, 1)
     ]
@@ -126,19 +138,19 @@ def two_processes(upstream: int, seconds: float, rounds: int) -> tuple[Cost, ...
 
 def main(options: argparse.Namespace) -> None:
     prepare()
-    sides = [Found(facts(name)) for name in ("ours", *options.sides)]
+    sides = [SideFindings(load_facts(name)) for name in ("ours", *options.sides)]
     started = time.time()
-    with mock() as upstream:
-        stream = BY_NAME["stream"]
-        direct = delay(upstream, stream.request({}), stream, DELAYS)
-        direct_streams = slow_streams(upstream, SLOW.request({}), None, options.streams)
+    with run_upstream() as upstream:
+        stream = CASES_BY_NAME["stream"]
+        direct = measure_delay(upstream, stream.request({}), stream, DELAYS)
+        direct_streams = measure_slow_streams(upstream, SLOW_CASE.request({}), None, options.streams)
         for found in sides:
-            alone(found, upstream, options)
+            measure_alone(found, upstream, options)
             print(f"{found.facts.title}: {found.fault or 'runs'}", flush=True)
-        by_turns(sides[0], sides[1:], upstream, options)
-        pair = two_processes(upstream, options.seconds, options.rounds)
-        series = () if options.skip_growth else tuple(growth.all_series(upstream, options.seconds))
-    text = report.written(sides, direct, direct_streams, pair, series, report.Conditions.now(options, started))
+        measure_costs(sides[0], sides[1:], upstream, options)
+        pair = measure_two_processes(upstream, options.seconds, options.rounds)
+        series = () if options.skip_growth else tuple(growth.measure_all_series(upstream, options.seconds))
+    text = report.render_report(sides, direct, direct_streams, pair, series, report.Conditions.now(options, started))
     options.output.write_text(text, encoding="utf-8")
     print(text)
 
@@ -147,7 +159,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Measure us and the peers, by turns.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement of a cost")
-    parser.add_argument("--sides", nargs="*", default=list(SIDES))
+    parser.add_argument("--sides", nargs="*", default=list(SIDE_NAMES))
     parser.add_argument("--streams", type=int, default=1000, help="slow streams at once")
     parser.add_argument("--skip-growth", action="store_true")
     parser.add_argument("--output", type=Path, default=RESULTS)

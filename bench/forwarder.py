@@ -13,16 +13,16 @@ from typing import Any, cast
 import httptools
 import uvloop
 
-FREE: list[Back] = []
-OPENING: set[asyncio.Task[Any]] = set()  # a loop itself keeps tasks weakly
+FREE_CONNECTIONS: list[UpstreamConnection] = []
+OPENING_TASKS: set[asyncio.Task[Any]] = set()  # a loop itself keeps tasks weakly
 
 
-class Back(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """A connection to the upstream, used for one request at a time."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
-        self.front: Front | None = None
+        self.front: ForwarderConnection | None = None
         self.queued = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -30,12 +30,12 @@ class Back(asyncio.Protocol):
         self.transport.write(self.queued)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self in FREE:
-            FREE.remove(self)
+        if self in FREE_CONNECTIONS:
+            FREE_CONNECTIONS.remove(self)
         if self.front and self.front.transport:
             self.front.transport.close()
 
-    def begin(self, front: Front) -> None:
+    def begin(self, front: ForwarderConnection) -> None:
         self.front = front
         self._parser = httptools.HttpResponseParser(self)
 
@@ -54,16 +54,16 @@ class Back(asyncio.Protocol):
         if self.front:
             self.front.back = None
         self.front = None
-        FREE.append(self)
+        FREE_CONNECTIONS.append(self)
 
 
-class Front(asyncio.Protocol):
+class ForwarderConnection(asyncio.Protocol):
     """A caller's connection."""
 
     def __init__(self, upstream: int) -> None:
         self._upstream = upstream
         self.transport: asyncio.Transport | None = None
-        self.back: Back | None = None
+        self.back: UpstreamConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -73,22 +73,24 @@ class Front(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.back is None:
-            self.back = FREE.pop() if FREE else self._open()
+            self.back = FREE_CONNECTIONS.pop() if FREE_CONNECTIONS else self._open()
             self.back.begin(self)
         self.back.send(data)
 
-    def _open(self) -> Back:
-        back, loop = Back(), asyncio.get_running_loop()
+    def _open(self) -> UpstreamConnection:
+        back, loop = UpstreamConnection(), asyncio.get_running_loop()
         task = loop.create_task(loop.create_connection(lambda: back, "127.0.0.1", self._upstream))
-        OPENING.add(task)
-        task.add_done_callback(OPENING.discard)
+        OPENING_TASKS.add(task)
+        task.add_done_callback(OPENING_TASKS.discard)
         return back
 
 
 async def main(port: int, upstream: int) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    server = await asyncio.get_running_loop().create_server(lambda: Front(upstream), "127.0.0.1", port, backlog=8192)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: ForwarderConnection(upstream), "127.0.0.1", port, backlog=8192
+    )
     async with server:
         await server.serve_forever()
 

@@ -15,64 +15,65 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import quantiles
 
-from bench.cases import BY_NAME
+from bench.cases import CASES_BY_NAME
 from bench.load import BadAnswer
-from bench.measure import cost, prepare
-from bench.side import NotStarted, Running, facts, mock, running
+from bench.measure import measure_cost, prepare
+from bench.side import NotStarted, RunningSide, load_facts, run_side, run_upstream
 
 BASELINE = Path(__file__).with_name("baseline.json")
-GUARDED = ("chat", "long", "stream", "burst", "messages")
-ALLOWED = 1.15
-FLOOR = "chat"  # the one case of which the floor is shown
+GUARDED_CASES = ("chat", "long", "stream", "burst", "messages")
+ALLOWED_RATIO = 1.15
+FLOOR_CASE = "chat"  # the one case of which the floor is shown
 
 
-def quartile(values: list[float]) -> float:
+def compute_lower_quartile(values: list[float]) -> float:
     """The lower one."""
     return quantiles(values, n=4, method="inclusive")[0]
 
 
-def ratio(ours: Running, reference: Running, name: str, options: argparse.Namespace) -> float:
+def measure_ratio(ours: RunningSide, reference: RunningSide, name: str, options: argparse.Namespace) -> float:
     """Ours to the reference; prints a line of the table. Raises BadAnswer."""
-    case, mine, theirs = BY_NAME[name], [], []
+    case, mine, theirs = CASES_BY_NAME[name], [], []
     for _ in range(options.rounds):
-        mine.append(cost(ours, case, options.seconds))
-        theirs.append(cost(reference, case, options.seconds))
+        mine.append(measure_cost(ours, case, options.seconds))
+        theirs.append(measure_cost(reference, case, options.seconds))
     costs, measures = [one.micros for one in mine], [one.micros for one in theirs]
-    found = round(quartile(costs) / quartile(measures), 3)
+    found = round(compute_lower_quartile(costs) / compute_lower_quartile(measures), 3)
     rate = max(one.per_second for one in mine)
     spread = f"{min(costs):.0f} - {max(costs):.0f}"
     print(
-        f"{case.title:22}{quartile(costs):8.0f}{spread:>16}{quartile(measures):11.0f}{found:8.2f}{rate:8.0f}",
+        f"{case.title:22}{compute_lower_quartile(costs):8.0f}{spread:>16}{compute_lower_quartile(measures):11.0f}{found:8.2f}{rate:8.0f}",
         flush=True,
     )
     return found
 
 
-def ratios(options: argparse.Namespace, baseline: Mapping[str, float]) -> dict[str, float]:
+def measure_ratios(options: argparse.Namespace, baseline: Mapping[str, float]) -> dict[str, float]:
     """Of each guarded case; prints the table. Raises NotStarted or BadAnswer."""
     found = {}
     with (
-        mock() as upstream,
-        running(facts("forwarder"), upstream) as floor,
-        running(facts("reference"), upstream) as reference,
-        running(facts("ours"), upstream) as ours,
+        run_upstream() as upstream,
+        run_side(load_facts("forwarder"), upstream) as floor,
+        run_side(load_facts("reference"), upstream) as reference,
+        run_side(load_facts("ours"), upstream) as ours,
     ):
         print(f"{'CPU us per request':22}{'ours':>8}{'least - most':>16}{'reference':>11}{'ratio':>8}{'per s':>8}")
-        for name in GUARDED:
-            found[name] = ratio(ours, reference, name, options)
-            if worse({name: found[name]}, baseline):
-                found[name] = min(found[name], ratio(ours, reference, name, options))
-        print(f"floor, {BY_NAME[FLOOR].title}: {cost(floor, BY_NAME[FLOOR], options.seconds).micros:.0f} us")
+        for name in GUARDED_CASES:
+            found[name] = measure_ratio(ours, reference, name, options)
+            if find_regressions({name: found[name]}, baseline):
+                found[name] = min(found[name], measure_ratio(ours, reference, name, options))
+        floor_case = CASES_BY_NAME[FLOOR_CASE]
+        print(f"floor, {floor_case.title}: {measure_cost(floor, floor_case, options.seconds).micros:.0f} us")
     return found
 
 
-def worse(found: Mapping[str, float], baseline: Mapping[str, float]) -> list[str]:
+def find_regressions(found: Mapping[str, float], baseline: Mapping[str, float]) -> list[str]:
     """A sentence for each case that became dearer than is allowed."""
     return [
-        f"{BY_NAME[name].title}: {found[name]:.2f} times the reference, was {baseline[name]:.2f}: "
-        f"{(found[name] / baseline[name] - 1) * 100:.0f} % dearer, {(ALLOWED - 1) * 100:.0f} % are allowed"
+        f"{CASES_BY_NAME[name].title}: {found[name]:.2f} times the reference, was {baseline[name]:.2f}: "
+        f"{(found[name] / baseline[name] - 1) * 100:.0f} % dearer, {(ALLOWED_RATIO - 1) * 100:.0f} % are allowed"
         for name in found
-        if name in baseline and found[name] > baseline[name] * ALLOWED
+        if name in baseline and found[name] > baseline[name] * ALLOWED_RATIO
     ]
 
 
@@ -81,7 +82,7 @@ def main(options: argparse.Namespace) -> int:
     kept = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.is_file() else {}
     baseline = {} if options.update else kept
     try:
-        found = ratios(options, baseline)
+        found = measure_ratios(options, baseline)
     except (NotStarted, BadAnswer) as error:
         print(f"could not be measured: {error}", file=sys.stderr)
         return 2
@@ -91,7 +92,7 @@ def main(options: argparse.Namespace) -> int:
         return 0
     if not baseline:
         print(f"there is no {BASELINE.name} to compare with; --update writes it")
-    faults = worse(found, baseline)
+    faults = find_regressions(found, baseline)
     for fault in faults:
         print(f"DEARER: {fault}", file=sys.stderr)
     if baseline and not faults:

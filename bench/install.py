@@ -11,14 +11,14 @@ import os
 import shutil
 import subprocess
 
-from bench.side import PEERS, ROOT, Facts, facts, filled, known, path
+from bench.side import PEERS, ROOT, SideFacts, fill_template, load_facts, make_search_path, make_template_values
 
 INSTALLED = ("ours", "sglang", "smg", "portkey", "litellm")
 STAMP, LOG = "installed", "install.log"
 WORDS = 300  # of what the installer said last
 
 
-def copy_of_source() -> None:
+def copy_source() -> None:
     """Without it, building our packages would leave files in the checkout."""
     target = PEERS / "source"
     shutil.rmtree(target, ignore_errors=True)
@@ -32,16 +32,16 @@ def copy_of_source() -> None:
     shutil.copytree(ROOT / "plugins", target / "plugins", ignore=leave)
 
 
-def commands(side: Facts) -> list[list[str]]:
+def make_commands(side: SideFacts) -> list[list[str]]:
     """What installs it. Our plugins are as many packages as there are folders."""
-    made = [[filled(part, known()) for part in command] for command in side.install]
+    made = [[fill_template(part, make_template_values()) for part in command] for command in side.install]
     if side.name == "ours":
-        copy_of_source()
+        copy_source()
         made[-1] += [str(one) for one in sorted((PEERS / "source" / "plugins").iterdir())]
     return made
 
 
-def install(side: Facts, *, fresh: bool) -> str:
+def install(side: SideFacts, *, fresh: bool) -> str:
     """What went wrong; empty when it is installed."""
     folder = PEERS / side.name
     if fresh:
@@ -49,8 +49,13 @@ def install(side: Facts, *, fresh: bool) -> str:
     if (folder / STAMP).exists():
         return ""
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "PATH": path(), "NODE_USE_SYSTEM_CA": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    for command in commands(side):
+    environment = {
+        **os.environ,
+        "PATH": make_search_path(),
+        "NODE_USE_SYSTEM_CA": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    for command in make_commands(side):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)
         if done.returncode:
             fault = (done.stderr or done.stdout).strip()[-WORDS:]
@@ -63,7 +68,7 @@ def install(side: Facts, *, fresh: bool) -> str:
 
 def main(names: list[str], *, fresh: bool) -> None:
     for name in names:
-        fault = install(facts(name), fresh=fresh)
+        fault = install(load_facts(name), fresh=fresh)
         print(f"{name}: {'could not be installed: ' + fault if fault else 'installed'}", flush=True)
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import httptools
 
-AT_ONCE = 64  # connections that are opened at a time
+MAX_PARALLEL_OPENS = 64  # connections that are opened at a time
 PATIENCE_SECONDS = 120.0
 
 
@@ -41,24 +41,26 @@ class Expected:
 
 
 @dataclass(slots=True)
-class Tally:
+class LoadResult:
     """What came of a load."""
 
     answers: int = 0
     seconds: float = 0.0
     faults: list[str] = field(default_factory=list)
 
-    def checked(self) -> Tally:
+    def check(self) -> LoadResult:
         """Itself. Raises BadAnswer when one answer was wrong, or none came."""
         if self.faults or not self.answers:
             raise BadAnswer(self.faults[0] if self.faults else "no answer in time")
         return self
 
 
-class Connection(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """Sends the request when it is told to; `answered` is called after each answer, with None or what was wrong."""
 
-    def __init__(self, request: bytes, expected: Expected, answered: Callable[[Connection, str | None], None]) -> None:
+    def __init__(
+        self, request: bytes, expected: Expected, answered: Callable[[LoadConnection, str | None], None]
+    ) -> None:
         self._request, self._expected, self._answered = request, expected, answered
         self._parts: list[bytes] = []
         self._waiting = False
@@ -103,25 +105,25 @@ class Connection(asyncio.Protocol):
         self._answered(self, fault)
 
 
-class Load:
+class LoadGenerator:
     """A number of connections to one address that ask the same."""
 
     def __init__(self, port: int, request: bytes, expected: Expected) -> None:
         self._port, self._request, self._expected = port, request, expected
         self._loop = asyncio.get_running_loop()
-        self._open: list[Connection] = []
-        self._tally, self._until, self._running = Tally(), 0.0, 0
+        self._open: list[LoadConnection] = []
+        self._tally, self._until, self._running = LoadResult(), 0.0, 0
         self._over: asyncio.Future[None] = self._loop.create_future()
 
     async def open(self, count: int) -> None:
         """So many connections."""
         while len(self._open) < count:
-            more = min(AT_ONCE, count - len(self._open))
+            more = min(MAX_PARALLEL_OPENS, count - len(self._open))
             self._open += await asyncio.gather(*(self._connect() for _ in range(more)))
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> LoadConnection:
         _, made = await self._loop.create_connection(
-            lambda: Connection(self._request, self._expected, self._answered), "127.0.0.1", self._port
+            lambda: LoadConnection(self._request, self._expected, self._on_answer), "127.0.0.1", self._port
         )
         return made
 
@@ -135,9 +137,9 @@ class Load:
             if one.transport:
                 one.transport.close()
 
-    async def run(self, seconds: float) -> Tally:
+    async def run(self, seconds: float) -> LoadResult:
         """Every connection asks again and again for so long; 0: once. Then all answers are awaited."""
-        self._tally, self._over = Tally(), self._loop.create_future()
+        self._tally, self._over = LoadResult(), self._loop.create_future()
         started = time.perf_counter()
         self._until, self._running = started + seconds, len(self._open)
         self._open = [one if one.transport else await self._connect() for one in self._open]
@@ -150,7 +152,7 @@ class Load:
         self._tally.seconds = time.perf_counter() - started
         return self._tally
 
-    def _answered(self, one: Connection, fault: str | None) -> None:
+    def _on_answer(self, one: LoadConnection, fault: str | None) -> None:
         if fault:
             self._tally.faults.append(fault)
         else:
@@ -162,18 +164,18 @@ class Load:
         elif one.transport:
             one.send()
         else:
-            self._loop.create_task(self._again(one))
+            self._loop.create_task(self._replace_connection(one))
 
-    async def _again(self, gone: Connection) -> None:
+    async def _replace_connection(self, gone: LoadConnection) -> None:
         """A server may end a connection after an answer: a new one takes its place."""
         fresh = await self._connect()
         self._open[self._open.index(gone)] = fresh
         fresh.send()
 
 
-async def first_chunks(port: int, request: bytes, expected: Expected, count: int, gap: float) -> list[float]:
+async def measure_first_chunks(port: int, request: bytes, expected: Expected, count: int, gap: float) -> list[float]:
     """Seconds until the first byte of the answer's body, for requests one at a time with a pause between."""
-    load, found = Load(port, request, expected), []
+    load, found = LoadGenerator(port, request, expected), []
     await load.open(1)
     for _ in range(count):
         started = time.perf_counter()
@@ -184,7 +186,7 @@ async def first_chunks(port: int, request: bytes, expected: Expected, count: int
     return found
 
 
-async def while_running(load: Load, glance: Callable[[], None], every: float) -> Tally:
+async def run_and_watch(load: LoadGenerator, glance: Callable[[], None], every: float) -> LoadResult:
     """Every connection asks once; meanwhile `glance` is called."""
     running = asyncio.create_task(load.run(0))
     while not running.done():

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import uvloop
 
 from bench import upstream
-from bench.cases import SLOW, Case
-from bench.load import Load, first_chunks, while_running
-from bench.meter import Memory, cpu_seconds, memory
-from bench.side import LOAD_CORE, Running
+from bench.cases import SLOW_CASE, Case
+from bench.load import LoadGenerator, measure_first_chunks, run_and_watch
+from bench.meter import MemoryUse, read_cpu_seconds, read_memory
+from bench.side import LOAD_CORE, RunningSide
 
 T = TypeVar("T")
 WARM_SHARE = 0.25
-GLANCE_SECONDS = 0.25
+WATCH_SECONDS = 0.25
 
 
 def prepare() -> None:
@@ -34,7 +34,7 @@ def prepare() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def in_loop(work: Coroutine[Any, Any, T]) -> T:
+def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
@@ -47,42 +47,42 @@ class Cost:
     per_second: float
 
 
-def cost(side: Running, case: Case, seconds: float) -> Cost:
+def measure_cost(side: RunningSide, case: Case, seconds: float) -> Cost:
     """Raises BadAnswer when one answer was wrong."""
 
     async def measured() -> Cost:
-        load = Load(side.port, side.request(case), case.expected)
+        load = LoadGenerator(side.port, side.request(case), case.expected)
         try:
             await load.open(case.connections)
             (await load.run(seconds * WARM_SHARE)).checked()
-            used = cpu_seconds(side.process)
+            used = read_cpu_seconds(side.process)
             tally = (await load.run(seconds)).checked()
-            used = cpu_seconds(side.process) - used
+            used = read_cpu_seconds(side.process) - used
         finally:
             load.close()
         return Cost(used / tally.answers * 1e6, tally.answers / tally.seconds)
 
-    return in_loop(measured())
+    return run_in_loop(measured())
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
+class FirstChunkDelay:
     """Milliseconds until the first piece of a stream, of requests one at a time."""
 
     p50: float
     p99: float
 
 
-def delay(port: int, request: bytes, case: Case, count: int, gap: float = 0.01) -> Delay:
+def measure_delay(port: int, request: bytes, case: Case, count: int, gap: float = 0.01) -> FirstChunkDelay:
     """Raises BadAnswer."""
-    in_loop(first_chunks(port, request, case.expected, 10, gap))
-    found = in_loop(first_chunks(port, request, case.expected, count, gap))
+    run_in_loop(measure_first_chunks(port, request, case.expected, 10, gap))
+    found = run_in_loop(measure_first_chunks(port, request, case.expected, count, gap))
     cuts = statistics.quantiles(found, n=100)
-    return Delay(statistics.median(found) * 1e3, cuts[98] * 1e3)
+    return FirstChunkDelay(statistics.median(found) * 1e3, cuts[98] * 1e3)
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class StreamFigures:
     """So many slow streams at once."""
 
     count: int
@@ -96,19 +96,19 @@ class Streams:
 IDEAL_SECONDS = upstream.CHUNKS * upstream.GAP_SECONDS
 
 
-def slow_streams(port: int, request: bytes, process: int | None, count: int) -> Streams:
+def measure_slow_streams(port: int, request: bytes, process: int | None, count: int) -> StreamFigures:
     """Memory is the most that was seen, less what was used before; `process` None: nothing of the kind."""
 
-    async def measured() -> Streams:
-        load = Load(port, request, SLOW.expected)
-        before = memory(process) if process else Memory(0, 0)
+    async def measured() -> StreamFigures:
+        load = LoadGenerator(port, request, SLOW_CASE.expected)
+        before = read_memory(process) if process else MemoryUse(0, 0)
         seen = [before]
         await load.open(count)
-        used = cpu_seconds(process) if process else 0.0
-        tally = await while_running(load, lambda: seen.append(memory(process)) if process else None, GLANCE_SECONDS)
-        used = cpu_seconds(process) - used if process else 0.0
+        used = read_cpu_seconds(process) if process else 0.0
+        tally = await run_and_watch(load, lambda: seen.append(read_memory(process)) if process else None, WATCH_SECONDS)
+        used = read_cpu_seconds(process) - used if process else 0.0
         load.close()
         rss, pss = max(one.rss for one in seen) - before.rss, max(one.pss for one in seen) - before.pss
-        return Streams(count, tally.answers, tally.seconds, rss / count, pss / count, used / count * 1e6)
+        return StreamFigures(count, tally.answers, tally.seconds, rss / count, pss / count, used / count * 1e6)
 
-    return in_loop(measured())
+    return run_in_loop(measured())

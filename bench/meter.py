@@ -10,20 +10,20 @@ from pathlib import Path
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def tree(process: int) -> list[int]:
+def list_process_tree(process: int) -> list[int]:
     """A process and all below it; nothing for one that is gone."""
     try:
         tasks = list(Path(f"/proc/{process}/task").iterdir())
         children = [int(one) for task in tasks for one in (task / "children").read_text(encoding="ascii").split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
-    return [process, *(one for child in children for one in tree(child))]
+    return [process, *(one for child in children for one in list_process_tree(child))]
 
 
-def cpu_seconds(process: int) -> float:
+def read_cpu_seconds(process: int) -> float:
     """User and system time. Source: clock_getcpuclockid(3); nanoseconds, where /proc/PID/stat has hundredths of a second."""
     used = 0.0
-    for one in tree(process):
+    for one in list_process_tree(process):
         try:
             used += time.clock_gettime((~one << 3) | 2)  # CPUCLOCK_SCHED of a whole process: linux/posix-timers.h
         except OSError:  # it has ended since
@@ -32,26 +32,26 @@ def cpu_seconds(process: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUse:
     """Kilobytes: resident, and with what is shared divided among those who share it."""
 
     rss: int
     pss: int
 
 
-def memory(process: int) -> Memory:
+def read_memory(process: int) -> MemoryUse:
     rss = pss = 0
-    for one in tree(process):
+    for one in list_process_tree(process):
         try:
             rss += int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1]) * PAGE_KB
             rollup = Path(f"/proc/{one}/smaps_rollup").read_text(encoding="ascii")
         except (FileNotFoundError, ProcessLookupError):
             continue
         pss += int(rollup.partition("\nPss:")[2].split()[0])
-    return Memory(rss, pss)
+    return MemoryUse(rss, pss)
 
 
-def folder_megabytes(folder: Path) -> float:
+def measure_folder_megabytes(folder: Path) -> float:
     """What the files below a folder take on the disk, each inode once, symbolic links not followed."""
     seen: set[int] = set()
     total = 0

@@ -17,16 +17,16 @@ from types import FrameType
 from typing import Protocol
 
 SAMPLE_SECONDS = 0.001
-DEEPEST = 200
+MAX_STACK_DEPTH = 200
 
 
-class Watcher(Protocol):
+class Profiler(Protocol):
     def begin(self) -> None: ...
 
     def end(self, file: Path) -> None: ...
 
 
-class Calls:
+class CallProfiler:
     """Every call, by cProfile: exact counts, and about a microsecond more for each."""
 
     def __init__(self) -> None:
@@ -40,19 +40,19 @@ class Calls:
         self._profile.dump_stats(file)
 
 
-class Samples:
+class SampleProfiler:
     """Where the main thread is, some hundred times in a second of CPU time; costs next to nothing."""
 
     def __init__(self) -> None:
         self._stacks: Counter[str] = Counter()
 
     def begin(self) -> None:
-        signal.signal(signal.SIGPROF, self._note)
+        signal.signal(signal.SIGPROF, self._record_sample)
         signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS, SAMPLE_SECONDS)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record_sample(self, number: int, frame: FrameType | None) -> None:
         names: list[str] = []
-        while frame is not None and len(names) < DEEPEST:
+        while frame is not None and len(names) < MAX_STACK_DEPTH:
             code = frame.f_code
             names.append(f"{frame.f_globals.get('__name__', '?')}:{code.co_qualname}".replace(";", ","))
             frame = frame.f_back
@@ -66,7 +66,7 @@ class Samples:
 def main(how: str, file: Path, arguments: list[str]) -> None:
     from tornado_gate.cli import main as command
 
-    watcher: Watcher = Calls() if how == "cprofile" else Samples()
+    watcher: Profiler = CallProfiler() if how == "cprofile" else SampleProfiler()
     signal.signal(signal.SIGUSR2, lambda number, frame: watcher.begin())
     sys.argv = ["tornado-gate", *arguments]
     try:

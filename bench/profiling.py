@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from bench.cases import BY_NAME, Case
-from bench.load import Load
-from bench.measure import in_loop, prepare
-from bench.side import facts, mock, running
+from bench.cases import CASES_BY_NAME, Case
+from bench.load import LoadGenerator
+from bench.measure import prepare, run_in_loop
+from bench.side import load_facts, run_side, run_upstream
 
 FOLDER = Path(__file__).parent / "var"
 Function = tuple[str, int, str]  # file, line, name
@@ -31,17 +31,17 @@ Row = tuple[
 ]  # primitive calls, calls, own seconds, seconds with all below
 WARM_SECONDS = 0.5
 PACKAGE = re.compile(r".*/(?:site-packages|lib/python3\.\d+|plugins/[^/]+)/(.+?)(?:/__init__)?\.py$")
-OWN = re.compile(r".*/(tornado_gate/.+?)(?:/__init__)?\.py$")
+OWN_MODULE = re.compile(r".*/(tornado_gate/.+?)(?:/__init__)?\.py$")
 
 
-def watched(case: Case, how: str, file: Path, seconds: float) -> int:
+def run_watched(case: Case, how: str, file: Path, seconds: float) -> int:
     """How many requests were answered while the gateway was watched. Raises NotStarted or BadAnswer."""
-    ours = facts("ours")
+    ours = load_facts("ours")
     command = ("$bin/python", "-m", "bench.profiled", how, str(file), "--", *ours.command[1:])
-    with mock() as upstream, running(replace(ours, command=command), upstream) as side:
+    with run_upstream() as upstream, run_side(replace(ours, command=command), upstream) as side:
 
         async def loaded() -> int:
-            load = Load(side.port, side.request(case), case.expected)
+            load = LoadGenerator(side.port, side.request(case), case.expected)
             await load.open(case.connections)
             (await load.run(WARM_SECONDS)).checked()
             os.kill(side.process, signal.SIGUSR2)
@@ -49,50 +49,50 @@ def watched(case: Case, how: str, file: Path, seconds: float) -> int:
             load.close()
             return answers
 
-        return in_loop(loaded())
+        return run_in_loop(loaded())
 
 
-def stage(function: Function) -> str:
+def get_stage(function: Function) -> str:
     """The module of a function, with dots; the name of a builtin's own kind for one that nobody called."""
     path = function[0]
-    found = OWN.match(path) or PACKAGE.match(path)
+    found = OWN_MODULE.match(path) or PACKAGE.match(path)
     return found[1].replace("/", ".") if found else "builtins" if path == "~" else Path(path).stem
 
 
-def stages(found: Mapping[Function, Row]) -> dict[str, float]:
+def sum_stages(found: Mapping[Function, Row]) -> dict[str, float]:
     """Seconds of own time by module, the largest first."""
     table: defaultdict[str, float] = defaultdict(float)
     for function, (_, _, own, _, callers) in found.items():
         if function[0] != "~" or not callers:
-            table[stage(function)] += own
+            table[get_stage(function)] += own
             continue
         for caller, (_, _, part, _) in callers.items():
-            table[stage(caller)] += part
+            table[get_stage(caller)] += part
     return dict(sorted(table.items(), key=lambda one: -one[1]))
 
 
-def waiting(function: Function) -> bool:
+def is_waiting(function: Function) -> bool:
     """It is what waits for events, not work."""
     return function[0] == "~" and "poll" in function[2]
 
 
-def line(seconds: float, requests: int, whole: float, name: str) -> str:
+def format_line(seconds: float, requests: int, whole: float, name: str) -> str:
     return f"{seconds / requests * 1e6:8.1f}{seconds / whole * 100:7.1f}  {name}"
 
 
 def show(case: Case, file: Path, requests: int, top: int) -> None:
     """Both tables, the second also to a file."""
     found = pstats.Stats(str(file)).stats  # type: ignore[attr-defined]
-    work = {name: row for name, row in found.items() if not waiting(name)}
+    work = {name: row for name, row in found.items() if not is_waiting(name)}
     print(f"{case.title}: {requests} requests under cProfile; µs and calls per request\n")
     print(f"{'own':>8}{'with all':>10}{'calls':>8}  function")
     for name, (_, calls, own, total, _) in sorted(work.items(), key=lambda one: -one[1][2])[:top]:
-        place = "" if name[0] == "~" else f"{stage(name)}:{name[1]} "
+        place = "" if name[0] == "~" else f"{get_stage(name)}:{name[1]} "
         print(f"{own / requests * 1e6:8.1f}{total / requests * 1e6:10.1f}{calls / requests:8.1f}  {place}{name[2]}")
-    table = stages(work)
+    table = sum_stages(work)
     whole = sum(table.values())
-    lines = [line(each, requests, whole, name) for name, each in list(table.items())[:top]]
-    text = "\n".join([f"{'µs':>8}{'%':>7}  stage", *lines, line(whole, requests, whole, "all")])
+    lines = [format_line(each, requests, whole, name) for name, each in list(table.items())[:top]]
+    text = "\n".join([f"{'µs':>8}{'%':>7}  stage", *lines, format_line(whole, requests, whole, "all")])
     file.with_suffix(".stages.txt").write_text(text + "\n", encoding="utf-8")
     print("\n" + text)
 
@@ -110,18 +110,18 @@ def show_samples(file: Path, requests: int, top: int) -> None:
 def main(options: argparse.Namespace) -> None:
     prepare()
     FOLDER.mkdir(exist_ok=True)
-    case = BY_NAME[options.case]
+    case = CASES_BY_NAME[options.case]
     profile, stacks = FOLDER / f"{case.name}.prof", FOLDER / f"{case.name}.collapsed"
-    requests = watched(case, "cprofile", profile, options.seconds)
+    requests = run_watched(case, "cprofile", profile, options.seconds)
     show(case, profile, requests, options.top)
-    requests = watched(case, "sample", stacks, options.seconds)
+    requests = run_watched(case, "sample", stacks, options.seconds)
     show_samples(stacks, requests, options.top // 2)
     print("\nwritten to bench/var: " + ", ".join(sorted(one.name for one in FOLDER.glob(f"{case.name}.*"))))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Show where a request's time goes.")
-    parser.add_argument("case", nargs="?", default="chat", choices=sorted(BY_NAME))
+    parser.add_argument("case", nargs="?", default="chat", choices=sorted(CASES_BY_NAME))
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--top", type=int, default=30)
     main(parser.parse_args())

@@ -63,7 +63,7 @@ SDK = "User-Agent: OpenAI/Python 3.52.0\r\n"  # who calls itself so speaks the c
 TEXT, CLOSE, PING, PONG = 0x81, 0x88, 0x89, 0x8A
 
 
-def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
+def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
     """RFC 6455 5.2, with a mask of zeros, under which a payload is itself: a client of no cost. Below 64 KiB."""
     bit, mask = (0x80, bytes(4)) if masked else (0, b"")
     size, large = len(payload), len(payload) > 125
@@ -71,7 +71,7 @@ def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
     return bytes((opcode,)) + length + mask + payload
 
 
-def payload_at(data: bytes, at: int) -> slice | None:
+def find_payload(data: bytes, at: int) -> slice | None:
     """Where the payload of the frame at `at` is; None for one that is not whole."""
     if len(data) < at + 4:
         return None
@@ -82,7 +82,7 @@ def payload_at(data: bytes, at: int) -> slice | None:
     return slice(start, end) if len(data) >= end else None
 
 
-def event(kind: str, sound: str, **rest: Any) -> bytes:
+def make_event(kind: str, sound: str, **rest: Any) -> bytes:
     """An event with as much sound as makes it MESSAGE_BYTES long."""
     bare = json.dumps({"type": kind, **rest, sound: "*"}, separators=(",", ":"))
     return bare.replace("*", "x" * (MESSAGE_BYTES - len(bare) + 1)).encode()
@@ -90,13 +90,13 @@ def event(kind: str, sound: str, **rest: Any) -> bytes:
 
 IDS = {"event_id": "event_1", "response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
 CREATED = b'{"type":"session.created","event_id":"event_0","session":{"id":"sess_1","type":"realtime"}}'
-ASKED = frame(TEXT, event("input_audio_buffer.append", "audio"), masked=True)
-ANSWERED = frame(TEXT, event("response.output_audio.delta", "delta", **IDS), masked=False)
-GREETING = frame(TEXT, CREATED, masked=False)
-BYE = frame(CLOSE, struct.pack("!H", 1000), masked=True)
+UPSTREAM_MESSAGE = make_frame(TEXT, make_event("input_audio_buffer.append", "audio"), masked=True)
+ANSWER_MESSAGE = make_frame(TEXT, make_event("response.output_audio.delta", "delta", **IDS), masked=False)
+GREETING = make_frame(TEXT, CREATED, masked=False)
+CLOSE_FRAME = make_frame(CLOSE, struct.pack("!H", 1000), masked=True)
 
 
-class Peer(asyncio.Protocol):
+class WebSocketPeer(asyncio.Protocol):
     """One end of a WebSocket, which does as little as it can."""
 
     client = False
@@ -112,9 +112,9 @@ class Peer(asyncio.Protocol):
         if not self._open and (at := data.find(b"\r\n\r\n") + 4) >= 4:
             self._open = True
             self.on_message(None, data[:at])
-        while self._open and (place := payload_at(data, at)) is not None:
+        while self._open and (place := find_payload(data, at)) is not None:
             if data[at] in (PING, CLOSE):
-                self.transport.write(frame(PONG if data[at] == PING else CLOSE, b"", masked=self.client))
+                self.transport.write(make_frame(PONG if data[at] == PING else CLOSE, b"", masked=self.client))
             elif data[at] == TEXT:
                 self.on_message(TEXT, data[place])
             at = place.stop
@@ -124,19 +124,19 @@ class Peer(asyncio.Protocol):
         """A text; before the first, with no opcode, the head of the other side's handshake."""
 
 
-class Upstream(Peer):
+class Upstream(WebSocketPeer):
     """Greets, then answers each message with the same sound."""
 
     def on_message(self, opcode: int | None, data: bytes) -> None:
         if opcode == TEXT:
-            self.transport.write(ANSWERED)
+            self.transport.write(ANSWER_MESSAGE)
         elif found := re.search(rb"(?i)\nsec-websocket-key: *(\S+)", data):
             accept = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
             head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             self.transport.write(head + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + GREETING)
 
 
-class Client(Peer):
+class Client(WebSocketPeer):
     """The caller."""
 
     client = True
@@ -152,7 +152,7 @@ class Client(Peer):
         if not self.news.done():
             self.news.set_exception(error or ConnectionResetError())
 
-    async def trip(self, said: bytes = ASKED) -> bytes:
+    async def make_round_trip(self, said: bytes = UPSTREAM_MESSAGE) -> bytes:
         """One message up, and what comes down."""
         self.news = asyncio.get_running_loop().create_future()
         self.transport.write(said)
@@ -160,7 +160,7 @@ class Client(Peer):
 
 
 @dataclass(slots=True)
-class Way:
+class MeasuredWay:
     """`process` is None for the direct one. `answer` is what the sound is called at the caller's end."""
 
     name: str
@@ -176,85 +176,85 @@ class Way:
     async def connect(self) -> Client:
         """A session that has been greeted."""
         _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", self.port)
-        await client.trip(
+        await client.make_round_trip(
             f"GET {PATH} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{self.headers}"
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
         )
         return client
 
 
-def cpu_seconds(process: int) -> float:
+def read_cpu_seconds(process: int) -> float:
     """User and system time that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def resident_kb(process: int) -> float:
+def read_resident_kb(process: int) -> float:
     """What a process has in memory."""
     return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 1024
 
 
-async def burst(way: Way, count: int) -> None:
+async def run_burst(way: MeasuredWay, count: int) -> None:
     """`count` round trips, over all connections at once, one after the other on each."""
     left = iter(range(count))
 
     async def speak(client: Client) -> None:
         for _ in left:
-            await client.trip()
+            await client.make_round_trip()
 
     await asyncio.gather(*(speak(client) for client in way.clients))
 
 
-async def measure_time(ways: list[Way], trips: int, rounds: int) -> None:
+async def measure_time(ways: list[MeasuredWay], trips: int, rounds: int) -> None:
     for way in ways:
         way.clients = [await way.connect() for _ in range(CONNECTIONS)]
-        said = await way.clients[0].trip()
+        said = await way.clients[0].make_round_trip()
         assert way.answer in said, said[:200]
-        await burst(way, trips // 2)
+        await run_burst(way, trips // 2)
     for _ in range(rounds):
         for way in ways:
             process = way.process or os.getpid()
-            used, started = cpu_seconds(process), time.monotonic()
-            await burst(way, trips)
+            used, started = read_cpu_seconds(process), time.monotonic()
+            await run_burst(way, trips)
             way.rates.append(trips / (time.monotonic() - started))
-            way.micros.append((cpu_seconds(process) - used) / trips * 1e6)
+            way.micros.append((read_cpu_seconds(process) - used) / trips * 1e6)
 
 
-async def measure_latency(ways: list[Way]) -> None:
+async def measure_latency(ways: list[MeasuredWay]) -> None:
     """One message at a time, at a pace that keeps nobody busy; the ways by turns."""
     for way in ways * PACED:
         await asyncio.sleep(PACE_SECONDS)
         started = time.perf_counter()
-        await way.clients[0].trip()
+        await way.clients[0].make_round_trip()
         way.waits.append((time.perf_counter() - started) * 1e6)
 
 
-async def measure_memory(way: Way, counts: tuple[int, ...] = SESSIONS) -> dict[str, float]:
+async def measure_memory(way: MeasuredWay, counts: tuple[int, ...] = SESSIONS) -> dict[str, float]:
     """Kilobytes of the process with so many idle sessions open, once all have spoken, and when all are closed."""
     assert way.process is not None
     clients: list[Client] = []
     found: dict[str, float] = {}
-    used = cpu_seconds(way.process)
+    used = read_cpu_seconds(way.process)
     for count in counts:
         while len(clients) < count:
             clients += await asyncio.gather(*(way.connect() for _ in range(AT_ONCE)))
         await asyncio.sleep(SETTLE_SECONDS)
-        found[str(count)] = resident_kb(way.process)
-    used = cpu_seconds(way.process) - used
+        found[str(count)] = read_resident_kb(way.process)
+    used = read_cpu_seconds(way.process) - used
     for client in clients:
-        await client.trip()
-    found["spoken"] = resident_kb(way.process)
+        await client.make_round_trip()
+    found["spoken"] = read_resident_kb(way.process)
     for client in clients:
-        client.transport.write(BYE)
+        client.transport.write(CLOSE_FRAME)
     await asyncio.sleep(2 * SETTLE_SECONDS)
-    found["closed"] = resident_kb(way.process)
+    found["closed"] = read_resident_kb(way.process)
     least, most = found[str(counts[0])], counts[-1]
     each = {"idle each": (found[str(most)] - least) / most, "spoken each": (found["spoken"] - least) / most}
     return {**found, **each, "µs to open": used / most * 1e6}
 
 
 @contextmanager
-def child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
+def run_child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
     """This file as a process that says where it listens; (its id, its port). Ended at the end."""
     command = [sys.executable, __file__, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -269,7 +269,9 @@ def child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
-def figures(ways: list[Way], memory: dict[str, dict[str, float]]) -> dict[str, dict[str, dict[str, float]]]:
+def compute_figures(
+    ways: list[MeasuredWay], memory: dict[str, dict[str, float]]
+) -> dict[str, dict[str, dict[str, float]]]:
     """Medians of the rounds. Latencies are what is added to the direct way, in microseconds."""
     bare = quantiles(ways[0].waits, n=100)
     times = {}
@@ -296,11 +298,11 @@ async def bench(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         conf = Path(folder) / "gate.yaml"
         conf.write_text(CONF.format(folder=folder, port=port, key=KEY), encoding="utf-8")
-        floor, floor_port = stack.enter_context(child(core, "--relay", str(port)))
-        gateway, gate_port = stack.enter_context(child(core, "--serve", str(conf)))
-        ways = [Way("direct", port), Way("floor", floor_port, floor)]
-        ways.append(Way("gateway", gate_port, gateway, AUTHORIZED + SDK))
-        ways.append(Way("translated", gate_port, gateway, AUTHORIZED, b'"response.audio.delta"'))
+        floor, floor_port = stack.enter_context(run_child(core, "--relay", str(port)))
+        gateway, gate_port = stack.enter_context(run_child(core, "--serve", str(conf)))
+        ways = [MeasuredWay("direct", port), MeasuredWay("floor", floor_port, floor)]
+        ways.append(MeasuredWay("gateway", gate_port, gateway, AUTHORIZED + SDK))
+        ways.append(MeasuredWay("translated", gate_port, gateway, AUTHORIZED, b'"response.audio.delta"'))
         if options.profile:
             way = next(way for way in ways if way.name == options.profile)
             await profile(way, options.trips * options.rounds, Path(folder) / PROFILE)
@@ -311,7 +313,7 @@ async def bench(options: argparse.Namespace) -> None:
             memory[way.name] = await measure_memory(way)
         await measure_time(ways, options.trips, options.rounds)
         await measure_latency(ways)
-    print(json.dumps(figures(ways, memory))) if options.json else show(figures(ways, memory))
+    print(json.dumps(compute_figures(ways, memory))) if options.json else show(compute_figures(ways, memory))
 
 
 def serve(conf: Path) -> None:
@@ -325,14 +327,14 @@ def serve(conf: Path) -> None:
     main()
 
 
-async def profile(way: Way, trips: int, file: Path) -> None:
+async def profile(way: MeasuredWay, trips: int, file: Path) -> None:
     """Print the functions that take most of the gateway's time, for each round trip. cProfile makes small ones look dear."""
     assert way.process is not None
     way.clients = [await way.connect() for _ in range(CONNECTIONS)]
     os.kill(way.process, signal.SIGUSR1)
-    await burst(way, trips)
+    await run_burst(way, trips)
     os.kill(way.process, signal.SIGUSR2)
-    await burst(way, CONNECTIONS)  # what is answered after the signal shows that it was heeded
+    await run_burst(way, CONNECTIONS)  # what is answered after the signal shows that it was heeded
     rows = pstats.Stats(str(file)).stats.items()  # type: ignore[attr-defined]  # the one way to the figures themselves
     print(f"{way.name}: {'own µs':>10}{'with callees':>14}{'calls':>8}")
     for (path, line, name), (_, calls, own, whole, _) in sorted(rows, key=lambda row: -row[1][2])[:25]:
@@ -340,7 +342,7 @@ async def profile(way: Way, trips: int, file: Path) -> None:
         print(f"{own / trips * 1e6:20.1f}{whole / trips * 1e6:14.1f}{calls / trips:8.2f}  {place}:{line} {name}")
 
 
-class Relay(WebSocketHandler):
+class BareRelay(WebSocketHandler):
     """What a caller says goes up, what the upstream says comes down, and nobody asks who or what it is."""
 
     def initialize(self, url: str, session: aiohttp.ClientSession) -> None:
@@ -372,7 +374,7 @@ async def relay(upstream: int) -> None:
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
     passed = {"url": f"ws://127.0.0.1:{upstream}{PATH}", "session": session}
     sockets = bind_sockets(0, "127.0.0.1")
-    HTTPServer(Application([(r".*", Relay, passed)], websocket_ping_interval=20)).add_sockets(sockets)
+    HTTPServer(Application([(r".*", BareRelay, passed)], websocket_ping_interval=20)).add_sockets(sockets)
     print(f"serving http://127.0.0.1:{sockets[0].getsockname()[1]}", flush=True)
     await asyncio.Event().wait()
 

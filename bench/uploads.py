@@ -26,17 +26,17 @@ BOUNDARY = "bench0upload0boundary"
 SAMPLE_SECONDS = 0.1
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
+def make_chunk(kind: bytes, data: bytes) -> bytes:
     """One chunk of a PNG."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-BEGINNING = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 6, 0, 0, 0))
-FILLER = chunk(b"raNd", os.urandom(MIB - 12))
-END = chunk(b"IDAT", zlib.compress(bytes(64 * (1 + 64 * 4)))) + chunk(b"IEND", b"")
+BEGINNING = b"\x89PNG\r\n\x1a\n" + make_chunk(b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 6, 0, 0, 0))
+FILLER = make_chunk(b"raNd", os.urandom(MIB - 12))
+END = make_chunk(b"IDAT", zlib.compress(bytes(64 * (1 + 64 * 4)))) + make_chunk(b"IEND", b"")
 
 
-def form_of(model: str) -> tuple[bytes, bytes]:
+def make_form_edges(model: str) -> tuple[bytes, bytes]:
     """What stands before and behind the picture in a form."""
     fields = {"model": model, "prompt": "a lighthouse at night"}
     before = "".join(
@@ -47,7 +47,7 @@ def form_of(model: str) -> tuple[bytes, bytes]:
     return (before + "Content-Type: image/png\r\n\r\n").encode(), f"\r\n--{BOUNDARY}--\r\n".encode()
 
 
-async def pieces(before: bytes, behind: bytes, mebibytes: int) -> AsyncIterator[bytes]:
+async def iterate_pieces(before: bytes, behind: bytes, mebibytes: int) -> AsyncIterator[bytes]:
     yield before + BEGINNING
     for _ in range(mebibytes):
         yield FILLER
@@ -56,7 +56,7 @@ async def pieces(before: bytes, behind: bytes, mebibytes: int) -> AsyncIterator[
 
 async def upload(session: aiohttp.ClientSession, options: argparse.Namespace) -> str:
     """The status of the answer, or the name of what went wrong."""
-    before, behind = form_of(options.model)
+    before, behind = make_form_edges(options.model)
     length = len(before) + len(BEGINNING) + options.mib * len(FILLER) + len(END) + len(behind)
     headers = {
         "Authorization": f"Bearer {options.key}",
@@ -65,7 +65,7 @@ async def upload(session: aiohttp.ClientSession, options: argparse.Namespace) ->
     }
     url = options.url.rstrip("/") + "/v1/images/edits"
     try:
-        async with session.post(url, data=pieces(before, behind, options.mib), headers=headers) as response:
+        async with session.post(url, data=iterate_pieces(before, behind, options.mib), headers=headers) as response:
             while await response.content.read(MIB):
                 pass
             return str(response.status)
@@ -73,7 +73,7 @@ async def upload(session: aiohttp.ClientSession, options: argparse.Namespace) ->
         return type(error).__name__
 
 
-def resident_bytes(process: int) -> int:
+def read_resident_bytes(process: int) -> int:
     """Of a process and all below it; 0 for one that is gone."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
@@ -81,17 +81,17 @@ def resident_bytes(process: int) -> int:
         children = [int(one) for task in tasks for one in (task / "children").read_text(encoding="ascii").split()]
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident_bytes(child) for child in children)
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(read_resident_bytes(child) for child in children)
 
 
 async def watch(process: int, samples: list[int]) -> None:
     while True:
-        samples.append(resident_bytes(process))
+        samples.append(read_resident_bytes(process))
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
 async def main(options: argparse.Namespace) -> None:
-    samples = [resident_bytes(options.pid)] if options.pid else []
+    samples = [read_resident_bytes(options.pid)] if options.pid else []
     watcher = asyncio.create_task(watch(options.pid, samples)) if options.pid else None
     connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=600)
     begun = time.monotonic()

@@ -27,68 +27,68 @@ DIMENSIONS = 1536
 PICTURE_BYTES = 5_000_000  # of base64
 WORD = b"word "
 DONE = b"data: [DONE]\n\n"
-ABOUT = {"id": "chatcmpl-1", "created": 1, "model": "mocked"}
+CHUNK_FIELDS = {"id": "chatcmpl-1", "created": 1, "model": "mocked"}
 USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
 
 
-def dumped(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def chunk(reason: str | None) -> bytes:
+def make_chunk(reason: str | None) -> bytes:
     choice = {"index": 0, "delta": {"content": "word "}, "finish_reason": reason}
-    return b"data: %b\n\n" % dumped({**ABOUT, "object": "chat.completion.chunk", "choices": [choice]})
+    return b"data: %b\n\n" % dump_json({**CHUNK_FIELDS, "object": "chat.completion.chunk", "choices": [choice]})
 
 
-def in_chunk(data: bytes) -> bytes:
+def frame_chunk(data: bytes) -> bytes:
     """One piece of a body in chunked coding, RFC 9112 7.1."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def whole(body: bytes) -> bytes:
+def make_answer(body: bytes) -> bytes:
     """An answer with its length."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     return head % len(body) + body
 
 
 MESSAGE = {"role": "assistant", "content": (WORD * 50).decode()}
-CHAT = whole(
-    dumped(
+CHAT = make_answer(
+    dump_json(
         {
-            **ABOUT,
+            **CHUNK_FIELDS,
             "object": "chat.completion",
             "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
             "usage": USAGE,
         }
     )
 )
-MODELS = whole(dumped({"object": "list", "data": [{"id": "mocked", "object": "model"}], "status": "ready"}))
+MODELS = make_answer(dump_json({"object": "list", "data": [{"id": "mocked", "object": "model"}], "status": "ready"}))
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-STREAM_END = in_chunk(DONE) + b"0\r\n\r\n"
+STREAM_END = frame_chunk(DONE) + b"0\r\n\r\n"
 PIECES = (
-    STREAM_HEAD + in_chunk(chunk(None)),
-    *(in_chunk(chunk(None)) for _ in range(CHUNKS - 2)),
-    in_chunk(chunk("stop")),
+    STREAM_HEAD + frame_chunk(make_chunk(None)),
+    *(frame_chunk(make_chunk(None)) for _ in range(CHUNKS - 2)),
+    frame_chunk(make_chunk("stop")),
 )
 BURST = b"".join(PIECES) + STREAM_END
 
 
 @functools.cache
-def picture() -> bytes:
+def make_picture() -> bytes:
     data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + os.urandom(PICTURE_BYTES * 3 // 4)).decode()
-    return whole(dumped({"created": 1, "data": [{"b64_json": data}]}))
+    return make_answer(dump_json({"created": 1, "data": [{"b64_json": data}]}))
 
 
 @functools.lru_cache(maxsize=4)
-def vectors(count: int) -> bytes:
+def make_vectors(count: int) -> bytes:
     """Vectors for that many inputs."""
     vector = [round((n % 97 - 48) / 4096, 6) for n in range(DIMENSIONS)]
     data = [{"object": "embedding", "index": n, "embedding": vector} for n in range(count)]
     usage = {"prompt_tokens": count, "total_tokens": count}
-    return whole(dumped({"object": "list", "data": data, "model": "mocked", "usage": usage}))
+    return make_answer(dump_json({"object": "list", "data": data, "model": "mocked", "usage": usage}))
 
 
-class Upstream(asyncio.Protocol):
+class MockUpstream(asyncio.Protocol):
     """One connection of a gateway."""
 
     def __init__(self) -> None:
@@ -116,20 +116,20 @@ class Upstream(asyncio.Protocol):
         """The answer, at once. Streams are begun here, and `_go_on` writes the rest."""
         assert self._transport is not None
         if b"/embeddings" in self._url:
-            self._transport.write(vectors(len(json.loads(self._body)["input"])))
+            self._transport.write(make_vectors(len(json.loads(self._body)["input"])))
         elif b"/images" in self._url:
-            self._transport.write(picture())
+            self._transport.write(make_picture())
         elif b'"stream":true' in self._body or b'"stream": true' in self._body:
             if b"in one go" in self._body:
                 self._transport.write(BURST)
             else:
-                self._go_on(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
+                self._write_next(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
         elif not self._body:
             self._transport.write(MODELS)
         else:
             self._transport.write(CHAT)
 
-    def _go_on(self, number: int, gap: float) -> None:
+    def _write_next(self, number: int, gap: float) -> None:
         """One event for each turn of the loop, so that each is a write of its own."""
         if self._transport is None:
             return
@@ -138,16 +138,16 @@ class Upstream(asyncio.Protocol):
             return
         self._transport.write(PIECES[number])
         if gap:
-            self._loop.call_later(gap, self._go_on, number + 1, gap)
+            self._loop.call_later(gap, self._write_next, number + 1, gap)
         else:
-            self._loop.call_soon(self._go_on, number + 1, gap)
+            self._loop.call_soon(self._write_next, number + 1, gap)
 
 
 async def main(port: int) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    picture()
-    server = await asyncio.get_running_loop().create_server(Upstream, "127.0.0.1", port, backlog=8192)
+    make_picture()
+    server = await asyncio.get_running_loop().create_server(MockUpstream, "127.0.0.1", port, backlog=8192)
     async with server:
         await server.serve_forever()
 

@@ -30,7 +30,7 @@ from tornado_gate.tasks.record import TaskRecord, encode_record
 from tornado_gate.types import replace
 
 COMMAND = Path(sys.executable).with_name("tornado-gate")
-FEW, MANY = 100, 100_000
+FEW_TASKS, MANY_TASKS = 100, 100_000
 POLLS = 3_000
 CLIENTS = 1_000
 SECONDS = 10.0
@@ -51,7 +51,7 @@ STATE = b'{"id":"job1","object":"video","status":"in_progress","progress":20}'
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(STATE), STATE)
 
 
-class Upstream:
+class MockVideoUpstream:
     """Has one job, which never ends. `asked` counts what came, by method."""
 
     def __init__(self) -> None:
@@ -120,14 +120,14 @@ async def poll(session: aiohttp.ClientSession, url: str, task: str) -> float:
     return time.perf_counter() - began
 
 
-async def polls(url: str, ids: list[str]) -> list[float]:
+async def time_polls(url: str, ids: list[str]) -> list[float]:
     async with aiohttp.ClientSession(headers=HEADERS) as session:
         for task in ids[:50]:
             await poll(session, url, task)
         return sorted([await poll(session, url, random.choice(ids)) for _ in range(POLLS)])
 
 
-async def crowd(url: str, upstream: Upstream) -> str:
+async def run_crowd(url: str, upstream: MockVideoUpstream) -> str:
     """All clients ask about one task; what came of it."""
     connector = aiohttp.TCPConnector(limit=CLIENTS)
     timeout = aiohttp.ClientTimeout(total=60)
@@ -152,20 +152,20 @@ async def crowd(url: str, upstream: Upstream) -> str:
 
 
 async def main(many: int) -> None:
-    upstream = Upstream()
+    upstream = MockVideoUpstream()
     await upstream.start()
     print(f"{'stored tasks':>12}{'start s':>9}{'poll p50 ms':>13}{'p99 ms':>9}")
-    for number in (FEW, many):
+    for number in (FEW_TASKS, many):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             ids = await asyncio.to_thread(fill, folder, number)
             gateway, url, started = await asyncio.to_thread(start, folder, upstream.port)
             try:
-                took = await polls(url, ids)
+                took = await time_polls(url, ids)
                 p50, p99 = (took[len(took) * share // 100] * 1000 for share in (50, 99))
                 print(f"{number:12}{started:9.2f}{p50:13.2f}{p99:9.2f}", flush=True)
                 if number == many:
-                    print(await crowd(url, upstream))
+                    print(await run_crowd(url, upstream))
             finally:
                 gateway.terminate()
                 await asyncio.to_thread(gateway.wait)
@@ -175,4 +175,4 @@ if __name__ == "__main__":
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # both ends of each connection are on this machine
     os.environ["NO_PROXY"] = "127.0.0.1"
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else MANY))
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else MANY_TASKS))

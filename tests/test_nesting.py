@@ -14,13 +14,13 @@ import pytest
 import tornado_gate_anthropic
 import tornado_gate_format_openai
 import tornado_gate_openai
-from tests.support.gates import make_config, make_gate, model
+from tests.support.gates import make_config, make_services, model
 from tests.support.nesting import nested
 from tornado_gate import provider_impl, sse, types
-from tornado_gate.config.model import Provider, Secret
+from tornado_gate.config.model import ProviderConfig, Secret
 from tornado_gate.gateway import pipeline
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.server.services import Services
 from tornado_gate.types.value import replace
 
 CHAT = "/v1/chat/completions"
@@ -59,25 +59,26 @@ class ByGenerator:
     async def translate_response(self, incoming: types.UpstreamResponse) -> AsyncIterator[types.StreamEvent]:
         yield types.ResponseStart(model="m")
         yield types.PartStart(index=0, kind="text")
-        async for frame in sse.json_frames(incoming.chunks):
+        async for frame in sse.read_json_frames(incoming.chunks):
             yield types.PartDelta(index=0, data=str(frame["id"]))
         yield types.PartEnd(index=0)
         yield types.Finish(reason="stop")
 
 
-def gate_to(tmp_path: Path, url: str, plugin: str, implementation: Any) -> Gate:
-    """A gate with OpenAI's format, whose model "m" is at `url`."""
-    provider = Provider(name="up", plugin=plugin, base_url=url, api_key=Secret("k"))
+def services_to(tmp_path: Path, url: str, plugin: str, implementation: Any) -> Services:
+    """The parts of a process with OpenAI's format, whose model "m" is at `url`."""
+    provider = ProviderConfig(name="up", plugin=plugin, base_url=url, api_key=Secret("k"))
     config = replace(
         make_config(tmp_path, {"m": model("m", "up")}),
         plugins={"format-openai": True, plugin: True},
         providers={"up": provider},
     )
-    return make_gate(tmp_path, config, **{"format-openai": tornado_gate_format_openai, plugin: implementation})
+    return make_services(tmp_path, config, **{"format-openai": tornado_gate_format_openai, plugin: implementation})
 
 
-async def chat_stream(gate: Gate, closing: AsyncExitStack, path: str) -> AsyncIterator[bytes]:
+async def chat_stream(services: Services, closing: AsyncExitStack, path: str) -> AsyncIterator[bytes]:
     """What a handler reads of a streamed answer by the route `path`."""
+    gate = services.gate
     routes = gate.snapshot.formats["format-openai"].routes
     route = next(one for one in routes if one.path == path and one.method == "POST")
     body = {"model": "m", "stream": True, **QUESTIONS[path]}
@@ -86,10 +87,9 @@ async def chat_stream(gate: Gate, closing: AsyncExitStack, path: str) -> AsyncIt
     )
     caller = types.Caller(id="key_1", account="a")
     call = types.Call(
-        id="r", operation="chat", format="format-openai", caller=caller, closing=closing, memory=gate.memory.of("a")
+        id="r", operation="chat", format="format-openai", caller=caller, closing=closing, memory=services.memory.of("a")
     )
     answer = await pipeline.answer(gate, gate.snapshot, call, wire)
-    assert answer.reply is not None
     return answer.reply.chunks
 
 
@@ -116,9 +116,9 @@ async def stream_of(
     go_on = asyncio.Event()
     async with AsyncExitStack() as closing:
         url = await closing.enter_async_context(upstream(events, go_on))
-        gate = gate_to(tmp_path, url, plugin, implementation)
-        closing.push_async_callback(gate.close)
-        chunks = await chat_stream(gate, closing, path)
+        services = services_to(tmp_path, url, plugin, implementation)
+        closing.push_async_callback(services.gate.close)
+        chunks = await chat_stream(services, closing, path)
         iterators = nested(chunks)
         go_on.set()
         return iterators, b"".join([chunk async for chunk in chunks])

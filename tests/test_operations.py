@@ -20,11 +20,11 @@ from tornado.tcpclient import TCPClient
 from tests.support.gates import KEY, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
 from tornado_gate.codec import multipart
-from tornado_gate.config.model import KeyEntry, Limits, Secret
+from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.server.services import Services
-from tornado_gate.streams.events import aiter_events
+from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import replace
 
 UPLOAD_LIMIT = 3_000_000
@@ -41,7 +41,7 @@ class ManyFormat:
             types.Route("POST", "/vectors", "embeddings", wire_format="many"),
             types.Route("POST", "/form", "images", multipart="only"),
             types.Route("POST", "/either", "images", multipart="too"),
-            types.Route("POST", "/draw", "images", also=("speech",), default=which_default),
+            types.Route("POST", "/draw", "images", other_operations=("speech",), default=which_default),
         ]
 
     @format_impl
@@ -63,10 +63,12 @@ class ManyFormat:
         return orjson.dumps({"error": error.body()})
 
     @format_impl
-    def forward_request(self, wire: types.WireRequest) -> types.Verbatim | None:
+    def forward_request(self, wire: types.WireRequest) -> types.VerbatimRequest | None:
         if wire.json.get("apart"):
             return None
-        return types.Verbatim(wire_format="many", operation="embeddings", path=wire.path, raw=wire.raw, body=wire.json)
+        return types.VerbatimRequest(
+            wire_format="many", operation="embeddings", path=wire.path, raw=wire.raw, body=wire.json
+        )
 
     @format_impl
     def forward_response(self, incoming: types.UpstreamResponse) -> types.Reply:
@@ -125,11 +127,11 @@ class ManyProvider:
         await asyncio.sleep(0)
         self.running -= 1
         request = outgoing.context
-        if isinstance(request, types.Verbatim):
-            return types.UpstreamResponse(chunks=aiter_events(iter([b'{"verbatim": true}'])))  # type: ignore[list-item, arg-type]
+        if isinstance(request, types.VerbatimRequest):
+            return types.UpstreamResponse(chunks=iterate_events(iter([b'{"verbatim": true}'])))  # type: ignore[list-item, arg-type]
         if self.held is not None:
             await self.held.wait()
-        return types.UpstreamResponse(chunks=aiter_events(iter([])), context=request)  # type: ignore[arg-type]
+        return types.UpstreamResponse(chunks=iterate_events(iter([])), context=request)  # type: ignore[arg-type]
 
     @provider_impl
     async def translate_response(
@@ -171,7 +173,7 @@ def services(tmp_path: Path, provider: ManyProvider, io_loop: IOLoop) -> Iterato
         models,
         ("many",),
         keys=(*base.keys, NARROW),
-        limits=Limits(body_bytes=BODY_LIMIT, upload_bytes=UPLOAD_LIMIT),
+        limits=LimitsConfig(body_bytes=BODY_LIMIT, upload_bytes=UPLOAD_LIMIT),
         defaults={"images": "m", "images_three": "m3"},
     )
     config = replace(config, plugins={"lots": True, "many": True})
@@ -422,13 +424,13 @@ async def test_large_bodies_wait_for_each_other(send: Any, services: Services, p
     snapshot = services.gate.snapshot
     services.bodies.total = 1
     sizes: list[int] = []
-    take = services.bodies.take
+    take = services.bodies.reserve
 
     async def watched(size: int) -> None:
         await take(size)
         sizes.append(services.bodies.held)
 
-    services.bodies.take = watched  # type: ignore[method-assign]
+    services.bodies.reserve = watched  # type: ignore[method-assign]
     raised = replace(snapshot.config.limits, body_bytes=4_000_000)
     services.replace(replace(snapshot, config=replace(snapshot.config, limits=raised)))
     services.bodies.total = 1

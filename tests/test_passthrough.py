@@ -13,7 +13,7 @@ import pytest
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamTimeout
 from tornado_gate.testing import call_to
-from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole
+from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 
 GUIDE = Path(__file__).parent.parent / "docs/plugins.md"
 WORD = b'data: {"word": "Hi"}\n\n'
@@ -41,9 +41,9 @@ async def aiter_of(pieces: tuple[Any, ...]) -> AsyncIterator[bytes]:
 def forward(
     adapter: passthrough.StreamAdapter, *pieces: Any, call: Call | None = None, headers: Any = None, stream: bool = True
 ) -> Reply:
-    request = Verbatim(wire_format="words", operation="chat", path="/", raw=b"", body={}, stream=stream)
+    request = VerbatimRequest(wire_format="words", operation="chat", path="/", raw=b"", body={}, stream=stream)
     chunks: AsyncIterator[bytes] = aiter_of(pieces)
-    if len(pieces) == 1 and isinstance(pieces[0], Whole):
+    if len(pieces) == 1 and isinstance(pieces[0], BufferedBody):
         chunks = pieces[0]
     incoming = UpstreamResponse(chunks=chunks, headers=EVENTS if headers is None else headers)
     return passthrough.forward_answer(call or call_to(), adapter, request, incoming)
@@ -93,14 +93,14 @@ def test_a_later_failure_is_the_last_frame(plugin: dict[str, Any]) -> None:
 
 def test_a_body_that_is_there_is_answered_at_once(plugin: dict[str, Any]) -> None:
     raw = b'{"answer": "Hi"}'
-    reply = forward(plugin["ADAPTER"], Whole(raw), headers=JSON)
+    reply = forward(plugin["ADAPTER"], BufferedBody(raw), headers=JSON)
 
-    assert isinstance(reply.chunks, Whole)
+    assert isinstance(reply.chunks, BufferedBody)
     assert reply.chunks.data is raw
     with pytest.raises(UpstreamError, match="busy"):
-        forward(plugin["ADAPTER"], Whole(b'{"error": "busy"}'), headers=JSON)
+        forward(plugin["ADAPTER"], BufferedBody(b'{"error": "busy"}'), headers=JSON)
     with pytest.raises(UpstreamError, match="not JSON"):
-        forward(plugin["ADAPTER"], Whole(b"<html>"), headers=JSON)
+        forward(plugin["ADAPTER"], BufferedBody(b"<html>"), headers=JSON)
 
 
 def test_a_body_in_pieces_is_answered_when_it_is_whole(plugin: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def test_what_a_meter_raises_ends_the_stream_in_place_of_the_frame(raises_at: in
                 raise UpstreamError("refused")
 
     class Adapter(passthrough.StreamAdapter):
-        def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+        def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
             return Meter()
 
         def parse_error(self, body: Any) -> GateError | None:

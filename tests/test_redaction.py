@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, UpstreamRateLimited, UpstreamRefused
 from tornado_gate.telemetry import redaction
-from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS, mask_of, redact_answer, redact_error
-from tornado_gate.types import Target, UpstreamResponse, Whole
+from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS, make_mask, redact_answer, redact_error
+from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
 KEY = "sk-proj-0123456789abcdef"
 JSON = {"content-type": "application/json"}
@@ -26,9 +26,9 @@ def target_with(key: str = KEY, **headers: str) -> Target:
 
 def whole(raw: bytes, target: Target | None = None, content_type: str = "application/json") -> bytes:
     """What is left of a body that came whole."""
-    incoming = UpstreamResponse(chunks=Whole(raw), headers={"content-type": content_type})
+    incoming = UpstreamResponse(chunks=BufferedBody(raw), headers={"content-type": content_type})
     chunks = redact_answer(target or target_with(), incoming).chunks
-    assert isinstance(chunks, Whole)
+    assert isinstance(chunks, BufferedBody)
     return chunks.data
 
 
@@ -116,7 +116,9 @@ def test_a_secret_inside_a_longer_word_of_an_answer_is_left_alone(text: str) -> 
 
 @pytest.mark.parametrize("key", WORDS)
 def test_a_short_key_changes_no_answer_and_no_header(key: str) -> None:
-    incoming = UpstreamResponse(chunks=Whole(f'{{"text": "{key} or key {key}"}}'.encode()), headers={"x": key, **JSON})
+    incoming = UpstreamResponse(
+        chunks=BufferedBody(f'{{"text": "{key} or key {key}"}}'.encode()), headers={"x": key, **JSON}
+    )
 
     assert redact_answer(target_with(key), incoming) is incoming
 
@@ -161,7 +163,9 @@ def test_an_error_without_a_secret_keeps_its_code() -> None:
 
 
 def test_headers_are_masked_wherever_the_secret_stands() -> None:
-    incoming = UpstreamResponse(chunks=Whole(b"{}"), headers={"x-echo": f"a{KEY}b", **JSON}, status=201, context="c")
+    incoming = UpstreamResponse(
+        chunks=BufferedBody(b"{}"), headers={"x-echo": f"a{KEY}b", **JSON}, status=201, context="c"
+    )
 
     redacted = redact_answer(target_with(), incoming)
 
@@ -195,7 +199,7 @@ def test_both_halves_of_a_key_are_secrets() -> None:
 
 @pytest.mark.parametrize("key", ['quo"te/slash-0123', "umlaut-\u00e9\u00fc-0123456"])
 def test_a_secret_is_found_as_json_and_addresses_spell_it(key: str) -> None:
-    spelled = [*redaction._spellings(key)]
+    spelled = [*redaction._list_spellings(key)]
 
     assert len(set(spelled)) > 2
     for text in spelled:
@@ -242,16 +246,16 @@ def test_a_long_piece_is_masked_whatever_else_is_in_it(key: str, filling: bytes)
 
 
 def test_a_target_without_secrets_costs_nothing() -> None:
-    incoming = UpstreamResponse(chunks=Whole(b"{}"))
+    incoming = UpstreamResponse(chunks=BufferedBody(b"{}"))
 
-    assert mask_of(target_with("")) is None
+    assert make_mask(target_with("")) is None
     assert redact_answer(target_with(""), incoming) is incoming
 
 
 def test_a_message_of_a_realtime_session_is_masked() -> None:
-    mask = mask_of(target_with())
+    mask = make_mask(target_with())
     assert mask is not None
     text = '{"type": "x"}'
 
-    assert mask.message(f'{{"text": "it is {KEY}, \u00e9"}}') == '{"text": "it is ***, \u00e9"}'
-    assert mask.message(text) is text
+    assert mask.mask_text(f'{{"text": "it is {KEY}, \u00e9"}}') == '{"text": "it is ***, \u00e9"}'
+    assert mask.mask_text(text) is text

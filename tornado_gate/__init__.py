@@ -7,10 +7,11 @@ from tornado_gate import errors, types
 from tornado_gate._version import __version__
 from tornado_gate.codec.json_edit import REMOVE, patch_json
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
-from tornado_gate.plugins.lazy_import import needed_later
+from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, passthrough, sse, stages
 
-stream, flow = events, stages  # their names until 0.2
+# The names that plugins written for 0.1 use. They go with 0.2.
+stream, flow, needed_later = events, stages, lazy_import
 
 __all__ = [
     "REMOVE",
@@ -21,6 +22,7 @@ __all__ = [
     "events",
     "flow",
     "format_impl",
+    "lazy_import",
     "needed_later",
     "passthrough",
     "patch_json",

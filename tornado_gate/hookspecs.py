@@ -25,7 +25,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
     Operation,
-    RealtimeSide,
+    RealtimeAdapter,
     Reply,
     Request,
     Route,
@@ -33,7 +33,7 @@ from tornado_gate.types import (
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value, field
@@ -59,7 +59,7 @@ class ProviderEntry(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    unshown = frozenset({"api_key", "headers"})
+    hidden_fields = frozenset({"api_key", "headers"})
 
 
 class Capabilities(Value, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Capabilities(Value, frozen=True, kw_only=True):
     signatures: bool = False
     videos_may_repeat: bool = False
 
-    def offered(self, model: str) -> frozenset[Operation]:
+    def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations of the upstream's model of this name."""
         for pattern, operations in self.models.items():
             if fnmatchcase(model, pattern):
@@ -136,7 +136,7 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def forward_request(self, call: Call, wire: WireRequest) -> Verbatim | None:
+    def forward_request(self, call: Call, wire: WireRequest) -> VerbatimRequest | None:
         """Optional: the verbatim lane. Check the body and return it as it came, patched only where conf demands.
 
         None is for a request that must be taken apart all the same, because its answer is to be another than what the
@@ -147,7 +147,7 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
         """Optional, with `forward_request`: pass the upstream's bytes on, and note usage and finish reason on `call.meter`.
 
         The chunks of a stream end at frame borders. `incoming.chunks` raises a `GateError` when the upstream breaks off:
@@ -157,7 +157,7 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def open_session(self, call: Call, wire: WireRequest) -> RealtimeSide:
+    def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
         """Optional, for routes with ``socket=True``: check the handshake's headers and query, and give the caller's end.
 
         Raises what the caller is to get instead of an upgrade. May be a coroutine function.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="forwarder",
     title="floor: bytes forwarded (Python, httptools, uvloop)",
     work="passes bytes on",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
 CONF = """
 model_list:
@@ -13,7 +13,7 @@ router_settings: {disable_cooldowns: true}
 general_settings: {master_key: sk-bench}
 """
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="litellm",
     title="LiteLLM proxy (Python)",
     work="checks keys, tracks cost, runs callbacks, translates",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
 CONF = """
 daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid $folder/pid; error_log $folder/error.log;
@@ -20,7 +20,7 @@ http {
 }
 """
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="nginx",
     title="nginx",
     work="passes bytes on",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
 KEY = "bench-key-of-the-caller"
 CONF = f"""
@@ -15,7 +15,7 @@ models:
 keys: [{{name: bench, key: {KEY}}}]
 """
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="ours",
     title="tornado_gate (Python)",
     work="checks keys and bodies, routes, meters, logs each request",

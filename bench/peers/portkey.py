@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="portkey",
     title="Portkey (Node)",
     work="maps headers and answers; the caller names the upstream",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="reference",
     title="reference: a frozen relay (Tornado, aiohttp)",
     work="parses JSON, picks the upstream, forwards",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.side import Facts
+from bench.side import SideFacts
 
-FACTS = Facts(
+FACTS = SideFacts(
     name="sglang",
     title="sglang-router (Rust)",
     work="parses JSON, picks a worker; no keys",

@@ -80,7 +80,7 @@ class Desk:
             lease = await store.acquire_lease(kept.id)
             assert lease is not None
             kept = advance(kept, **changes)
-            await (store.finish(kept, lease) if kept.ended else store.save(kept, lease))
+            await (store.finish(kept, lease) if kept.has_ended else store.save(kept, lease))
             lease.release()
         return kept
 

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+)
 from tornado_gate.errors import InvalidField
 
 
@@ -18,12 +29,12 @@ def refuse_seven(value: Any) -> None:
         raise InvalidField("checked", "'checked' must not be 7.")
 
 
-class Inner(Body):
+class Inner(BodySchema):
     word = String(required=True)
     switch = Boolean(allow_none=True)
 
 
-class Outer(Body):
+class Outer(BodySchema):
     name = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     kind = String(choices=("a", "b"), allow_none=True)
     count = Integer(least=1, most=5)
@@ -31,9 +42,9 @@ class Outer(Body):
     inner = Object(Inner, allow_none=True)
     items = Array(String(), most=2)
     either = OneOf(by_type={str: String(), dict: Object(Inner)})
-    checked = Checked(refuse_seven)
-    checked_or_null = Checked(refuse_seven, allow_none=True)
-    proven = Checked(refuse_seven, validate=validate.Equal("a"))
+    checked = FunctionField(refuse_seven)
+    checked_or_null = FunctionField(refuse_seven, allow_none=True)
+    proven = FunctionField(refuse_seven, validate=validate.Equal("a"))
     text = String()
     text_or_null = String(allow_none=True)
     filled = String(filled=True)
@@ -51,7 +62,7 @@ BODIES = st.dictionaries(st.sampled_from([*Outer().fields, "unknown"]), VALUES, 
 )
 
 
-def finds_nothing(schema: Body, body: dict[str, Any]) -> bool:
+def finds_nothing(schema: BodySchema, body: dict[str, Any]) -> bool:
     try:
         return not schema.validate(body)
     except InvalidField:
@@ -89,7 +100,7 @@ def test_the_first_fault_in_the_order_of_the_schema_is_told(body: dict[str, Any]
     assert caught.value.param == path
 
 
-class Hooked(Body):
+class Hooked(BodySchema):
     name = String()
 
     @validates_schema
@@ -97,12 +108,12 @@ class Hooked(Body):
         raise ValidationError("is refused", "name")
 
 
-class Renamed(Body):
+class Renamed(BodySchema):
     name = String(data_key="other")
 
 
 @pytest.mark.parametrize(("schema", "body", "path"), [(Hooked(), {}, "name"), (Renamed(), {"other": 1}, "other")])
-def test_a_schema_with_more_than_fields_is_still_obeyed(schema: Body, body: dict[str, Any], path: str) -> None:
+def test_a_schema_with_more_than_fields_is_still_obeyed(schema: BodySchema, body: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidField) as caught:
         check(schema, body)
     assert caught.value.param == path

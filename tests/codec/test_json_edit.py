@@ -120,7 +120,7 @@ def test_a_long_body_is_not_walked_for_its_model(monkeypatch: pytest.MonkeyPatch
     def walked(raw: bytes) -> None:
         raise AssertionError("the text was walked")
 
-    monkeypatch.setattr(json_edit, "_members", walked)
+    monkeypatch.setattr(json_edit, "_iterate_members", walked)
     body = {"messages": [{"role": "user", "content": 'a \\ "quoted" {text}\n'}] * 100, "model": "a", "stream": True}
     changes = {"model": "b", "stream_options": {"include_usage": True}}
     assert json.loads(patch_json(json.dumps(body).encode(), changes, body)) == {**body, **changes}

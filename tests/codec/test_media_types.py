@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.codec.media_types import SNIFFED, WrongMediaType, extension, image_size, plain, settle, sniff
+from tornado_gate.codec.media_types import (
+    SNIFFABLE_TYPES,
+    WrongMediaType,
+    get_extension,
+    normalize_media_type,
+    parse_image_size,
+    resolve_media_type,
+    sniff,
+)
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
@@ -66,7 +74,7 @@ UNKNOWN = [
 def test_a_file_is_known_by_its_beginning(data: bytes, media_type: str) -> None:
     assert sniff(data) == media_type
     assert sniff(data + bytes(10_000)) == media_type
-    assert media_type in SNIFFED
+    assert media_type in SNIFFABLE_TYPES
 
 
 @pytest.mark.parametrize("data", UNKNOWN)
@@ -76,12 +84,12 @@ def test_anything_else_is_not_known(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [PNG, GIF, JPEG, LOSSY, LOSSLESS, EXTENDED])
 def test_the_size_of_a_picture_stands_in_its_header(data: bytes) -> None:
-    assert image_size(data) == (640, 480)
-    assert image_size(data + bytes(1000)) == (640, 480)
+    assert parse_image_size(data) == (640, 480)
+    assert parse_image_size(data + bytes(1000)) == (640, 480)
 
 
 def test_the_size_of_a_real_file_is_found() -> None:
-    assert image_size(TINY_WEBP) == (37, 21)
+    assert parse_image_size(TINY_WEBP) == (37, 21)
 
 
 @pytest.mark.parametrize(
@@ -101,28 +109,28 @@ def test_the_size_of_a_real_file_is_found() -> None:
     ],
 )
 def test_what_has_no_size_in_a_header_has_none(data: bytes) -> None:
-    assert image_size(data) is None
+    assert parse_image_size(data) is None
 
 
 @pytest.mark.parametrize("data", [PNG, GIF, JPEG, LOSSY, LOSSLESS, EXTENDED])
 def test_a_picture_that_is_cut_off_has_a_size_or_none(data: bytes) -> None:
-    assert {image_size(data[:length]) for length in range(len(data))} <= {None, (640, 480)}
+    assert {parse_image_size(data[:length]) for length in range(len(data))} <= {None, (640, 480)}
 
 
 @given(st.sampled_from([data[:12] for data, _ in KNOWN] + [LOSSY[:16], LOSSLESS[:16], EXTENDED[:16]]), st.binary())
 def test_no_bytes_are_too_strange(beginning: bytes, rest: bytes) -> None:
     sniff(beginning + rest)
-    image_size(beginning + rest)
+    parse_image_size(beginning + rest)
 
 
 def test_a_type_has_one_name_and_an_extension() -> None:
-    assert plain(" Image/JPG; q=1") == "image/jpeg"
-    assert plain("audio/x-wav") == "audio/wav"
-    assert extension("image/jpg") == "jpg"
-    assert extension("text/plain; charset=utf-8") == "txt"
-    assert extension("application/x-unheard-of") == "bin"
-    assert extension("") == "bin"
-    assert all(Path("a." + extension(media_type)).suffix != ".bin" for media_type in SNIFFED)
+    assert normalize_media_type(" Image/JPG; q=1") == "image/jpeg"
+    assert normalize_media_type("audio/x-wav") == "audio/wav"
+    assert get_extension("image/jpg") == "jpg"
+    assert get_extension("text/plain; charset=utf-8") == "txt"
+    assert get_extension("application/x-unheard-of") == "bin"
+    assert get_extension("") == "bin"
+    assert all(Path("a." + get_extension(media_type)).suffix != ".bin" for media_type in SNIFFABLE_TYPES)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +148,7 @@ def test_a_type_has_one_name_and_an_extension() -> None:
     ],
 )
 def test_what_is_declared_and_what_is_there_agree(data: bytes, declared: str, kinds: list[str], expected: str) -> None:
-    assert settle(data, declared, kinds) == expected
+    assert resolve_media_type(data, declared, kinds) == expected
 
 
 @pytest.mark.parametrize(
@@ -157,5 +165,5 @@ def test_what_is_declared_and_what_is_there_agree(data: bytes, declared: str, ki
 )
 def test_what_does_not_agree_is_refused_in_words(data: bytes, declared: str, kinds: list[str], says: str) -> None:
     with pytest.raises(WrongMediaType) as caught:
-        settle(data, declared, kinds)
+        resolve_media_type(data, declared, kinds)
     assert says in str(caught.value)

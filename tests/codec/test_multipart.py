@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.support.process import Child
 from tornado_gate.codec import multipart
-from tornado_gate.codec.multipart import DiskFile, FormBody, FormReader, as_json
+from tornado_gate.codec.multipart import DiskFile, FormBody, FormReader, convert_fields_to_json
 from tornado_gate.errors import GateError, InvalidField, RequestError, TooLarge, Unavailable
 
 TYPE = "multipart/form-data; boundary=b0"
@@ -322,8 +322,8 @@ def test_a_field_that_is_not_utf_8_is_refused_by_its_name(tmp_path: Path) -> Non
 
 
 def test_a_form_may_have_no_more_parts_than_allowed(tmp_path: Path) -> None:
-    fields, _ = told(tmp_path, [text("x", "1") * multipart.MOST_PARTS + END])
-    assert len(fields) == multipart.MOST_PARTS
+    fields, _ = told(tmp_path, [text("x", "1") * multipart.MAX_PARTS + END])
+    assert len(fields) == multipart.MAX_PARTS
     assert isinstance(refused(tmp_path, text("x", "1") * 100_000 + END), TooLarge)
 
 
@@ -348,7 +348,7 @@ def test_a_part_may_have_more_headers_than_anybody_needs(tmp_path: Path) -> None
 
 
 def test_text_fields_are_limited_together_and_files_are_not(tmp_path: Path) -> None:
-    half = "x" * (multipart.MOST_FIELD_BYTES // 2)
+    half = "x" * (multipart.MAX_FIELD_BYTES // 2)
     fields, files = told(tmp_path, [text("a", half) + text("b", half) + file("c", half.encode() * 3) + END])
     assert (len(fields), len(files)) == (2, 1)
     assert isinstance(refused(tmp_path, text("a", half) + text("b", half + "x") + END), TooLarge)
@@ -388,7 +388,7 @@ def test_what_is_held_in_memory_stays_below_what_is_written_at_once_and_one_slic
 
 def test_the_event_loop_gets_its_turn_between_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Content made to look like boundaries takes the parser a thousand times longer than other content."""
-    monkeypatch.setattr(multipart, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(multipart, "MAX_TURN_SECONDS", 0.0)
     hostile = text("x", b"\r\n--b0-" * 100_000)
 
     async def main() -> int:
@@ -438,7 +438,7 @@ def test_a_form_that_fails_midway_leaves_nothing(tmp_path: Path, bad: bytes, siz
 
 
 def test_a_large_file_is_forgotten_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multipart, "CLOSED_AT_ONCE_BYTES", 5)
+    monkeypatch.setattr(multipart, "MAX_BYTES_CLOSED_IN_LOOP", 5)
     before = set(threading.enumerate())
 
     async def main() -> None:
@@ -753,5 +753,5 @@ def test_a_file_goes_from_one_form_to_the_next_without_being_held(tmp_path: Path
     ],
 )
 def test_names_that_repeat_or_say_so_are_arrays(fields: list[tuple[str, str]], body: dict[str, Any]) -> None:
-    assert as_json(fields) == body
-    assert list(as_json(fields)) == list(body)
+    assert convert_fields_to_json(fields) == body
+    assert list(convert_fields_to_json(fields)) == list(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.config.support import Conf
-from tornado_gate.config.environment import FromEnvironment, fill
+from tornado_gate.config.environment import EnvironmentText, fill
 
 NOT_SET = "the environment variable NONE is not set; set it, or write ${NONE:-default}"
 
@@ -35,7 +35,7 @@ def test_reference_becomes_what_the_environment_holds(text: str, expected: str) 
 
 def test_only_what_came_from_the_environment_is_marked() -> None:
     values = fill(["${A}", "$${A}", "A"], ENVIRONMENT).values
-    assert [type(value) for value in values] == [FromEnvironment, str, str]
+    assert [type(value) for value in values] == [EnvironmentText, str, str]
 
 
 @pytest.mark.parametrize("text", ["${}", "${1A}", "${A-b}", "${A:b}", "${ A }", "${A", "x${"])

@@ -96,7 +96,7 @@ def whole(conf: Conf) -> Config:
 
 
 def test_server_holds_what_the_file_says(whole: Config) -> None:
-    assert whole.server == config.Server(
+    assert whole.server == config.ServerConfig(
         host="0.0.0.0",
         port=0,
         processes=4,
@@ -163,8 +163,8 @@ def test_empty_key_is_no_key_and_accounts_default_to_names(whole: Config) -> Non
 
 
 def test_limits_circuits_and_dialect_are_read(whole: Config) -> None:
-    assert whole.limits == config.Limits(requests_per_minute=600, body_bytes=1024)
-    assert whole.circuits == config.Circuits(failures=2, open_seconds=1.0)
+    assert whole.limits == config.LimitsConfig(requests_per_minute=600, body_bytes=1024)
+    assert whole.circuits == config.CircuitsConfig(failures=2, open_seconds=1.0)
     assert whole.dialect == "contract"
 
 

@@ -10,7 +10,7 @@ from marshmallow import Schema, fields, validate
 
 from tornado_gate.codec import fields as strict
 from tornado_gate.config import load_settings
-from tornado_gate.config.environment import FromEnvironment
+from tornado_gate.config.environment import EnvironmentText
 from tornado_gate.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ FAULTS = [
     ({"inner": 5}, ("inner",), "must be a mapping"),
     ({"several": [{"size": 1}, {"sise": 1}]}, ("several", 1, "sise"), "unknown key; did you mean 'size'?"),
     ({"region": "asia"}, ("region",), "Must be one of: eu, us."),
-    ({"retries": FromEnvironment("x")}, ("retries",), "must be an integer, not a string"),
+    ({"retries": EnvironmentText("x")}, ("retries",), "must be an integer, not a string"),
 ]
 
 
@@ -63,12 +63,12 @@ def test_every_fault_in_settings_is_found() -> None:
 
 def test_values_of_the_environment_take_the_type_that_the_schema_wants() -> None:
     settings = {"retries": "3", "ratio": "0.5", "strict_mode": "true", "needed": "secret"}
-    loaded = load_settings(SettingsSchema, {key: FromEnvironment(value) for key, value in settings.items()})
+    loaded = load_settings(SettingsSchema, {key: EnvironmentText(value) for key, value in settings.items()})
     assert loaded == {"retries": 3, "ratio": 0.5, "strict_mode": True, "needed": "secret"}
     assert "secret" not in repr(loaded)
 
 
 def test_values_of_the_environment_inside_other_settings_take_their_type_too() -> None:
-    size = FromEnvironment("3")
+    size = EnvironmentText("3")
     loaded = load_settings(SettingsSchema, {"needed": "x", "inner": {"size": size}, "several": [{"size": size}]})
     assert (loaded["inner"], loaded["several"]) == ({"size": 3}, [{"size": 3}])

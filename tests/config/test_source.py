@@ -112,8 +112,8 @@ def test_top_level_must_be_a_mapping(conf: Conf) -> None:
 )
 def test_empty_section_is_as_good_as_none(conf: Conf, text: str) -> None:
     loaded = conf.load(text)
-    assert loaded.server == config.Server()
-    assert loaded.limits == config.Limits()
+    assert loaded.server == config.ServerConfig()
+    assert loaded.limits == config.LimitsConfig()
     assert not loaded.models
 
 

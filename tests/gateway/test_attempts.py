@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.gates import FakeProvider, PlainFormat, answers, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
-from tornado_gate.config.model import Circuits
+from tornado_gate.config.model import CircuitsConfig
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.explain import explain
 from tornado_gate.gateway.gate import Gate
@@ -31,7 +31,7 @@ from tornado_gate.types import replace
 
 CALLER = types.Caller(id="key_1", account="a")
 FAILURES, OPEN_SECONDS = 3, 10.0
-CIRCUITS = Circuits(failures=FAILURES, open_seconds=OPEN_SECONDS)
+CIRCUITS = CircuitsConfig(failures=FAILURES, open_seconds=OPEN_SECONDS)
 CHATS = ("chat", "embeddings", "images", "speech", "moderations", "transcriptions")
 OPERATIONS = frozenset({*CHATS, "realtime", "videos"})
 DOWN = errors.UpstreamError("down")
@@ -156,7 +156,7 @@ async def ask_pipeline(operation: str, house: House) -> None:
         answer = await dispatch(
             house.services, house.gate.snapshot, house.call(operation, closing), house.wire(operation)
         )
-        assert isinstance(answer, pipeline.Answer)
+        assert isinstance(answer, pipeline.PreparedAnswer)
         assert [chunk async for chunk in answer.reply.chunks]
 
 
@@ -366,7 +366,7 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) ->
     assert asyncio.run(main()) == ["first"] * 3
     house.first.raises = None
     run(begin_upstream, house)
-    assert house.gate.health.circuit(("first", "m", "m")).state(house.now) == "closed"
+    assert house.gate.health.get_circuit(("first", "m", "m")).state(house.now) == "closed"
 
 
 def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from tornado_gate.errors import Unavailable
 from tornado_gate.gateway import body_budget
-from tornado_gate.gateway.body_budget import Bodies
+from tornado_gate.gateway.body_budget import BodyBudget
 
 
 def test_bodies_that_fit_together_do_not_wait() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(60)
-        await room.take(40)
+        room = BodyBudget(100)
+        await room.reserve(60)
+        await room.reserve(40)
         assert room.held == 100
 
     asyncio.run(main())
@@ -23,12 +23,12 @@ def test_bodies_that_fit_together_do_not_wait() -> None:
 
 def test_a_body_that_does_not_fit_waits_until_another_has_gone() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(60)
-        waiting = asyncio.ensure_future(room.take(60))
+        room = BodyBudget(100)
+        await room.reserve(60)
+        waiting = asyncio.ensure_future(room.reserve(60))
         await asyncio.sleep(0)
         assert not waiting.done()
-        room.give(60)
+        room.release(60)
         await waiting
         assert room.held == 60
 
@@ -37,12 +37,12 @@ def test_a_body_that_does_not_fit_waits_until_another_has_gone() -> None:
 
 def test_a_small_one_does_not_overtake_a_large_one_that_waits() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(60)
-        large, small = asyncio.ensure_future(room.take(90)), asyncio.ensure_future(room.take(10))
+        room = BodyBudget(100)
+        await room.reserve(60)
+        large, small = asyncio.ensure_future(room.reserve(90)), asyncio.ensure_future(room.reserve(10))
         await asyncio.sleep(0)
         assert not small.done()
-        room.give(60)
+        room.release(60)
         await asyncio.gather(large, small)
         assert room.held == 100
 
@@ -51,12 +51,12 @@ def test_a_small_one_does_not_overtake_a_large_one_that_waits() -> None:
 
 def test_a_body_above_the_whole_room_comes_in_alone() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(500)
-        waiting = asyncio.ensure_future(room.take(1))
+        room = BodyBudget(100)
+        await room.reserve(500)
+        waiting = asyncio.ensure_future(room.reserve(1))
         await asyncio.sleep(0)
         assert not waiting.done()
-        room.give(500)
+        room.release(500)
         await waiting
 
     asyncio.run(main())
@@ -64,13 +64,13 @@ def test_a_body_above_the_whole_room_comes_in_alone() -> None:
 
 def test_who_leaves_while_waiting_holds_nothing_and_blocks_nobody() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(100)
-        leaver, next_one = asyncio.ensure_future(room.take(80)), asyncio.ensure_future(room.take(50))
+        room = BodyBudget(100)
+        await room.reserve(100)
+        leaver, next_one = asyncio.ensure_future(room.reserve(80)), asyncio.ensure_future(room.reserve(50))
         await asyncio.sleep(0)
         leaver.cancel()
         await asyncio.gather(leaver, return_exceptions=True)
-        room.give(100)
+        room.release(100)
         await next_one
         assert room.held == 50
 
@@ -79,11 +79,11 @@ def test_who_leaves_while_waiting_holds_nothing_and_blocks_nobody() -> None:
 
 def test_who_leaves_in_the_moment_of_being_let_in_gives_it_back() -> None:
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(100)
-        leaver = asyncio.ensure_future(room.take(80))
+        room = BodyBudget(100)
+        await room.reserve(100)
+        leaver = asyncio.ensure_future(room.reserve(80))
         await asyncio.sleep(0)
-        room.give(100)
+        room.release(100)
         leaver.cancel()
         await asyncio.gather(leaver, return_exceptions=True)
         assert room.held == 0
@@ -95,13 +95,13 @@ def test_who_waits_too_long_is_told_to_come_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(body_budget, "WAIT_SECONDS", 0.01)
 
     async def main() -> None:
-        room = Bodies(100)
-        await room.take(100)
+        room = BodyBudget(100)
+        await room.reserve(100)
         with pytest.raises(Unavailable) as caught:
-            await room.take(1)
+            await room.reserve(1)
         assert caught.value.code == "overloaded"
         assert caught.value.headers["Retry-After"]
-        room.give(100)
+        room.release(100)
         assert room.held == 0
 
     asyncio.run(main())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tornado_gate.config.model import Circuits
-from tornado_gate.gateway.circuits import MAX_CIRCUITS, Circuit, Health
+from tornado_gate.config.model import CircuitsConfig
+from tornado_gate.gateway.circuits import MAX_CIRCUITS, Circuit, CircuitBreakers
 
-RULES = Circuits(failures=3, open_seconds=10)
+RULES = CircuitsConfig(failures=3, open_seconds=10)
 
 
 class Clock:
@@ -19,38 +19,38 @@ class Clock:
 def failing(times: int) -> tuple[Circuit, Clock]:
     circuit, clock = Circuit(), Clock()
     for _ in range(times):
-        circuit.failed(clock(), RULES)
+        circuit.record_failure(clock(), RULES)
     return circuit, clock
 
 
 def test_a_target_is_left_alone_after_failures_in_a_row() -> None:
     circuit, clock = failing(2)
     assert circuit.allows(clock())
-    circuit.failed(clock(), RULES)
+    circuit.record_failure(clock(), RULES)
     assert not circuit.allows(clock())
 
 
 def test_each_target_has_its_own_circuit() -> None:
-    health = Health(Clock())
+    health = CircuitBreakers(Clock())
     for _ in range(3):
-        health.circuit("t").failed(health.clock(), RULES)
-    assert not health.circuit("t").allows(health.clock())
-    assert health.circuit("another").allows(health.clock())
+        health.get_circuit("t").record_failure(health.clock(), RULES)
+    assert not health.get_circuit("t").allows(health.clock())
+    assert health.get_circuit("another").allows(health.clock())
 
 
 def test_a_success_in_between_begins_the_count_again() -> None:
     circuit, clock = failing(2)
-    circuit.succeeded()
-    circuit.failed(clock(), RULES)
+    circuit.record_success()
+    circuit.record_failure(clock(), RULES)
     assert circuit.allows(clock())
 
 
 def test_half_of_the_last_twenty_failing_opens_too() -> None:
     circuit, clock = failing(0)
     for _ in range(10):
-        circuit.failed(clock(), RULES)
-        circuit.succeeded()
-    circuit.failed(clock(), RULES)
+        circuit.record_failure(clock(), RULES)
+        circuit.record_success()
+    circuit.record_failure(clock(), RULES)
     assert not circuit.allows(clock())
 
 
@@ -59,7 +59,7 @@ def test_one_request_probes_and_its_success_closes() -> None:
     clock.now += 10
     assert circuit.allows(clock())
     assert not circuit.allows(clock())
-    circuit.succeeded()
+    circuit.record_success()
     assert circuit.allows(clock())
     assert circuit.allows(clock())
 
@@ -68,7 +68,7 @@ def test_a_failed_probe_opens_again() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows(clock())
-    circuit.failed(clock(), RULES)
+    circuit.record_failure(clock(), RULES)
     assert not circuit.allows(clock())
     clock.now += 10
     assert circuit.allows(clock())
@@ -78,7 +78,7 @@ def test_a_probe_whose_caller_left_gives_the_next_request_a_chance() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows(clock())
-    circuit.released()
+    circuit.release_probe()
     assert circuit.allows(clock())
 
 
@@ -104,7 +104,7 @@ def test_the_state_and_the_wait_follow_the_clock() -> None:
 
 
 def test_circuits_do_not_grow_without_bound() -> None:
-    health = Health()
+    health = CircuitBreakers()
     for number in range(MAX_CIRCUITS + 10):
-        health.circuit(number)
+        health.get_circuit(number)
     assert len(health._circuits) == MAX_CIRCUITS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.gateway.embedding_batches import join, split, summed
+from tornado_gate.gateway.embedding_batches import join, split, sum_usage
 from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage
 
 
@@ -76,7 +76,7 @@ def test_every_counter_is_summed() -> None:
         cache_read_tokens=0,
         extra={"billed_units": 1, "tier": "b", "cost": 1.0, "cached": True, "new": 2},
     )
-    assert summed([one, other]) == Usage(
+    assert sum_usage([one, other]) == Usage(
         input_tokens=15,
         output_tokens=1,
         image_tokens=2,
@@ -88,11 +88,11 @@ def test_every_counter_is_summed() -> None:
 
 
 def test_what_nobody_reported_stays_unreported_and_zero_stays_zero() -> None:
-    assert summed([]) is None
-    assert summed([None, None]) is None
-    assert summed([None, Usage(input_tokens=3), None]) == Usage(input_tokens=3)
-    assert summed([Usage(), Usage()]) == Usage()
-    assert summed([Usage(input_tokens=0), Usage()]) == Usage(input_tokens=0)
+    assert sum_usage([]) is None
+    assert sum_usage([None, None]) is None
+    assert sum_usage([None, Usage(input_tokens=3), None]) == Usage(input_tokens=3)
+    assert sum_usage([Usage(), Usage()]) == Usage()
+    assert sum_usage([Usage(input_tokens=0), Usage()]) == Usage(input_tokens=0)
 
 
 def test_a_joined_answer_carries_the_sum() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_gate
-from tornado_gate.config.model import Provider, Secret
+from tornado_gate.config.model import ProviderConfig, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.types import replace
@@ -39,7 +39,7 @@ async def test_connections_of_a_changed_account_close_when_their_last_request_ha
     old = gate.snapshot
     pool = gate.pool(old.providers["fake"])
     session = pool.session()
-    with gate.using(old):
+    with gate.use_snapshot(old):
         reload(gate, api_key=Secret("another"))
         assert gate.pool(gate.snapshot.providers["fake"]) is not pool
         await asyncio.sleep(0)
@@ -58,6 +58,8 @@ async def test_snapshots_that_nobody_uses_are_forgotten(gate: Gate) -> None:
 
 
 def test_an_entry_without_secrets_in_its_repr(gate: Gate) -> None:
-    entry = Provider(name="p", plugin="p", api_key=Secret("very-secret"), headers={"x-key": Secret("also-secret")})
+    entry = ProviderConfig(
+        name="p", plugin="p", api_key=Secret("very-secret"), headers={"x-key": Secret("also-secret")}
+    )
     assert "very-secret" not in repr(entry)
     assert "also-secret" not in repr(entry)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.gates import ANSWER, START, WORDS, FakeProvider, make_config, make_gate, model
 from tornado_gate import errors, types
-from tornado_gate.config.model import Provider
+from tornado_gate.config.model import ProviderConfig
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.types import Call, Caller, Timeouts, replace
@@ -20,7 +20,7 @@ from tornado_gate.types import Call, Caller, Timeouts, replace
 NOBODY_SPECIAL = Caller(id="key_1", account="a")
 
 
-async def ask(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> pipeline.Answer:
+async def ask(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> pipeline.PreparedAnswer:
     """Ask for model "m"; `fields` are those of the Call."""
     body = {"model": "m", "ask": "hi", **(body or {})}
     route = gate.snapshot.formats["plain"].routes[0]
@@ -31,7 +31,7 @@ async def ask(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> 
     return await pipeline.answer(gate, gate.snapshot, call, wire)
 
 
-async def text(answer: pipeline.Answer) -> str:
+async def text(answer: pipeline.PreparedAnswer) -> str:
     body = b"".join([chunk async for chunk in answer.reply.chunks])
     await answer.call.closing.aclose()
     return body.decode()
@@ -67,7 +67,7 @@ def test_a_provider_that_speaks_the_callers_format_gets_the_bytes_as_they_came(t
     fake = FakeProvider(speaks=frozenset({"plain"}), chunks=(b'{"answer"', b': "as it came"}'))
     assert run(make_gate(tmp_path, fake=fake), {"unknown": 1}) == '{"answer": "as it came"}'
     (request,) = fake.requests
-    assert isinstance(request, types.Verbatim)
+    assert isinstance(request, types.VerbatimRequest)
     assert request.raw == b'{"model":"m","ask":"hi","unknown":1}'
 
 
@@ -242,7 +242,7 @@ def test_a_silence_in_the_middle_of_a_stream_ends_it_with_an_error(tmp_path: Pat
 
 def hurried(tmp_path: Path, fake: FakeProvider) -> Gate:
     config = make_config(tmp_path)
-    provider = Provider(name="fake", plugin="fake", timeouts=Timeouts(first_event=0.05, gap=0.05))
+    provider = ProviderConfig(name="fake", plugin="fake", timeouts=Timeouts(first_event=0.05, gap=0.05))
     return make_gate(tmp_path, replace(config, providers={"fake": provider}), fake=fake)
 
 

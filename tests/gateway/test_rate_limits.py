@@ -74,7 +74,7 @@ def test_no_minute_holds_more_than_the_limit(limits: RateLimits, clock: Clock) -
 def test_tokens_count_when_they_are_known(limits: RateLimits, clock: Clock) -> None:
     who = caller(tokens_per_minute=100)
     limits.admit(who)
-    limits.spent(who, 250)
+    limits.count_tokens(who, 250)
     assert "100 tokens per minute" in refused(limits, who).message
     clock.now += 121
     limits.admit(who)
@@ -86,7 +86,7 @@ def test_keys_are_counted_apart_and_those_without_a_limit_not_at_all(limits: Rat
     limits.admit(two)
     refused(limits, one)
     assert all(limits.admit(free) == {} for _ in range(100))
-    limits.spent(free, 10**9)
+    limits.count_tokens(free, 10**9)
 
 
 def test_windows_do_not_grow_without_bound(limits: RateLimits) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tornado_gate.config.model import ModelEntry, ModelTarget
 from tornado_gate.errors import MethodNotAllowed, NotFound
-from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
+from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute, order_by_weight
 from tornado_gate.types import Route
 
 CHAT = Route("POST", "/v1/chat/completions", "chat")
@@ -21,10 +21,10 @@ OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda 
 
 TABLE = RouteTable(
     [
-        *(Served("o", route) for route in (CHAT, MODELS, MODEL)),
-        Served("g", GENERATE),
-        Served("g", GENERATE_TOO),
-        Served("a", OTHER_MODELS),
+        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL)),
+        ServedRoute("g", GENERATE),
+        ServedRoute("g", GENERATE_TOO),
+        ServedRoute("a", OTHER_MODELS),
     ]
 )
 
@@ -80,7 +80,7 @@ def test_a_format_that_claims_a_request_gets_it() -> None:
 
 def test_two_formats_on_one_path_without_a_claim_are_a_conflict() -> None:
     with pytest.raises(RouteConflict, match="a and by b"):
-        RouteTable([Served("a", CHAT), Served("b", CHAT)])
+        RouteTable([ServedRoute("a", CHAT), ServedRoute("b", CHAT)])
 
 
 def entry(name: str) -> ModelEntry:
@@ -113,11 +113,11 @@ def test_other_names_find_nothing(name: str) -> None:
 
 
 def test_wildcards_are_not_listed() -> None:
-    assert [listed.name for listed in MODEL_TABLE.listed()] == ["a/b", "exact"]
+    assert [listed.name for listed in MODEL_TABLE.list_entries()] == ["a/b", "exact"]
 
 
 def test_weights_say_how_often_a_target_comes_first() -> None:
     targets = [ModelTarget(provider="three", weight=3), ModelTarget(provider="one", weight=1)]
     chance = random.Random(7)
-    first = Counter(in_order_of_weight(targets, chance)[0].provider for _ in range(4000))
+    first = Counter(order_by_weight(targets, chance)[0].provider for _ in range(4000))
     assert 0.72 < first["three"] / 4000 < 0.78

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tornado_gate.gateway import signatures as continuity
-from tornado_gate.storage.conversation_state import Memory, MemoryStore
+from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import aiter_events, replay
+from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import (
     Call,
@@ -36,7 +36,7 @@ RESULT = Message(role="tool", parts=(ToolResult(call_id="call_1", parts=(Text(te
 
 @pytest.fixture
 def call(tmp_path: Path) -> Call:
-    return at(call_to(memory=Memory(MemoryStore(tmp_path)).of("ann")), "acme")
+    return at(call_to(memory=SharedMemory(MemoryStore(tmp_path)).get_account_memory("ann")), "acme")
 
 
 def at(call: Call, provider: str) -> Call:
@@ -45,8 +45,8 @@ def at(call: Call, provider: str) -> Call:
 
 async def answered(call: Call, parts: Iterable[Part]) -> list[StreamEvent]:
     result = ChatResult(model="m", choices=(Choice(parts=tuple(parts), reason="tool_calls"),))
-    events = aiter_events(replay(result))
-    return [event async for event in continuity.recorded(call, events)]
+    events = iterate_events(replay(result))
+    return [event async for event in continuity.record_signatures(call, events)]
 
 
 def turn(*parts: Part) -> ChatRequest:
@@ -54,13 +54,13 @@ def turn(*parts: Part) -> ChatRequest:
 
 
 async def seen(call: Call, *parts: Part, signatures: bool = True) -> tuple[Part, ...]:
-    request = await continuity.restored(call, turn(*parts), signatures=signatures)
+    request = await continuity.restore_signatures(call, turn(*parts), signatures=signatures)
     assert isinstance(request, ChatRequest)
     return request.messages[1].parts
 
 
 def values(parts: Iterable[Part]) -> list[object]:
-    return [s.value if (s := continuity._signature(part)) else None for part in parts]
+    return [s.value if (s := continuity._get_signature(part)) else None for part in parts]
 
 
 @pytest.mark.gen_test
@@ -115,7 +115,7 @@ async def test_a_signature_that_nobody_here_issued_goes_nowhere(call: Call) -> N
 @pytest.mark.gen_test
 async def test_another_account_gets_nothing_back(call: Call, tmp_path: Path) -> None:
     await answered(call, (THOUGHT, CALL))
-    bob = replace(call, memory=Memory(MemoryStore(tmp_path)).of("bob"))
+    bob = replace(call, memory=SharedMemory(MemoryStore(tmp_path)).get_account_memory("bob"))
     assert await seen(bob, CALL) == (CALL,)
 
 
@@ -149,7 +149,9 @@ async def test_what_came_before_the_end_does_not_wait_for_the_memory(call: Call)
         return events
 
     watched = replace(call, memory=Watched())
-    batches = stages.in_batches(continuity.recorded(watched, stages.Later(together, aiter_events(iter([])))))
+    batches = stages.iterate_batches(
+        continuity.record_signatures(watched, stages.DeferredItems(together, iterate_events(iter([]))))
+    )
     assert await anext(batches) == events[:-1]
     assert not remembered
     assert await anext(batches) == events[-1:]

@@ -10,22 +10,28 @@ import pytest
 
 from tests.support.raw import Peer, always, answer, chunked, on_both_loops, once, serving, then_wait
 from tornado_gate.http.client import pool as pool_module
-from tornado_gate.http.client.faults import Broken, Fault, Malformed, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.pool import Client
+from tornado_gate.http.client.faults import (
+    ConnectError,
+    ConnectionBroken,
+    ConnectTimeout,
+    HttpClientError,
+    MalformedResponse,
+)
+from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.request import Origin
 
 
 @asynccontextmanager
-async def opened(connect_seconds: float = 5) -> AsyncIterator[Client]:
+async def opened(connect_seconds: float = 5) -> AsyncIterator[HttpClient]:
     """A client that has closed everything when it is left."""
-    client = Client(connect_seconds)
+    client = HttpClient(connect_seconds)
     try:
         yield client
     finally:
         await client.close()
 
 
-async def body_of(client: Client, url: str, method: str = "POST", body: bytes | None = b"{}") -> bytes:
+async def body_of(client: HttpClient, url: str, method: str = "POST", body: bytes | None = b"{}") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -62,7 +68,7 @@ async def test_a_thousand_requests_at_once_get_each_its_own_answer() -> None:
             head, _, body = (await peer.request()).partition(b"\r\n\r\n")
             await peer.say(chunked(head.split()[1], body))
 
-    async def ask(client: Client, url: str, number: int) -> None:
+    async def ask(client: HttpClient, url: str, number: int) -> None:
         assert await body_of(client, f"{url}/{number}", body=b"%d" % number) == b"/%d%d" % (number, number)
 
     async with serving(script) as raw, opened(20) as client:
@@ -76,7 +82,7 @@ async def test_an_answer_that_has_come_whole_gives_its_connection_back_before_it
     async with serving(always(answer(b"x" * 1000))) as raw, opened() as client:
         unread = await client.request("POST", raw.url, {}, b"")
         while not unread.ended:
-            await unread.more()
+            await unread.wait_for_change()
         assert await body_of(client, raw.url) == b"x" * 1000
         assert b"".join([piece async for piece in unread]) == b"x" * 1000
         unread.close()
@@ -197,7 +203,7 @@ async def test_nothing_is_tried_twice_once_a_byte_of_an_answer_has_come() -> Non
     _, script = keeps_the_first_and_then(b"H")
     async with serving(script) as raw, opened() as client:  # type: ignore[arg-type]
         await body_of(client, raw.url)
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await body_of(client, raw.url)
         assert len(raw.peers) == 1
 
@@ -205,7 +211,7 @@ async def test_nothing_is_tried_twice_once_a_byte_of_an_answer_has_come() -> Non
 @on_both_loops
 async def test_a_new_connection_that_ends_is_not_replaced() -> None:
     async with serving(once(b"")) as raw, opened() as client:
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await body_of(client, raw.url)
         assert len(raw.peers) == 1
 
@@ -239,7 +245,7 @@ async def test_cancelling_whoever_waits_closes_the_connection(said: bytes) -> No
         await peer.gone()
         left.set()
 
-    async def ask(client: Client, url: str) -> None:
+    async def ask(client: HttpClient, url: str) -> None:
         response = await client.request("POST", url, {}, b"{}")
         assert await anext(response) == b"half"
         half.set()
@@ -283,19 +289,19 @@ async def test_closing_an_answer_half_way_closes_its_connection_and_never_looks_
         assert await anext(response) == b"one"
         await response.aclose()
         await left.wait()
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await anext(response)
 
 
 @on_both_loops
 async def test_closing_the_client_ends_what_is_open_and_keeps_nothing_after() -> None:
     async with serving(then_wait(chunked(b"one", end=b""))) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         assert await anext(response) == b"one"
         await client.close()
         assert not client._open
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await anext(response)
 
 
@@ -303,8 +309,8 @@ async def test_closing_the_client_ends_what_is_open_and_keeps_nothing_after() ->
 async def test_a_connection_that_is_made_while_the_client_closes_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving, closed = asyncio.Event(), asyncio.Event()
     async with serving(always(answer())) as raw:
-        client = Client(5)
-        find = client._resolved
+        client = HttpClient(5)
+        find = client._resolve_origin
 
         async def resolved(origin: Origin) -> object:
             resolving.set()
@@ -316,7 +322,7 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed_too(m
         await resolving.wait()
         await client.close()
         closed.set()
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await task
 
 
@@ -325,10 +331,10 @@ async def test_an_upstream_that_is_not_there_is_not_connected() -> None:
     async with serving(always(answer())) as raw:
         url = raw.url
     async with opened() as client:
-        with pytest.raises(NotConnected) as caught:
+        with pytest.raises(ConnectError) as caught:
             await body_of(client, url)
-        assert not isinstance(caught.value, NotConnectedInTime)
-        with pytest.raises(NotConnected):
+        assert not isinstance(caught.value, ConnectTimeout)
+        with pytest.raises(ConnectError):
             await body_of(client, f"http://{'x' * 70}.invalid/")
 
 
@@ -337,9 +343,9 @@ async def test_the_time_for_connecting_includes_looking_up_the_name(monkeypatch:
     async def never(*_: object) -> None:
         await asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(Client, "_resolved", never)
+    monkeypatch.setattr(HttpClient, "_resolve_origin", never)
     async with opened(0.01) as client:
-        with pytest.raises(NotConnectedInTime):
+        with pytest.raises(ConnectTimeout):
             await body_of(client, "http://name.test/")
 
 
@@ -354,7 +360,7 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
         async def resolved(*_: object) -> list[object]:
             return [(*kinds, ("127.0.0.1", port)) for port in ports]
 
-        monkeypatch.setattr(Client, "_resolved", resolved)
+        monkeypatch.setattr(HttpClient, "_resolve_origin", resolved)
         assert await body_of(client, "http://name.test/") == b"there"
 
 
@@ -379,7 +385,7 @@ async def test_names_and_ipv6_numbers_lead_where_they_say() -> None:
 async def test_faults_of_every_kind_leave_no_connection_behind() -> None:
     for said in (b"", b"nonsense\r\n\r\n", answer(b"half", Content_Length="9"), chunked(b"x", end=b"zz\r\n")):
         async with serving(once(said)) as raw, opened() as client:
-            with pytest.raises(Fault) as caught:
+            with pytest.raises(HttpClientError) as caught:
                 await body_of(client, raw.url)
-            assert isinstance(caught.value, (Broken, Malformed))
+            assert isinstance(caught.value, (ConnectionBroken, MalformedResponse))
             assert not any(client._idle.values())

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.raw import Peer, answer, chunked, on_both_loops, serving, then_wait
 from tornado_gate.http.client.connection import JOIN_BYTES, UNREAD_BYTES
-from tornado_gate.http.client.faults import Broken
-from tornado_gate.http.client.pool import Client
+from tornado_gate.http.client.faults import ConnectionBroken
+from tornado_gate.http.client.pool import HttpClient
 
 MIB = 1024 * 1024
 
@@ -55,7 +55,7 @@ def echo() -> tuple[list[bytes], object]:
     return requests, script
 
 
-async def ask(client: Client, url: str, body: bytes | Pieces | None, method: str = "POST") -> bytes:
+async def ask(client: HttpClient, url: str, body: bytes | Pieces | None, method: str = "POST") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -65,7 +65,7 @@ async def ask(client: Client, url: str, body: bytes | Pieces | None, method: str
 async def test_a_body_of_bytes_arrives_with_its_length(size: int) -> None:
     requests, script = echo()
     async with serving(script) as raw:  # type: ignore[arg-type]
-        client = Client(5)
+        client = HttpClient(5)
         for _ in range(2):
             assert await ask(client, raw.url, b"x" * size) == b"ok"
         await client.close()
@@ -84,7 +84,7 @@ async def test_a_small_request_is_one_write(monkeypatch: pytest.MonkeyPatch) -> 
         await peer.say(answer())
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         await ask(client, raw.url, b'{"model": "m"}')
         await client.close()
     assert segments[0].startswith(b"POST / HTTP/1.1\r\n")
@@ -95,7 +95,7 @@ async def test_a_small_request_is_one_write(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_only_methods_that_expect_a_body_say_that_there_is_none() -> None:
     requests, script = echo()
     async with serving(script) as raw:  # type: ignore[arg-type]
-        client = Client(5)
+        client = HttpClient(5)
         for method in ("GET", "POST", "DELETE"):
             await ask(client, raw.url, None, method)
         await client.close()
@@ -107,7 +107,7 @@ async def test_a_body_in_pieces_arrives_whole_and_its_connection_is_kept() -> No
     requests, script = echo()
     body = Pieces([b"one", b"", b"two" * 50_000, b"three"])
     async with serving(script) as raw:  # type: ignore[arg-type]
-        client = Client(5)
+        client = HttpClient(5)
         for _ in range(2):
             assert await ask(client, raw.url, body) == b"ok"
         await client.close()
@@ -128,7 +128,7 @@ async def test_a_body_in_pieces_is_begun_again_when_a_kept_connection_was_closed
             await peer.gone()
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         await ask(client, raw.url, b"")
         body = Pieces([b"one", b"two"])
         assert await ask(client, raw.url, body) == b"1"
@@ -148,7 +148,7 @@ async def test_a_body_is_not_read_faster_than_the_upstream_takes_it() -> None:
 
     body = Pieces([bytes(65536)] * 512)
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         task = asyncio.create_task(ask(client, raw.url, body))
         seen = -1
         while seen != body.sent or not seen:  # until it stands still
@@ -172,7 +172,7 @@ async def test_an_answer_that_comes_while_we_send_is_read_and_the_rest_is_not_se
 
     body = Pieces([bytes(65536)] * 512)
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, body if pieces else b"".join(body.pieces))
         assert response.status == 413
         assert b"".join([piece async for piece in response]) == b"too large"
@@ -196,7 +196,7 @@ async def test_an_answer_may_begin_before_the_request_has_ended() -> None:
         await peer.gone()
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, Pieces([b"body" * 1024] * 512))
         assert await anext(response) == b"begun"
         begun.set()
@@ -217,8 +217,8 @@ async def test_a_body_that_is_not_as_long_as_it_said_fails(missing: int) -> None
         arrived.append(await peer.reader.read())
 
     async with serving(script) as raw:
-        client = Client(5)
-        with pytest.raises(Broken, match="the request's body failed"):
+        client = HttpClient(5)
+        with pytest.raises(ConnectionBroken, match="the request's body failed"):
             await ask(client, raw.url, body)
         await body.closed.wait()
         await client.close()
@@ -234,8 +234,8 @@ async def test_a_body_whose_source_fails_fails() -> None:
             raise OSError("the disk is gone")
 
     async with serving(then_wait()) as raw:
-        client = Client(5)
-        with pytest.raises(Broken, match="the disk is gone"):
+        client = HttpClient(5)
+        with pytest.raises(ConnectionBroken, match="the disk is gone"):
             await ask(client, raw.url, Broken_([b"halfhalf"]))
         await client.close()
 
@@ -243,7 +243,7 @@ async def test_a_body_whose_source_fails_fails() -> None:
 @on_both_loops
 async def test_leaving_while_a_body_is_sent_lets_its_source_go() -> None:
     async with serving(lambda peer: asyncio.Event().wait()) as raw:  # type: ignore[arg-type, return-value]
-        client = Client(5)
+        client = HttpClient(5)
         body = Pieces([bytes(65536)] * 512)
         task = asyncio.create_task(ask(client, raw.url, body))
         await body.started.wait()
@@ -274,10 +274,10 @@ async def test_an_upstream_is_read_at_the_readers_pace() -> None:
         await peer.gone()
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         while response.size <= UNREAD_BYTES:
-            await response.more()
+            await response.wait_for_change()
         unread = response.size
         for _ in range(100):
             await asyncio.sleep(0)
@@ -294,10 +294,10 @@ async def test_an_upstream_is_read_at_the_readers_pace() -> None:
 @on_both_loops
 async def test_what_has_come_since_the_last_piece_is_one_piece_and_nobody_waits_for_it() -> None:
     async with serving(then_wait(chunked(*[b"data: x\n\n"] * 100, end=b""))) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         while response.size < 900:
-            await response.more()
+            await response.wait_for_change()
         with pytest.raises(StopIteration) as came:  # a coroutine that does not suspend is over with its first step
             response.__anext__().send(None)
         assert came.value.value == b"data: x\n\n" * 100

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.raw import Peer, always, answer, serving
-from tornado_gate.http.client.pool import Client
-from tornado_gate.http.client.request import address, head, header_lines
+from tornado_gate.http.client.pool import HttpClient
+from tornado_gate.http.client.request import parse_address, render_head, render_header_lines
 
 ADDRESSES = {
     "http://h": ("http", "h", 80, "/", "h"),
@@ -30,7 +30,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize(("url", "parts"), ADDRESSES.items(), ids=ADDRESSES)
 def test_an_address_is_taken_apart(url: str, parts: tuple[str, str, int, str, str]) -> None:
-    found = address(url)
+    found = parse_address(url)
     assert (*found.origin, found.target, found.host) == parts
 
 
@@ -58,11 +58,11 @@ NO_ADDRESSES = [
 @pytest.mark.parametrize("url", NO_ADDRESSES, ids=ascii)
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        address(url)
+        parse_address(url)
 
 
 def made(headers: dict[str, str], length: int | None = 2, method: str = "POST") -> str:
-    return head(method, address("http://h/x"), headers, length).decode("latin-1")
+    return render_head(method, parse_address("http://h/x"), headers, length).decode("latin-1")
 
 
 def test_headers_go_out_as_they_are_and_the_length_is_ours() -> None:
@@ -106,15 +106,15 @@ def test_a_header_that_could_be_something_else_is_refused_and_its_value_not_told
 
 
 def test_a_head_from_memory_is_the_same_and_belongs_to_its_headers() -> None:
-    remembered = lru_cache(header_lines)
+    remembered = lru_cache(render_header_lines)
     for headers in ({"X": "1"}, {"X": "2"}, {"x": "1"}, {"Host": "", "X": "1"}, {"Host": "other", "X": "1"}) * 2:
         for length in (None, 2):
-            sent = head("POST", address("http://h/x"), headers, length, remembered)
+            sent = render_head("POST", parse_address("http://h/x"), headers, length, remembered)
             assert sent.decode() == made(headers, length)
     assert remembered.cache_info().misses == 5
     for _ in range(2):
         with pytest.raises(ValueError, match="control"):
-            head("POST", address("http://h/x"), {"X": "1\n"}, None, remembered)
+            render_head("POST", parse_address("http://h/x"), {"X": "1\n"}, None, remembered)
 
 
 @pytest.mark.gen_test
@@ -127,7 +127,7 @@ async def test_each_request_has_its_own_headers_on_one_connection() -> None:
             await peer.say(answer())
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         for key in "1221":
             async for _ in await client.request("POST", raw.url, {"Key": key}, b""):
                 pass
@@ -158,7 +158,7 @@ def test_a_head_is_one_head_or_none(headers: dict[str, str]) -> None:
 @pytest.mark.gen_test
 async def test_what_cannot_be_sent_reaches_nobody() -> None:
     async with serving(always(answer())) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         with pytest.raises(ValueError, match="control"):
             await client.request("POST", raw.url, {"X": "a\r\nb"}, b"")
         await client.close()

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.raw import Peer, Script, answer, chunked, on_both_loops, once, serving, then_wait
-from tornado_gate.http.client.connection import HEAD_BYTES, UNREAD_BYTES, Connection
+from tornado_gate.http.client.connection import HEAD_BYTES, UNREAD_BYTES, ClientConnection
 from tornado_gate.http.client.content_coding import PIECE_BYTES
-from tornado_gate.http.client.faults import Broken, Fault, Malformed
-from tornado_gate.http.client.pool import Client
+from tornado_gate.http.client.faults import ConnectionBroken, HttpClientError, MalformedResponse
+from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.request import Origin
-from tornado_gate.http.client.response import Answer
+from tornado_gate.http.client.response import HttpResponse
 
 PLAIN = b"HTTP/1.1 200 OK\r\n"
 
@@ -25,7 +25,7 @@ PLAIN = b"HTTP/1.1 200 OK\r\n"
 async def asked(script: Script, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what a server says. Raises what the client raises."""
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         try:
             response = await client.request(method, raw.url, {}, b"" if method == "POST" else None)
             return response.status, response.headers, b"".join([piece async for piece in response])
@@ -108,7 +108,7 @@ async def test_an_answer_that_is_cut_off_never_looks_whole(said: bytes, reset: b
         if reset:
             peer.reset()
 
-    with pytest.raises(Fault):
+    with pytest.raises(HttpClientError):
         await asked(script)
 
 
@@ -123,11 +123,11 @@ async def test_who_takes_a_header_away_does_not_make_a_cut_off_answer_whole(name
         await edited.wait()
 
     async with serving(script) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         del response.headers[name]
         edited.set()
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             [piece async for piece in response]
         await client.close()
 
@@ -135,12 +135,12 @@ async def test_who_takes_a_header_away_does_not_make_a_cut_off_answer_whole(name
 @on_both_loops
 async def test_what_came_before_the_break_is_given_first() -> None:
     async with serving(once(chunked(b"one", end=b""))) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         while response.fault is None:
-            await response.more()
+            await response.wait_for_change()
         assert await anext(response) == b"one"
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await anext(response)
         await client.close()
 
@@ -194,8 +194,8 @@ async def test_what_is_no_clear_answer_is_refused_and_its_connection_closed(said
         closed.set()
 
     async with serving(script) as raw:
-        client = Client(5)
-        with pytest.raises(Malformed):
+        client = HttpClient(5)
+        with pytest.raises(MalformedResponse):
             _ = [piece async for piece in await client.request("POST", raw.url, {}, b"")]
         await closed.wait()
         await client.close()
@@ -218,7 +218,7 @@ MISPACKED = {
 @on_both_loops
 @pytest.mark.parametrize("said", MISPACKED.values(), ids=MISPACKED)
 async def test_a_body_that_is_not_packed_as_it_says_is_refused(said: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedResponse):
         await asked(then_wait(said))
 
 
@@ -252,7 +252,7 @@ async def test_a_coding_that_is_none_is_left_alone() -> None:
 async def test_a_body_that_was_packed_hard_comes_in_pieces() -> None:
     size = 20 * 1024 * 1024
     async with serving(then_wait(answer(gzip.compress(bytes(size)), Content_Encoding="gzip"))) as raw:
-        client = Client(5)
+        client = HttpClient(5)
         response = await client.request("POST", raw.url, {}, b"")
         sizes = [len(piece) async for piece in response]
         assert sum(sizes) == size
@@ -268,7 +268,7 @@ class Wire:
         self.aborted = False
         self.freed = 0
         self.read = True
-        self.connection = Connection(self, Origin("http", "h", 80), loop)
+        self.connection = ClientConnection(self, Origin("http", "h", 80), loop)
         self.connection.connection_made(self)  # type: ignore[arg-type]
 
     def write(self, data: bytes) -> None:
@@ -292,23 +292,23 @@ class Wire:
     def resume_reading(self) -> None:
         self.read = True
 
-    def lost(self, connection: Connection) -> None: ...
+    def on_connection_lost(self, connection: ClientConnection) -> None: ...
 
-    def free(self, connection: Connection) -> None:
+    def on_connection_idle(self, connection: ClientConnection) -> None:
         self.freed += 1
 
 
 async def fed(said: list[bytes], *, ends: bool) -> tuple[int, dict[str, str], bytes, bool]:
     """What a connection makes of segments: status, headers, body, and whether it would be used again."""
     wire = Wire(asyncio.get_running_loop())
-    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
     await asyncio.sleep(0)
     assert wire.sent == [b"headbody"]
     for segment in said:
         wire.connection.data_received(segment)
     if ends:
         wire.connection.eof_received()
-    response: Answer = await task
+    response: HttpResponse = await task
     body = b"".join([piece async for piece in response])
     return response.status, response.headers, body, bool(wire.freed) and not wire.aborted
 
@@ -316,7 +316,7 @@ async def fed(said: list[bytes], *, ends: bool) -> tuple[int, dict[str, str], by
 @on_both_loops
 async def test_a_connection_is_read_again_when_the_end_of_an_answer_came_past_the_pause() -> None:
     wire, size = Wire(asyncio.get_running_loop()), UNREAD_BYTES + 2
-    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
     await asyncio.sleep(0)
     wire.connection.data_received(answer(b"x" * size)[:-1])
     assert not wire.read
@@ -353,5 +353,5 @@ def test_an_answer_means_the_same_wherever_it_is_cut(pieces: list[bytes], cuts: 
 @given(pieces=BODIES, cut=st.integers(min_value=0), kind=st.sampled_from(["length", "chunks"]))
 def test_no_beginning_of_an_answer_is_an_answer(pieces: list[bytes], cut: int, kind: str) -> None:
     said = answer(b"".join(pieces)) if kind == "length" else chunked(*pieces)
-    with pytest.raises(Fault):
+    with pytest.raises(HttpClientError):
         asyncio.run(fed([said[: cut % len(said)]] if cut % len(said) else [], ends=True))

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.raw import Peer, Raw, Script, always, answer, on_both_loops, once, serving
 from tests.support.site import CERTIFICATE, KEY
-from tornado_gate.http.client.faults import Broken, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.pool import Client, usual_trust
+from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout
+from tornado_gate.http.client.pool import HttpClient, make_default_ssl_context
 
 
 def pem(kind: str, text: str) -> str:
@@ -42,17 +42,17 @@ def trusting() -> ssl.SSLContext:
 
 @pytest.fixture(autouse=True)
 def site_test_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def resolved(_: Client, origin: tuple[str, str, int]) -> list[object]:
+    async def resolved(_: HttpClient, origin: tuple[str, str, int]) -> list[object]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", origin[2]))]
 
-    monkeypatch.setattr(Client, "_resolved", resolved)
+    monkeypatch.setattr(HttpClient, "_resolve_origin", resolved)
 
 
 def named(raw: Raw, host: str = "site.test") -> str:
     return raw.url.replace("127.0.0.1", host)
 
 
-async def body_of(client: Client, url: str, body: bytes = b"{}") -> bytes:
+async def body_of(client: HttpClient, url: str, body: bytes = b"{}") -> bytes:
     return b"".join([piece async for piece in await client.request("POST", url, {}, body)])
 
 
@@ -68,7 +68,7 @@ async def test_requests_go_over_one_connection_that_speaks_http_1_1_and_names_it
         await always(answer(b"x" * 300_000))(peer)
 
     async with serving(script, server_tls) as raw:
-        client = Client(5, trusting())
+        client = HttpClient(5, trusting())
         for _ in range(3):
             assert await body_of(client, named(raw), b"y" * 300_000) == b"x" * 300_000
         assert len(raw.peers) == 1
@@ -80,8 +80,8 @@ async def test_requests_go_over_one_connection_that_speaks_http_1_1_and_names_it
 @pytest.mark.parametrize("host", ["other.test", "127.0.0.1"])
 async def test_a_certificate_for_somebody_else_is_refused(server_tls: ssl.SSLContext, host: str) -> None:
     async with serving(always(answer()), server_tls) as raw:
-        client = Client(5, trusting())
-        with pytest.raises(NotConnected, match="certificate"):
+        client = HttpClient(5, trusting())
+        with pytest.raises(ConnectError, match="certificate"):
             await body_of(client, named(raw, host))
         await client.close()
 
@@ -89,17 +89,17 @@ async def test_a_certificate_for_somebody_else_is_refused(server_tls: ssl.SSLCon
 @on_both_loops
 async def test_a_certificate_that_nobody_vouches_for_is_refused(server_tls: ssl.SSLContext) -> None:
     async with serving(always(answer()), server_tls) as raw:
-        client = Client(5)
-        with pytest.raises(NotConnected, match="certificate"):
+        client = HttpClient(5)
+        with pytest.raises(ConnectError, match="certificate"):
             await body_of(client, named(raw))
         await client.close()
 
 
 def test_the_usual_trust_checks_certificates_and_hosts_and_is_made_once() -> None:
-    trust = usual_trust()
+    trust = make_default_ssl_context()
     assert trust.verify_mode is ssl.CERT_REQUIRED
     assert trust.check_hostname
-    assert trust is usual_trust()
+    assert trust is make_default_ssl_context()
 
 
 @on_both_loops
@@ -108,8 +108,8 @@ async def test_a_server_without_tls_is_not_connected() -> None:
         await peer.say(answer(status="400 Bad Request"))
 
     async with serving(script) as raw:
-        client = Client(5, trusting())
-        with pytest.raises(NotConnected):
+        client = HttpClient(5, trusting())
+        with pytest.raises(ConnectError):
             await body_of(client, named(raw).replace("http://", "https://"))
         await client.close()
 
@@ -120,8 +120,8 @@ async def test_a_handshake_that_never_ends_is_within_the_time_for_connecting() -
         await peer.gone()
 
     async with serving(script) as raw:
-        client = Client(0.05, trusting())
-        with pytest.raises(NotConnectedInTime):
+        client = HttpClient(0.05, trusting())
+        with pytest.raises(ConnectTimeout):
             await body_of(client, named(raw).replace("http://", "https://"))
         await client.close()
 
@@ -134,7 +134,7 @@ async def test_a_body_that_ends_with_its_connection_ends_where_the_other_side_sa
     server_tls: ssl.SSLContext,
 ) -> None:
     async with serving(once(UNTIL_CLOSED), server_tls) as raw:
-        client = Client(5, trusting())
+        client = HttpClient(5, trusting())
         assert await body_of(client, named(raw)) == b"body"
         await client.close()
 
@@ -156,8 +156,8 @@ def ends_unsigned(said: bytes) -> Script:
 @pytest.mark.parametrize("said", [UNTIL_CLOSED, answer(b"half", Content_Length="8")], ids=["no length", "a length"])
 async def test_an_ending_that_nobody_signed_is_no_end(server_tls: ssl.SSLContext, said: bytes) -> None:
     async with serving(ends_unsigned(said), server_tls) as raw:
-        client = Client(5, trusting())
-        with pytest.raises(Broken):
+        client = HttpClient(5, trusting())
+        with pytest.raises(ConnectionBroken):
             await body_of(client, named(raw))
         await client.close()
 
@@ -173,7 +173,7 @@ async def test_leaving_half_way_closes_the_connection(server_tls: ssl.SSLContext
         left.set()
 
     async with serving(script, server_tls) as raw:
-        client = Client(5, trusting())
+        client = HttpClient(5, trusting())
         response = await client.request("POST", named(raw), {}, b"")
         assert await anext(response) == b"half"
         response.close()

@@ -19,7 +19,7 @@ from tornado.ioloop import IOLoop
 
 from tests.support.site import Names, Site, answer, tls_of_site_test
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch import Fetched, Fetcher, FetchRules
+from tornado_gate.http.fetch import FetchedFile, Fetcher, FetchRules
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
 GIF = b"GIF87a\x02\0\x02\0\x80\0\0\0\0\0\0\0\0,\0\0\0\0\x02\0\x02\0\0\x08\x06\0\x01\x08\x04\x10\x10\0;"
@@ -50,18 +50,18 @@ def other(fetcher: Fetcher, **rules: Any) -> Fetcher:
     return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=fetcher._resolve)
 
 
-async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> Fetched:
+async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> FetchedFile:
     return await fetcher.fetch(f"http://{host}:{site.port}{path}", kinds=["image/"], param="image_url")
 
 
-async def refused(waited: Awaitable[Fetched]) -> InvalidField:
+async def refused(waited: Awaitable[FetchedFile]) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
         await waited
     assert (caught.value.status, caught.value.param) == (400, "image_url")
     return caught.value
 
 
-async def code_of(waited: Awaitable[Fetched]) -> str:
+async def code_of(waited: Awaitable[FetchedFile]) -> str:
     return (await refused(waited)).code
 
 
@@ -81,7 +81,7 @@ async def code_of(waited: Awaitable[Fetched]) -> str:
 async def test_a_file_comes_with_the_type_of_its_content(fetcher: Fetcher, site: Site, given: str, sent: str) -> None:
     site.answers[sent] = answer(PNG, Content_Type="application/octet-stream")
     found = await get(fetcher, site, given)
-    assert found == Fetched(media_type="image/png", data=PNG, url=f"http://site.test:{site.port}{sent}")
+    assert found == FetchedFile(media_type="image/png", data=PNG, url=f"http://site.test:{site.port}{sent}")
 
 
 @pytest.mark.gen_test
@@ -142,7 +142,7 @@ async def test_tls_is_checked_against_the_name_though_the_address_is_pinned(
     names.answers["another.test"] = [["127.0.0.1"]]
     rules = FetchRules(allow_networks=(LOOPBACK,))
 
-    def ask(host: str, tls: ssl.SSLContext | None) -> Awaitable[Fetched]:
+    def ask(host: str, tls: ssl.SSLContext | None) -> Awaitable[FetchedFile]:
         url = f"https://{host}:{site.port}/"
         return Fetcher(rules, resolve=names, tls=tls).fetch(url, kinds=["image/"], param="image_url")
 

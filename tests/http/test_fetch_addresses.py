@@ -12,7 +12,7 @@ from tornado.ioloop import IOLoop
 
 from tests.support.site import Names, Site, answer
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch import DENIED_PORTS, Fetched, Fetcher, FetchRules, allowed
+from tornado_gate.http.fetch import DENIED_PORTS, FetchedFile, Fetcher, FetchRules, is_allowed
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
 LOOPBACK = ip_network("127.0.0.1/32")
@@ -42,18 +42,18 @@ def other(fetcher: Fetcher, **rules: Any) -> Fetcher:
     return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=fetcher._resolve)
 
 
-async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> Fetched:
+async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> FetchedFile:
     return await fetcher.fetch(f"http://{host}:{site.port}{path}", kinds=["image/"], param="image_url")
 
 
-async def refused(waited: Awaitable[Fetched]) -> InvalidField:
+async def refused(waited: Awaitable[FetchedFile]) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
         await waited
     assert (caught.value.status, caught.value.param) == (400, "image_url")
     return caught.value
 
 
-async def code_of(waited: Awaitable[Fetched]) -> str:
+async def code_of(waited: Awaitable[FetchedFile]) -> str:
     return (await refused(waited)).code
 
 
@@ -73,21 +73,21 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_an_address_inside_is_not_allowed(address: str) -> None:
-    assert not allowed(ip_address(address), FetchRules())
+    assert not is_allowed(ip_address(address), FetchRules())
 
 
 @pytest.mark.parametrize("address", OUTSIDE)
 def test_an_address_of_the_public_internet_is_allowed(address: str) -> None:
-    assert allowed(ip_address(address), FetchRules())
+    assert is_allowed(ip_address(address), FetchRules())
 
 
 def test_private_networks_can_be_opened_but_never_where_clouds_keep_secrets() -> None:
     private = FetchRules(allow_private=True)
-    opened = {address for address in INSIDE if allowed(ip_address(address), private)}
+    opened = {address for address in INSIDE if is_allowed(ip_address(address), private)}
     assert {"10.0.0.1", "127.0.0.1", "::1", "fc00::1", "192.168.1.1", "64:ff9b::10.0.0.1"} <= opened
     secret = {"169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "::ffff:a9fe:a9fe"}
     assert not opened & {*secret, "0.0.0.0", "224.0.0.1", "255.255.255.255", "fe80::1"}
-    assert allowed(ip_address("169.254.1.1"), FetchRules(allow_networks=(ip_network("169.254.1.0/24"),)))
+    assert is_allowed(ip_address("169.254.1.1"), FetchRules(allow_networks=(ip_network("169.254.1.0/24"),)))
 
 
 @pytest.mark.gen_test

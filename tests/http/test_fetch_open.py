@@ -15,7 +15,7 @@ from tornado.ioloop import IOLoop
 
 from tests.support.site import Names, Site, answer
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch import Fetcher, FetchRules, Opened
+from tornado_gate.http.fetch import Fetcher, FetchRules, OpenedFile
 
 LOOPBACK = ip_network("127.0.0.1/32")
 """Stands for the public internet in these tests."""
@@ -52,7 +52,7 @@ def address(site: Site, path: str = "/", host: str = "site.test") -> str:
     return f"http://{host}:{site.port}{path}"
 
 
-async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[Opened, bytes]:
+async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[OpenedFile, bytes]:
     async with fetcher.open(url, **{"kinds": VIDEO, **rest}) as opened:
         return opened, b"".join([chunk async for chunk in opened.chunks()])
 

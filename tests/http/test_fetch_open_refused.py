@@ -18,8 +18,8 @@ from yarl import URL
 
 from tests.support.site import Names, Site, answer, tls_of_site_test
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch import Fetcher, FetchRules, Opened
-from tornado_gate.http.fetch.addresses import rules_at
+from tornado_gate.http.fetch import Fetcher, FetchRules, OpenedFile
+from tornado_gate.http.fetch.addresses import rules_for_host
 
 LOOPBACK = ip_network("127.0.0.1/32")
 """Stands for the public internet in these tests."""
@@ -56,7 +56,7 @@ def address(site: Site, path: str = "/", host: str = "site.test") -> str:
     return f"http://{host}:{site.port}{path}"
 
 
-async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[Opened, bytes]:
+async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[OpenedFile, bytes]:
     async with fetcher.open(url, **{"kinds": VIDEO, **rest}) as opened:
         return opened, b"".join([chunk async for chunk in opened.chunks()])
 
@@ -146,7 +146,7 @@ async def test_the_providers_own_host_is_not_where_clouds_keep_secrets(names: Na
 )
 def test_a_host_without_a_port_is_the_one_at_the_port_of_the_scheme(url: str, host: str, own: bool) -> None:
     rules = FetchRules()
-    assert (rules_at(URL(url), rules, host) != rules) is own
+    assert (rules_for_host(URL(url), rules, host) != rules) is own
 
 
 @pytest.mark.gen_test

@@ -15,7 +15,7 @@ from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.testing import call_to
-from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole, replace
+from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse, replace
 
 SECRET = "Bearer key-of-the-operator"
 KEYS = {"Authorization": SECRET}
@@ -115,7 +115,7 @@ async def test_of_an_accepted_error_no_more_than_its_beginning_is_read(pool: ups
     async with reaching(site, pool) as call:
         response, came = await get(call, f"{site.url}/a", accepted_statuses=(404,))
     assert len(came) == upstream.ERROR_BODY_BYTES
-    assert isinstance(response.chunks, Whole)
+    assert isinstance(response.chunks, BufferedBody)
 
 
 # Redirects
@@ -306,7 +306,7 @@ async def test_a_closed_pool_opens_no_new_connections(pool: upstream.Pool) -> No
 
 def incoming(body: bytes, content_type: str = "", provider: str = "acme") -> UpstreamResponse:
     headers = {"content-type": content_type} if content_type else {}
-    return UpstreamResponse(chunks=Whole(body), headers=headers, provider=provider)
+    return UpstreamResponse(chunks=BufferedBody(body), headers=headers, provider=provider)
 
 
 @pytest.mark.gen_test

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch import Fetched, pictures
+from tornado_gate.http.fetch import FetchedFile, pictures
 from tornado_gate.http.fetch.pictures import (
     HEADER_BYTES,
-    MOST_BYTES,
-    Picture,
+    MAX_BYTES,
+    ImageFile,
     check,
     decode,
     inspect,
-    picture_of,
-    source_of,
+    parse_image_source,
+    read_image,
 )
 from tornado_gate.types import Call, Caller, Data, FileSource, Link
 
@@ -98,9 +98,9 @@ class FakeFetcher:
     media_type: str
     asked: tuple[str, Collection[str], str] | None = None
 
-    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Fetched:
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         self.asked = (url, kinds, param)
-        return Fetched(media_type=self.media_type, data=self.data, url=url)
+        return FetchedFile(media_type=self.media_type, data=self.data, url=url)
 
 
 def call(fetcher: FakeFetcher | None = None) -> Call:
@@ -112,8 +112,8 @@ def given_as(data: bytes, media_type: str = "") -> list[FileSource]:
     return [File(data, media_type), Data(media_type=media_type, base64=base64.b64encode(data).decode())]
 
 
-def got(source: FileSource, fetcher: FakeFetcher | None = None) -> Picture:
-    return asyncio.run(picture_of(call(fetcher), source, "image.0"))
+def got(source: FileSource, fetcher: FakeFetcher | None = None) -> ImageFile:
+    return asyncio.run(read_image(call(fetcher), source, "image.0"))
 
 
 def refused(source: FileSource, fetcher: FakeFetcher | None = None) -> InvalidField:
@@ -135,7 +135,7 @@ def test_a_picture_is_known_by_its_bytes(name: str) -> None:
     for declared in ("", media_type, "application/octet-stream"):
         for source in given_as(data, declared):
             assert asyncio.run(check(source, "image.0")) == (media_type, WIDTH, HEIGHT)
-            assert got(source) == Picture(data=data, media_type=media_type, width=WIDTH, height=HEIGHT)
+            assert got(source) == ImageFile(data=data, media_type=media_type, width=WIDTH, height=HEIGHT)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -169,8 +169,8 @@ def test_bytes_that_are_no_picture_are_a_400(beginning: bytes, noise: bytes, dec
         except InvalidField as error:
             assert (error.param, error.status) == ("image.0", 400)
         else:
-            assert picture.media_type in pictures.KINDS
-            assert picture.width * picture.height <= pictures.MOST_PIXELS
+            assert picture.media_type in pictures.IMAGE_MEDIA_TYPES
+            assert picture.width * picture.height <= pictures.MAX_PIXELS
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_as_many_pixels_as_are_allowed_pass() -> None:
 
 
 def test_a_file_of_too_many_bytes_is_refused_before_it_is_read() -> None:
-    assert refused(File(b"", said=MOST_BYTES + 1)).code == "image_too_large"
-    assert got(File(PNG, said=MOST_BYTES)).width == WIDTH
-    assert refused(Data(media_type="", base64="A" * (MOST_BYTES // 3 * 4 + 8))).code == "image_too_large"
-    huge = FakeFetcher(PNG + bytes(MOST_BYTES), "image/png")
+    assert refused(File(b"", said=MAX_BYTES + 1)).code == "image_too_large"
+    assert got(File(PNG, said=MAX_BYTES)).width == WIDTH
+    assert refused(Data(media_type="", base64="A" * (MAX_BYTES // 3 * 4 + 8))).code == "image_too_large"
+    huge = FakeFetcher(PNG + bytes(MAX_BYTES), "image/png")
     assert refused(Link(url="https://site.test/a.png"), huge).code == "image_too_large"
 
 
@@ -217,7 +217,7 @@ def test_a_message_shows_little_of_what_was_declared() -> None:
 def test_a_picture_at_an_address_is_fetched() -> None:
     fetcher = FakeFetcher(PNG, "image/png")
     picture = got(Link(url="https://site.test/a"), fetcher)
-    assert picture == Picture(data=PNG, media_type="image/png", width=WIDTH, height=HEIGHT)
+    assert picture == ImageFile(data=PNG, media_type="image/png", width=WIDTH, height=HEIGHT)
     assert fetcher.asked == ("https://site.test/a", ("image/",), "image.0")
 
 
@@ -337,7 +337,7 @@ def test_decoding_a_large_picture_gives_the_event_loop_its_turn() -> None:
                 await asyncio.sleep(0)
 
         counter = asyncio.create_task(count())
-        picture = await picture_of(call(), source, "image")
+        picture = await read_image(call(), source, "image")
         counter.cancel()
         assert picture.data == data
         return turns
@@ -363,7 +363,7 @@ def test_decoding_a_large_picture_gives_the_event_loop_its_turn() -> None:
     ],
 )
 def test_a_picture_is_an_address_a_data_url_or_base64(written: str, source: FileSource) -> None:
-    assert source_of(written, "image") == source
+    assert parse_image_source(written, "image") == source
 
 
 NO_SOURCES = [
@@ -375,7 +375,7 @@ NO_SOURCES = [
 @pytest.mark.parametrize("written", NO_SOURCES)
 def test_any_other_address_is_refused_by_its_field(written: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        source_of(written, "images.1.image_url")
+        parse_image_source(written, "images.1.image_url")
     assert (caught.value.param, caught.value.code) == ("images.1.image_url", "invalid_url")
 
 
@@ -383,7 +383,7 @@ def test_any_other_address_is_refused_by_its_field(written: str) -> None:
 @given(written=st.one_of(st.text(max_size=40), st.text("data:;base64,/= httpxA", max_size=40)))
 def test_any_text_is_a_source_or_a_400(written: str) -> None:
     try:
-        source = source_of(written, "image.0")
+        source = parse_image_source(written, "image.0")
         if isinstance(source, Data):
             got(source)
     except InvalidField as error:
@@ -392,5 +392,5 @@ def test_any_text_is_a_source_or_a_400(written: str) -> None:
 
 def test_a_picture_in_a_data_url_is_read() -> None:
     for way in WRITTEN:
-        source = source_of("data:image/jpeg;base64," + way(JPEG), "image")
+        source = parse_image_source("data:image/jpeg;base64," + way(JPEG), "image")
         assert got(source).data == JPEG

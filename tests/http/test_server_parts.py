@@ -21,9 +21,9 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 
 from tests.support.front import post, request
-from tornado_gate.http.server.body import ChunkedBody
+from tornado_gate.http.server.body import ChunkedBodyReader
 from tornado_gate.http.server.connection import ServerConnection
-from tornado_gate.http.server.front import Server
+from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.response import RequestConnection
 
 OK = ResponseStartLine("", 200, "OK")
@@ -95,7 +95,7 @@ class Stand:
 
     def __init__(self) -> None:
         self.application = Application()
-        self.server = Server(self.application)
+        self.server = HttpServer(self.application)
         self.loop = asyncio.get_running_loop()
         self.server.done = self.loop.create_future()
         self.server.done.set_result(None)
@@ -340,7 +340,7 @@ def test_a_head_that_would_be_two_is_not_sent(reason: str, fields: dict[str, str
 @given(st.lists(st.binary(min_size=1, max_size=30), max_size=6), st.lists(st.integers(1, 9), min_size=1))
 def test_chunks_in_any_pieces_are_one_body(chunks: list[bytes], steps: list[int]) -> None:
     data = b"".join(b"%X\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
-    body, taken, held, at = ChunkedBody(), b"", b"", 0
+    body, taken, held, at = ChunkedBodyReader(), b"", b"", 0
     for step in steps * len(data):
         held += data[at : at + step]
         at += step

@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 from tests.support.front import Answer, Running
 from tests.support.front_stage import Stage, fronts, get, play
 from tornado_gate.http.server.connection import ServerConnection
-from tornado_gate.http.server.front import Server
+from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.response import RequestConnection
 
 
@@ -186,7 +186,7 @@ class Next(asyncio.Protocol):
 class Switching:
     """A connection of the fast front whose request has come, without a network."""
 
-    def __init__(self, server: Server, application: Application) -> None:
+    def __init__(self, server: HttpServer, application: Application) -> None:
         self.server, self.application = server, application
         self.connection = ServerConnection(self.server, asyncio.get_running_loop())
         self.transport, self.next = Transport(), Next()
@@ -196,7 +196,7 @@ class Switching:
     @classmethod
     async def begin(cls) -> Switching:
         application = Application()
-        server = Server(application)
+        server = HttpServer(application)
         await server.listen([])
         return cls(server, application)
 

@@ -18,7 +18,7 @@ from tornado.netutil import bind_sockets
 from tests.support.raw import Peer, once, serving, then_wait
 from tornado_gate import errors
 from tornado_gate.http import upstream
-from tornado_gate.http.client.faults import NotConnectedInTime
+from tornado_gate.http.client.faults import ConnectTimeout
 from tornado_gate.testing import FakeUpstream, call_to
 from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, replace
 
@@ -261,7 +261,7 @@ async def test_an_upstream_that_does_not_accept_in_time_is_504(
     pool: upstream.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def late(*_: object, **__: object) -> None:
-        raise NotConnectedInTime("late")
+        raise ConnectTimeout("late")
 
     monkeypatch.setattr(type(pool.client()), "request", late)
     with pytest.raises(errors.UpstreamTimeout, match="did not accept a connection in time") as caught:

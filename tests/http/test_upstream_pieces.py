@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 
 from tests.http.test_client_responses import Wire, fed
 from tests.support.raw import Peer, always, answer, chunked, on_both_loops, once, serving, then_wait
-from tornado_gate.http.client.aiohttp_pool import AiohttpClient, session
-from tornado_gate.http.client.connection import HEAD_BYTES, PAST_PARSER_BYTES, UNREAD_BYTES
-from tornado_gate.http.client.faults import Broken, Malformed
-from tornado_gate.http.client.pool import Client
+from tornado_gate.http.client.aiohttp_pool import AiohttpClient, create_session
+from tornado_gate.http.client.connection import HEAD_BYTES, MIN_BYTES_PAST_PARSER, UNREAD_BYTES
+from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
+from tornado_gate.http.client.pool import HttpClient
 
-LARGE = bytes(range(256)) * (3 * PAST_PARSER_BYTES // 256)
+LARGE = bytes(range(256)) * (3 * MIN_BYTES_PAST_PARSER // 256)
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Client]:
-    client = Client(5)
+async def opened() -> AsyncIterator[HttpClient]:
+    client = HttpClient(5)
     try:
         yield client
     finally:
         await client.close()
 
 
-async def body_of(client: Client, url: str) -> bytes:
+async def body_of(client: HttpClient, url: str) -> bytes:
     return b"".join([piece async for piece in await client.request("POST", url, {}, b"{}")])
 
 
@@ -65,7 +65,7 @@ async def test_large_and_small_answers_take_turns_on_one_connection() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    length=st.integers(min_value=PAST_PARSER_BYTES - 50, max_value=len(LARGE)),
+    length=st.integers(min_value=MIN_BYTES_PAST_PARSER - 50, max_value=len(LARGE)),
     cuts=st.lists(st.integers(min_value=1, max_value=len(LARGE) + 100), max_size=8),
 )
 def test_a_large_answer_means_the_same_wherever_it_is_cut(length: int, cuts: list[int]) -> None:
@@ -128,7 +128,7 @@ async def test_a_large_body_that_is_cut_off_never_looks_whole() -> None:
     async with serving(once(answer(LARGE)[:-1])) as raw, opened() as client:
         response = await client.request("POST", raw.url, {}, b"{}")
         got = b""
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             async for piece in response:
                 got += piece
         assert got == LARGE[:-1]
@@ -138,11 +138,11 @@ async def test_a_large_body_that_is_cut_off_never_looks_whole() -> None:
 async def test_who_changes_the_headers_of_an_answer_does_not_change_where_it_ends() -> None:
     wire = Wire(asyncio.get_running_loop())
     said = answer(LARGE)
-    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
     await asyncio.sleep(0)
     wire.connection.data_received(said[: -len(LARGE)])
     response = await task
-    response.headers["content-length"] = str(PAST_PARSER_BYTES * 2)
+    response.headers["content-length"] = str(MIN_BYTES_PAST_PARSER * 2)
     wire.connection.data_received(LARGE[:1000])
     wire.connection.data_received(LARGE[1000:])
     assert b"".join([piece async for piece in response]) == LARGE
@@ -152,12 +152,12 @@ async def test_who_changes_the_headers_of_an_answer_does_not_change_where_it_end
 @on_both_loops
 async def test_chunks_that_came_before_a_fault_are_given_first() -> None:
     wire = Wire(asyncio.get_running_loop())
-    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
     await asyncio.sleep(0)
     wire.connection.data_received(chunked(b"one", b"two", end=b"zz\r\n"))
     response = await task
     assert await anext(response) == b"onetwo"
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedResponse):
         await anext(response)
 
 
@@ -168,7 +168,7 @@ async def test_the_upstream_waits_each_time_that_the_reader_is_behind(coding: st
     in_chunks = coding == "chunks"
     head = chunked(end=b"") if in_chunks else answer(b"", Content_Length=str(9 * len(piece)))
     segment = b"%x\r\n%b\r\n" % (len(piece), piece) if in_chunks else piece
-    task = asyncio.create_task(wire.connection.ask(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
     await asyncio.sleep(0)
     wire.connection.data_received(head)
     response = await task
@@ -184,7 +184,7 @@ async def test_a_head_is_measured_over_all_that_it_comes_in() -> None:
     lines = b"HTTP/1.1 200 OK\r\n" + b"X: %b\r\n" % (b"y" * (HEAD_BYTES * 2 // 5)) * 3
     said = lines + b"Content-Length: 4\r\n\r\nbody"
     at = lines.rfind(b"X: ")
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedResponse):
         await fed([said[:at], said[at:]], ends=False)
 
 
@@ -224,8 +224,8 @@ async def test_every_request_says_its_own_and_what_is_usual_only_where_it_says_n
             await peer.say(answer())
 
     async with serving(script) as raw:
-        own = Client(5) if kind == "ours" else session(5)
-        client = own if isinstance(own, Client) else AiohttpClient(own)
+        own = HttpClient(5) if kind == "ours" else create_session(5)
+        client = own if isinstance(own, HttpClient) else AiohttpClient(own)
         for _ in range(2):
             for method, path, headers, body, usual in SENT:
                 response = await client.request(method, raw.url + path, headers, body, usual)

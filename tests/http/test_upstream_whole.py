@@ -16,7 +16,7 @@ from tests.support.raw import Peer, Raw, Script, always, answer, chunked, on_bot
 from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.testing import call_to
-from tornado_gate.types import Timeouts, UpstreamRequest, UpstreamResponse, Whole, replace
+from tornado_gate.types import BufferedBody, Timeouts, UpstreamRequest, UpstreamResponse, replace
 
 
 class Closing(AsyncExitStack):
@@ -71,7 +71,7 @@ async def test_an_answer_that_is_there_is_whole_and_its_connection_free_before_i
         assert len(scene.raw.peers) == 1
         assert closing.pushed == 0
         for response in (first, second):
-            assert isinstance(response.chunks, Whole)
+            assert isinstance(response.chunks, BufferedBody)
             assert response.chunks.data == BODY
             assert [chunk async for chunk in response.chunks] == [BODY]
 
@@ -96,7 +96,7 @@ OTHERS = {
 async def test_what_is_empty_or_packed_is_read_as_any_other(said: bytes, body: bytes) -> None:
     async with stage(always(said)) as scene, Closing() as closing:
         response = await scene.ask(closing)
-        assert not isinstance(response.chunks, Whole)
+        assert not isinstance(response.chunks, BufferedBody)
         assert [chunk async for chunk in response.chunks] == [body][: len(body)]
         assert closing.pushed == 1
 
@@ -115,7 +115,7 @@ async def test_a_body_that_is_not_complete_is_waited_for_by_its_reader_alone(sai
 
     async with stage(script) as scene, Closing() as closing:
         response = await scene.ask(closing)
-        assert not isinstance(response.chunks, Whole)
+        assert not isinstance(response.chunks, BufferedBody)
         assert closing.pushed == 1
         go_on.set()
         assert await response.read() == BODY

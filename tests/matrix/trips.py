@@ -16,11 +16,11 @@ from typing import Any, Final
 from unittest import mock
 
 from tests.matrix.fields import FETCHED, LINK, PDF, PICTURES, Attached
-from tornado_gate.codec.multipart import FormBody, FormReader, as_json
+from tornado_gate.codec.multipart import FormBody, FormReader, convert_fields_to_json
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Request, Upload, UpstreamRequest, Usage, replace
 from tornado_gate_local.media.workers import WorkerPool
-from tornado_gate_local.operations.work import Work
+from tornado_gate_local.operations.work import OperationWork
 
 _MARK: Final = re.compile(r"mark-[a-z][a-z0-9.-]*[a-z0-9]|bWFyay1[A-Za-z0-9+/=]+")
 _SLOW: Final = ("make_image", "edit_image", "make_speech")
@@ -116,7 +116,7 @@ async def _form(content_type: str, raw: bytes) -> dict[str, Any]:
     try:
         await reader.feed(raw)
         await reader.finish()
-        body = as_json(reader.fields)
+        body = convert_fields_to_json(reader.fields)
         for file in reader.files:
             one = Attached(filename=file.filename, media_type=file.media_type, data=await file.read())
             if file.field.endswith("[]"):
@@ -130,7 +130,7 @@ async def _form(content_type: str, raw: bytes) -> dict[str, Any]:
 
 async def _made(plan: Any) -> tuple[Any, Any]:
     """What the embedded provider makes of a request, and what it counts: the answer, or what its makers are asked for."""
-    if not isinstance(plan, Work):
+    if not isinstance(plan, OperationWork):
         whole = replace(plan.result, id=None, created=None)
         return (replace(whole, usage=Usage()), plan.streamed), whole.usage
     orders: list[Any] = []
@@ -181,6 +181,6 @@ def no_chance() -> Iterator[None]:
     """What the embedded provider draws for ids, and which libraries it finds, would differ from trip to trip."""
     with (
         mock.patch("secrets.token_hex", lambda length=32: "0" * 2 * length),
-        mock.patch("tornado_gate_local.media.speech.installed", return_value=True),
+        mock.patch("tornado_gate_local.media.speech.is_installed", return_value=True),
     ):
         yield

@@ -25,7 +25,7 @@ from tornado_gate.gateway import signatures
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import FormatLane, PluginHost, ProviderLane
 from tornado_gate.types import (
-    NOWHERE,
+    NO_TARGET,
     Call,
     Caller,
     ChatRequest,
@@ -140,7 +140,7 @@ class Walk:
     @property
     def operation(self) -> str:
         """What the model does of what the route can be; "" when it does nothing of it."""
-        offered = self.capabilities.offered(self.target.upstream_model)
+        offered = self.capabilities.get_operations(self.target.upstream_model)
         return next((operation for operation in self.route.operations if operation in offered), "")
 
     @property
@@ -194,10 +194,10 @@ class Walk:
         if forwarded is not None:
             request = forwarded
         else:
-            alone = replace(call, target=NOWHERE, losses=[])
+            alone = replace(call, target=NO_TARGET, losses=[])
             request = await self.format.translate_request(alone, wire)
             call.losses.extend(alone.losses)
-            request = await signatures.restored(call, request, signatures=self.capabilities.signatures)
+            request = await signatures.restore_signatures(call, request, signatures=self.capabilities.signatures)
         return request, await self.provider.translate_request(call, request), forwarded is not None
 
     async def remember(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tornado_gate import format_impl, provider_impl, types
 from tornado_gate.errors import ConfigError, InvalidField, PluginError
 from tornado_gate.hookspecs import ProviderEntry
-from tornado_gate.plugins.host import GROUP, FormatLane, Plugin, PluginHost, ProviderLane
+from tornado_gate.plugins.host import ENTRY_POINT_GROUP, FormatLane, Plugin, PluginHost, ProviderLane
 from tornado_gate.testing import call_to, chat
 
 
@@ -66,7 +66,7 @@ def importable(host: PluginHost, source: str, name: str = "acme") -> Plugin:
     finder = Finder()
     sys.meta_path.append(finder)  # type: ignore[arg-type]
     try:
-        entry_point = metadata.EntryPoint(name, module, GROUP)
+        entry_point = metadata.EntryPoint(name, module, ENTRY_POINT_GROUP)
         host.plugins[name] = Plugin(name=name, module=module, distribution="", version="", entry_point=entry_point)
         return host.load(name)
     finally:

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from tests.support.gates import KEY
 from tests.support.process import Child
-from tornado_gate import format_impl, needed_later
+from tornado_gate import format_impl, lazy_import
 from tornado_gate.cli import cli
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lazy_import import take_waiting
@@ -228,8 +228,8 @@ def test_a_server_ends_when_it_is_told_although_a_module_never_comes(tmp_path: P
     (package / "__init__.py").touch()
     hanging = "import threading\nprint('the import hangs', flush=True)\nthreading.Event().wait()\n"
     (package / "hanging.py").write_text(hanging, encoding="utf-8")
-    name = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom tornado_gate import needed_later\n"
-    served = Served(tmp_path, upstream, rest="0", before=name + "needed_later('acme_late', 'hanging')\n")
+    name = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom tornado_gate import lazy_import\n"
+    served = Served(tmp_path, upstream, rest="0", before=name + "lazy_import('acme_late', 'hanging')\n")
     served.child.wait_for_line("^the import hangs")
 
     served.child.stop()  # raises when it stays
@@ -239,7 +239,7 @@ def test_after_the_rest_no_module_of_these_plugins_is_left_for_a_request_to_impo
     code = """
 import sys
 from pathlib import Path
-from tornado_gate.plugins import PluginHost
+from tornado_gate.plugins.host import PluginHost
 host = PluginHost()
 plugins = [host.load(name) for name in ("format-openai", "format-anthropic", "format-gemini", "openai")]
 assert not host.load_rest()
@@ -269,7 +269,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginHo
     )
     host = PluginHost()
     host.add("acme", plugin)
-    needed_later("acme_late", "broken")
+    lazy_import("acme_late", "broken")
     yield host
     take_waiting()
 
@@ -282,11 +282,11 @@ def test_a_module_that_cannot_be_imported_is_a_failure_of_its_plugin_which_is_to
     told: list[tuple[str, str]] = []
     broken.on_failure.append(lambda name, detail: told.append((name, detail)))
 
-    faults = broken.load_rest()
+    faults = broken.load_deferred_modules()
 
     assert faults == {"acme": "acme_late.broken: RuntimeError: no such engine"}
     assert told == list(faults.items())
-    assert broken.load_rest() == {}
+    assert broken.load_deferred_modules() == {}
 
 
 @pytest.mark.parametrize("command", [["check"], ["plugins", "list"]], ids=" ".join)
@@ -294,7 +294,7 @@ def test_the_commands_name_a_plugin_whose_rest_cannot_be_imported(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    needed_later("tornado_gate_local", "not_there")
+    lazy_import("tornado_gate_local", "not_there")
 
     told = CliRunner().invoke(cli, command).output
 

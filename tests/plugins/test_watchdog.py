@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from tornado_gate.plugins.watchdog import Blocked, Watchdog
+from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
 
 
 def owner(frame: FrameType) -> str:
@@ -30,7 +30,7 @@ def watchdog() -> Iterator[Watchdog]:
 def test_a_hook_that_blocks_the_loop_is_interrupted(watchdog: Watchdog) -> None:
     async def serve() -> str:
         watchdog.start(asyncio.get_running_loop())
-        with pytest.raises(Blocked) as caught:
+        with pytest.raises(EventLoopBlocked) as caught:
             hook_of_acme()
         return caught.value.plugin
 
@@ -48,7 +48,7 @@ def test_a_loop_in_python_is_interrupted_too(watchdog: Watchdog) -> None:
 
     async def serve() -> None:
         watchdog.start(asyncio.get_running_loop())
-        with pytest.raises(Blocked):
+        with pytest.raises(EventLoopBlocked):
             hook_of_acme()
 
     asyncio.run(serve())

@@ -10,7 +10,7 @@ from tornado.httpserver import HTTPServer
 from tornado.tcpclient import TCPClient
 
 from tests.support.gates import KEY
-from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.streams.timer_wheel import get_wheel
 
 HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
 
@@ -34,7 +34,7 @@ def of_the_house() -> Counter[str]:
 async def test_what_a_request_has_made_goes_when_it_is_answered(
     http_server: HTTPServer, http_port: int, body: bytes
 ) -> None:
-    wheel()  # takes the place of the one of another test's loop, which is for the collector
+    get_wheel()  # takes the place of the one of another test's loop, which is for the collector
     gc.collect()
     gc.disable()
     try:

@@ -18,7 +18,7 @@ from tests.support.gates import KEY, START, WORDS, FakeProvider
 from tests.support.served import BODY_LIMIT, CHAT, LIMITED, NARROW, Ask, error_of
 from tornado_gate import errors, types
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.server.app import PUBLIC
+from tornado_gate.server.app import PUBLIC_HANDLERS
 from tornado_gate.types import replace
 
 
@@ -126,8 +126,8 @@ async def test_no_route_of_a_format_answers_without_a_key(ask: Ask, gate: Gate) 
 
 @pytest.mark.gen_test
 async def test_public_paths_are_those_that_are_named(ask: Ask) -> None:
-    assert set(PUBLIC) == {"/healthz", "/readyz", "/metrics"}
-    for path in PUBLIC:
+    assert set(PUBLIC_HANDLERS) == {"/healthz", "/readyz", "/metrics"}
+    for path in PUBLIC_HANDLERS:
         assert (await ask(path, headers={"Authorization": None})).code == 200
         assert (await ask(path + "/", headers={"Authorization": None})).code == 200
 
@@ -252,7 +252,7 @@ async def test_a_fault_of_the_gateway_itself_shows_nothing(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("tornado_gate.gateway.pipeline.Once", fails)
+    monkeypatch.setattr("tornado_gate.gateway.pipeline.RequestCache", fails)
     response = await ask("/plain", CHAT, headers={"x-request-id": "look-me-up"})
     assert (response.code, error_of(response)["code"]) == (500, "internal_error")
     assert b"secret" not in response.body
@@ -461,7 +461,7 @@ async def test_what_nobody_foresaw_before_the_body_is_a_500_in_the_envelope(
     def broken(_: bytes) -> None:
         raise OSError("a disk is gone")
 
-    monkeypatch.setattr(gate, "known_caller", lambda _: None)
+    monkeypatch.setattr(gate, "find_cached_caller", lambda _: None)
     monkeypatch.setattr(gate, at, broken)
     response = await ask("/plain", CHAT)
     assert response.code == 500

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_services
-from tornado_gate.config.model import Limits, Videos
+from tornado_gate.config.model import LimitsConfig, VideosConfig
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller, replace
@@ -40,7 +40,7 @@ async def test_expired_files_are_looked_for(services: Services, monkeypatch: pyt
 
 def test_a_new_configuration_reaches_every_part(services: Services) -> None:
     gate = services.gate
-    config = replace(gate.snapshot.config, limits=Limits(bodies_bytes=123), videos=Videos(max_bytes=456))
+    config = replace(gate.snapshot.config, limits=LimitsConfig(bodies_bytes=123), videos=VideosConfig(max_bytes=456))
     services.replace(build(config, gate.host, 2))
     assert gate.snapshot.number == 2
     assert services.bodies.total == 123

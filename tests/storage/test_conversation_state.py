@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tornado_gate.storage import conversation_state
-from tornado_gate.storage.conversation_state import Memory, MemoryStore
+from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 
 
 @pytest.fixture
@@ -19,16 +19,16 @@ def store(tmp_path: Path) -> MemoryStore:
 
 @pytest.mark.gen_test
 async def test_a_value_is_there_for_its_account_only(store: MemoryStore) -> None:
-    ann, bob = Memory(store).of("ann"), Memory(store).of("bob")
+    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
     await ann.put("name", {"a": [1, None]}, 60)
     assert await ann.get("name") == {"a": [1, None]}
     assert await bob.get("name") is None
-    assert await Memory(store).of("ann").get("name") == {"a": [1, None]}
+    assert await SharedMemory(store).get_account_memory("ann").get("name") == {"a": [1, None]}
 
 
 @pytest.mark.gen_test
 async def test_several_values_come_and_go(store: MemoryStore) -> None:
-    ann = Memory(store).of("ann")
+    ann = SharedMemory(store).get_account_memory("ann")
     await ann.put_many({"a": 1, "b": 2}, 60)
     assert await ann.get_many(["a", "b", "c"]) == {"a": 1, "b": 2}
     assert await ann.delete("a")
@@ -38,16 +38,16 @@ async def test_several_values_come_and_go(store: MemoryStore) -> None:
 
 @pytest.mark.gen_test
 async def test_a_value_expires(store: MemoryStore) -> None:
-    ann = Memory(store).of("ann")
+    ann = SharedMemory(store).get_account_memory("ann")
     await ann.put("name", 1, -1)
     assert await ann.get("name") is None
-    assert await Memory(store).of("ann").get("name") is None
+    assert await SharedMemory(store).get_account_memory("ann").get("name") is None
 
 
 @pytest.mark.gen_test
 async def test_a_value_too_long_is_not_kept(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation_state, "LONGEST_VALUE", 10)
-    ann = Memory(store).of("ann")
+    ann = SharedMemory(store).get_account_memory("ann")
     await ann.put("name", "x" * 20, 60)
     assert await ann.get("name") is None
 
@@ -57,13 +57,13 @@ async def test_neither_the_cache_nor_the_file_grows_without_bound(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversation_state, "CACHED_BYTES", 1000)
-    monkeypatch.setattr(conversation_state, "MOST_BYTES", 5000)
+    monkeypatch.setattr(conversation_state, "MAX_BYTES", 5000)
     monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 10)
-    whole = Memory(store)
+    whole = SharedMemory(store)
     for number in range(101):
-        await whole.of("ann").put(f"{number}", "x" * 98, 60 + number)
+        await whole.get_account_memory("ann").put(f"{number}", "x" * 98, 60 + number)
     assert whole._cache.currsize <= 1000
-    fresh = Memory(store).of("ann")
+    fresh = SharedMemory(store).get_account_memory("ann")
     kept = await fresh.get_many([str(number) for number in range(101)])
     assert len(kept) <= 60
     assert "100" in kept
@@ -71,7 +71,7 @@ async def test_neither_the_cache_nor_the_file_grows_without_bound(
 
 @pytest.mark.gen_test
 async def test_another_process_reads_it(store: MemoryStore, tmp_path: Path) -> None:
-    await Memory(store).of("ann").put("name", "seen", 60)
+    await SharedMemory(store).get_account_memory("ann").put("name", "seen", 60)
     code = (
         "import sys, pathlib; from tornado_gate.storage.conversation_state import MemoryStore;"
         "print(MemoryStore(pathlib.Path(sys.argv[1])).get('ann', ['name'])['name'].decode())"
@@ -86,7 +86,7 @@ async def test_another_process_reads_it(store: MemoryStore, tmp_path: Path) -> N
 @pytest.mark.gen_test
 async def test_a_file_that_is_damaged_is_as_good_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / conversation_state.FILE_NAME).write_bytes(b"this is no database" * 1000)
-    ann = Memory(MemoryStore(tmp_path)).of("ann")
+    ann = SharedMemory(MemoryStore(tmp_path)).get_account_memory("ann")
     await ann.put("name", 1, 60)
     assert await ann.get("name") == 1
     assert await ann.get("other") is None

@@ -20,14 +20,21 @@ import pytest
 from tests.support.process import Child
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.storage import files
-from tornado_gate.storage.files import ABOUT_BYTES, MediaFile, MediaFull, MediaStore, MediaUnavailable, media_secret
+from tornado_gate.storage.files import (
+    MAX_METADATA_BYTES,
+    MediaFile,
+    MediaFull,
+    MediaStore,
+    MediaUnavailable,
+    load_media_secret,
+)
 
 DATA = bytes(range(256)) * 4
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> MediaStore:
-    return MediaStore(tmp_path / "media", secret=media_secret(tmp_path))
+    return MediaStore(tmp_path / "media", secret=load_media_secret(tmp_path))
 
 
 def other(store: MediaStore, **settings: Any) -> MediaStore:
@@ -49,7 +56,7 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
 
 
 async def content(store: MediaStore, file_id: str) -> bytes:
-    async with store.reading(file_id) as (_, file):
+    async with store.open_for_reading(file_id) as (_, file):
         return await file.read()
 
 
@@ -104,7 +111,7 @@ async def test_a_file_outlives_a_restart(store: MediaStore) -> None:
 
 def room_for(count: int, size: int = 1024) -> int:
     """A cap under which `count` files fit, each with its facts, and one more does not."""
-    return (count - 1) * (size + 400) + size + ABOUT_BYTES
+    return (count - 1) * (size + 400) + size + MAX_METADATA_BYTES
 
 
 async def put_aged(store: MediaStore, age: float) -> MediaFile:
@@ -132,12 +139,12 @@ async def test_the_oldest_files_make_room_after_those_that_have_expired(store: M
 async def test_a_file_that_is_being_read_is_not_evicted(store: MediaStore) -> None:
     small = other(store, max_bytes=room_for(2))
     read, unread = await put_aged(small, 20), await put_aged(small, 10)
-    async with small.reading(read.id) as (_, file):
+    async with small.open_for_reading(read.id) as (_, file):
         third = await other(store, max_bytes=small.max_bytes).put(DATA, "image/png")
         assert await file.read() == DATA
         await small.delete(read.id)
         assert {name[:36] for name in names(store)} == {read.id, third.id}
-        async with small.reading(third.id):
+        async with small.open_for_reading(third.id):
             with pytest.raises(MediaFull):
                 await small.put(DATA, "image/png")
     assert unread.id not in names(store)
@@ -147,7 +154,7 @@ async def test_a_file_that_is_being_read_is_not_evicted(store: MediaStore) -> No
 
 @pytest.mark.gen_test
 async def test_a_file_that_is_being_written_is_not_evicted(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
     small = other(store, max_bytes=room_for(2))
 
     async def source() -> AsyncIterator[bytes]:
@@ -175,7 +182,7 @@ async def test_a_file_that_can_never_fit_evicts_nobody(store: MediaStore, stream
 async def test_a_file_of_unknown_size_makes_room_while_it_grows(
     store: MediaStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BYTES_BETWEEN_LOOKS", 1000)
+    monkeypatch.setattr(files, "BYTES_BETWEEN_SCANS", 1000)
     small = other(store, max_bytes=room_for(5))
     old = [await put_aged(small, age) for age in (40, 30, 20, 10)]
     seen: list[int] = []
@@ -193,12 +200,12 @@ async def test_a_file_of_unknown_size_makes_room_while_it_grows(
 
 @pytest.mark.gen_test
 async def test_what_is_not_ours_is_left_alone(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
     store.folder.mkdir()
     for name in ("README", "0" * 32, "x.png", ".hidden", "0" * 32 + ".png.bak"):
         (store.folder / name).write_bytes(DATA)
     before = names(store)
-    await other(store, max_bytes=ABOUT_BYTES).sweep()
+    await other(store, max_bytes=MAX_METADATA_BYTES).sweep()
     assert names(store) == before
 
 
@@ -321,7 +328,7 @@ def child(tmp_path: Path, what: str, most: int = 10_000_000) -> Child:
 async def test_what_one_process_keeps_another_serves(store: MediaStore, tmp_path: Path) -> None:
     said = child(tmp_path, "one")
     found = await asyncio.to_thread(said.wait_for_line, r"address /media/(\S+)\?expires=(\d+)&signature=(\w+)")
-    assert store.signed(found[1], found[2], found[3])
+    assert store.verify_signature(found[1], found[2], found[3])
     assert await content(store, found[1]) == b"from a child"
     said.stop()
 
@@ -350,7 +357,7 @@ async def test_a_process_that_is_killed_while_it_writes_leaves_no_file(
     await asyncio.to_thread(writer.wait_for_line, "writing")
     (part,) = names(store)
     assert part.endswith(".png.part")
-    monkeypatch.setattr(files, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
     await store.sweep()
     assert names(store) == [part]  # its writer lives
     writer.kill()
@@ -372,7 +379,7 @@ async def test_a_process_that_died_between_file_and_facts_leaves_no_file(
         assert await is_gone(store, one.id)
     await store.sweep()
     assert len(names(store)) == 3  # it may still be at work
-    monkeypatch.setattr(files, "LEFT_SECONDS", -1.0)
+    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
     await store.sweep()
     assert names(store) == []
 

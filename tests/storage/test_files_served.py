@@ -24,17 +24,17 @@ from tests.support.served import Ask, error_of
 from tornado_gate.errors import NotFound
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.server.handlers import files as handlers
-from tornado_gate.server.handlers.files import RangeNotSatisfiable, disposition, parse_range
+from tornado_gate.server.handlers.files import RangeNotSatisfiable, format_content_disposition, parse_range
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.storage import files
-from tornado_gate.storage.files import MediaFile, MediaStore, media_secret
+from tornado_gate.storage.files import MediaFile, MediaStore, load_media_secret
 
 DATA = bytes(range(256)) * 4
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> MediaStore:
-    return MediaStore(tmp_path / "media", secret=media_secret(tmp_path))
+    return MediaStore(tmp_path / "media", secret=load_media_secret(tmp_path))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
 
 
 async def content(store: MediaStore, file_id: str) -> bytes:
-    async with store.reading(file_id) as (_, file):
+    async with store.open_for_reading(file_id) as (_, file):
         return await file.read()
 
 
@@ -197,7 +197,7 @@ async def test_what_a_client_has_is_not_sent_again(ask: Ask, store: MediaStore, 
 )
 def test_a_name_is_safe_in_a_header(media_type: str, name: str, expected: str) -> None:
     kept = MediaFile(id="ab.png", size=1, media_type=media_type, name=name, created=0, expires=0)
-    assert disposition(kept) == expected
+    assert format_content_disposition(kept) == expected
 
 
 @pytest.mark.gen_test
@@ -213,7 +213,7 @@ async def test_a_name_or_a_type_with_a_line_end_puts_nothing_in_the_answer(ask: 
 
 
 def same_404(response: HTTPResponse) -> bool:
-    gone = files.gone()
+    gone = files.file_not_found_error()
     return response.code == 404 and error_of(response) == gone.body()
 
 
@@ -267,22 +267,22 @@ async def test_nothing_outside_the_folder_is_served_even_when_signed(
 
 
 def test_the_secret_is_made_once_and_shared(tmp_path: Path) -> None:
-    secret = media_secret(tmp_path)
+    secret = load_media_secret(tmp_path)
     path = tmp_path / files.SECRET_FILE
     assert len(secret) == 32
-    assert media_secret(tmp_path) == secret
+    assert load_media_secret(tmp_path) == secret
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_bytes(b"cut off")  # by a process that died while it wrote
-    fresh = media_secret(tmp_path)
+    fresh = load_media_secret(tmp_path)
     assert len(fresh) == 32
-    assert media_secret(tmp_path) == fresh != secret
+    assert load_media_secret(tmp_path) == fresh != secret
 
 
 def test_a_secret_that_cannot_be_kept_lasts_as_long_as_the_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    assert media_secret(tmp_path / "file") != media_secret(tmp_path / "file")
+    assert load_media_secret(tmp_path / "file") != load_media_secret(tmp_path / "file")
     assert "cannot be used" in caplog.text
 
 
@@ -316,7 +316,7 @@ async def begin(path: str, port: int) -> IOStream:
 async def test_a_slow_reader_holds_up_the_disk_and_a_stalled_one_is_left(
     store: MediaStore, http_server: HTTPServer, http_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(handlers, "STALL_SECONDS", 0.2)
     sent: asyncio.Queue[int] = asyncio.Queue()
     monkeypatch.setattr(MediaHandler, "on_finish", lambda handler: sent.put_nowait(handler.sent_bytes))
     kept = await store.put(bytes(60_000_000), "video/mp4")

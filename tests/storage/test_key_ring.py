@@ -12,7 +12,7 @@ import pytest
 from tornado_gate.config.model import KeyEntry, Secret
 from tornado_gate.errors import Unavailable
 from tornado_gate.storage import keys
-from tornado_gate.storage.keys import KeyRing, KeyStore, KeyStoreError, StoredKey, digest
+from tornado_gate.storage.keys import KeyRing, KeyStore, KeyStoreError, StoredKey, digest_key
 
 DAY = 86_400
 
@@ -58,7 +58,7 @@ def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[b
         models=("local-*",),
         requests_per_minute=requests_per_minute,
     )
-    return {digest(key): made}
+    return {digest_key(key): made}
 
 
 @pytest.mark.gen_test
@@ -126,7 +126,7 @@ async def test_what_is_remembered_is_bounded(counting: CountingStore, monkeypatc
         await ring.find(text)
     for number in range(10):
         await ring.find(f"tg-wrong-{number}")
-    assert set(ring._found) == {digest(texts[0]), digest(texts[2])}
+    assert set(ring._found) == {digest_key(texts[0]), digest_key(texts[2])}
     assert len(ring._unknown) == 2
 
 
@@ -224,7 +224,7 @@ async def test_the_watch_outlives_a_fault_of_its_own(
             raise error
         seen.set()
 
-    monkeypatch.setattr(ring, "check", check)
+    monkeypatch.setattr(ring, "check_bound", check)
     await asyncio.wait_for(seen.wait(), 5)
     await ring.stop()
     assert "the watch over keys stumbled" in caplog.text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tornado_gate.storage.keys import KeyStore, KeyStoreError, digest, parse_duration
+from tornado_gate.storage.keys import KeyStore, KeyStoreError, digest_key, parse_duration
 
 DAY = 86_400
 
@@ -43,7 +43,7 @@ def test_a_created_key_is_found_by_its_digest_and_its_text_is_kept_nowhere(store
     assert made.id.startswith("key_")
     assert len(made.id) == 16
     assert made.prefix == text[:10]
-    assert store.find(digest(text)) == made
+    assert store.find(digest_key(text)) == made
     files = b"".join(path.read_bytes() for path in store.path.parent.iterdir())
     assert text.encode() not in files
 
@@ -66,14 +66,14 @@ def test_keys_are_listed_oldest_first_revoked_ones_too(store: KeyStore) -> None:
 def test_a_revoked_key_is_not_found_and_cannot_be_revoked_twice(store: KeyStore) -> None:
     text, made = store.create("a")
     assert store.revoke(made.id) is True
-    assert store.find(digest(text)) is None
+    assert store.find(digest_key(text)) is None
     assert store.revoke(made.id) is False
     assert store.revoke("key_000000000000") is False
 
 
 def test_an_expired_key_is_not_found(store: KeyStore) -> None:
     text, _ = store.create("a", expires=time.time() - 1)
-    assert store.find(digest(text)) is None
+    assert store.find(digest_key(text)) is None
 
 
 def test_every_change_bumps_the_revision_and_use_does_not(store: KeyStore) -> None:
@@ -95,10 +95,10 @@ def test_last_use_is_noted_and_never_goes_back(store: KeyStore) -> None:
 
 
 def test_any_key_counts_revoked_ones(store: KeyStore) -> None:
-    assert store.any_key() is False
+    assert store.has_keys() is False
     _, made = store.create("a")
     store.revoke(made.id)
-    assert store.any_key() is True
+    assert store.has_keys() is True
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])
@@ -108,7 +108,7 @@ def test_an_unfit_name_is_refused(store: KeyStore, name: str) -> None:
 
 
 def test_a_key_of_odd_characters_is_only_unknown(store: KeyStore) -> None:
-    assert store.find(digest("\ud800 ' OR 1=1 --\x00")) is None
+    assert store.find(digest_key("\ud800 ' OR 1=1 --\x00")) is None
 
 
 def test_repr_does_not_show_the_digest(store: KeyStore) -> None:
@@ -135,7 +135,7 @@ def test_a_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_newer_version_is_refused_with_what_to_do(store: KeyStore) -> None:
-    with store._file.using() as connection:
+    with store._file.use_connection() as connection:
         connection.execute("PRAGMA user_version = 7")
     store.close()
     with pytest.raises(KeyStoreError, match=r"gate\.db was made by a newer tornado-gate \(its schema is 7.*Upgrade"):
@@ -150,14 +150,14 @@ def test_a_corrupt_file_is_named(tmp_path: Path) -> None:
 
 def test_a_damaged_row_is_a_damaged_file(store: KeyStore) -> None:
     store.create("a")
-    with store._file.using() as connection:
+    with store._file.use_connection() as connection:
         connection.execute("UPDATE api_keys SET models = 'no json'")
     with pytest.raises(KeyStoreError, match="is damaged"):
         store.list()
 
 
 def test_a_file_that_may_not_be_written_says_so(store: KeyStore) -> None:
-    with store._file.using() as connection:
+    with store._file.use_connection() as connection:
         connection.execute("PRAGMA query_only = ON")
     with pytest.raises(KeyStoreError, match=r"cannot be written: it, or its folder, is read-only.*server\.data_dir"):
         store.create("a")
@@ -165,13 +165,13 @@ def test_a_file_that_may_not_be_written_says_so(store: KeyStore) -> None:
 
 def test_a_full_disk_says_so_and_loses_no_key(store: KeyStore) -> None:
     text, _ = store.create("before")
-    with store._file.using() as connection:
+    with store._file.use_connection() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(KeyStoreError, match="its disk is full"):
         store.create("after", models=["x" * 100_000])
     assert [key.name for key in store.list()] == ["before"]
-    assert store.find(digest(text)) is not None
+    assert store.find(digest_key(text)) is not None
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tornado_gate.errors import UpstreamTimeout
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.stages import Later, Step, in_batches, then
-from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.streams.stages import DeferredItems, Step, add_step, iterate_batches
+from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import Timeouts
 
 
@@ -24,7 +24,7 @@ def deadlines(streaming: bool = True, **timeouts: float) -> Deadlines:
 
 def first(*, streaming: bool = True, **timeouts: float) -> None:
     async def wait() -> None:
-        await deadlines(streaming, **timeouts).first(never())
+        await deadlines(streaming, **timeouts).wait_for_first_event(never())
 
     asyncio.run(wait())
 
@@ -53,7 +53,7 @@ def test_a_silence_between_events_ends_and_closes_the_stream(timeouts: dict[str,
     async def read() -> list[int]:
         seen = []
         with pytest.raises(UpstreamTimeout):
-            async for item in deadlines(True, **timeouts).between(items()):
+            async for item in deadlines(True, **timeouts).limit_gaps(items()):
                 seen.append(item)
         return seen
 
@@ -72,7 +72,7 @@ def test_a_reader_who_stops_closes_the_stream() -> None:
             closed.append(True)
 
     async def read() -> None:
-        reading = deadlines().between(items())
+        reading = deadlines().limit_gaps(items())
         assert await anext(reading) == 1
         await reading.aclose()  # type: ignore[attr-defined]
 
@@ -93,10 +93,10 @@ def test_a_sign_of_life_puts_off_the_end_of_a_gap() -> None:
 
         async def events() -> AsyncIterator[bytes]:
             yield b"first"
-            heard = [chunk async for chunk in limits.alive(chunks())]
+            heard = [chunk async for chunk in limits.extend_gap_on_chunks(chunks())]
             yield b"%d" % len(heard)
 
-        return [event async for event in limits.between(events())]
+        return [event async for event in limits.limit_gaps(events())]
 
     assert asyncio.run(read()) == [b"first", b"6"]
 
@@ -118,14 +118,14 @@ def test_a_flow_of_chunks_stays_one_flow_whose_gaps_are_between_chunks() -> None
 
     async def read() -> list[bytes]:
         limits = deadlines(gap=0.05)
-        heard = then(limits.alive(chunks()), Pings())
-        events = limits.between(heard)
+        heard = add_step(limits.extend_gap_on_chunks(chunks()), Pings())
+        events = limits.limit_gaps(heard)
         assert events is heard
         seen = []
         with pytest.raises(UpstreamTimeout, match="silent"):
             async for event in events:
                 seen.append(event)
-        assert wheel().empty
+        assert get_wheel().is_empty
         return seen
 
     assert asyncio.run(read()) == [b"first", b"last"]
@@ -143,7 +143,7 @@ def test_what_comes_before_the_first_event_is_no_gap() -> None:
 
     async def read() -> list[bytes]:
         limits = deadlines(gap=0.01)
-        return [event async for event in limits.between(then(limits.alive(chunks()), Second()))]
+        return [event async for event in limits.limit_gaps(add_step(limits.extend_gap_on_chunks(chunks()), Second()))]
 
     assert asyncio.run(read()) == [b"second"]
 
@@ -157,7 +157,7 @@ def test_events_that_have_limits_of_their_own_get_others_around_them() -> None:
 
     async def read(inner: Deadlines, outer: Deadlines) -> None:
         with pytest.raises(UpstreamTimeout, match="silent"):
-            async for _ in outer.between(inner.between(items())):
+            async for _ in outer.limit_gaps(inner.limit_gaps(items())):
                 pass
 
     async def both() -> None:
@@ -169,7 +169,7 @@ def test_events_that_have_limits_of_their_own_get_others_around_them() -> None:
 
 def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:
     async def wait() -> None:
-        waiting = asyncio.ensure_future(deadlines().first(never()))
+        waiting = asyncio.ensure_future(deadlines().wait_for_first_event(never()))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -186,7 +186,7 @@ def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None
     async def wait() -> None:
         limits = deadlines(first_event=0.01, gap=1000)
         with pytest.raises(UpstreamTimeout, match="did not begin"):
-            await limits.first(anext(limits.between(items())))
+            await limits.wait_for_first_event(anext(limits.limit_gaps(items())))
 
     asyncio.run(wait())
 
@@ -197,9 +197,9 @@ def test_nothing_is_left_in_the_wheel_after_the_last_item() -> None:
 
     async def read() -> None:
         limits = deadlines()
-        await limits.first(asyncio.sleep(0))
-        assert [item async for item in limits.between(items())] == [1]
-        assert wheel().empty
+        await limits.wait_for_first_event(asyncio.sleep(0))
+        assert [item async for item in limits.limit_gaps(items())] == [1]
+        assert get_wheel().is_empty
 
     asyncio.run(read())
 
@@ -212,10 +212,10 @@ def test_nothing_is_left_in_the_wheel_when_the_last_item_comes_before_the_first_
         limits = deadlines()
 
         async def all_of_them() -> list[int]:
-            return [item async for item in limits.between(items())]
+            return [item async for item in limits.limit_gaps(items())]
 
-        assert await limits.first(all_of_them()) == [1]
-        assert wheel().empty
+        assert await limits.wait_for_first_event(all_of_them()) == [1]
+        assert get_wheel().is_empty
 
     asyncio.run(read())
 
@@ -230,7 +230,7 @@ def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
 
     async def read() -> None:
         with pytest.raises(KeyError, match="the plugin"):
-            async for _ in deadlines().between(items(), blame):
+            async for _ in deadlines().limit_gaps(items(), blame):
                 pass
 
     asyncio.run(read())
@@ -245,6 +245,6 @@ def test_items_that_came_together_have_one_limit() -> None:
             yield item
 
     async def read() -> list[list[int]]:
-        return [batch async for batch in in_batches(deadlines().between(Later(together, nothing())))]
+        return [batch async for batch in iterate_batches(deadlines().limit_gaps(DeferredItems(together, nothing())))]
 
     assert asyncio.run(read()) == [[1, 2]]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, PluginError, UpstreamError, UpstreamTimeout
-from tornado_gate.streams.events import OrderError, aiter_events, collect, replay
-from tornado_gate.streams.events import checked as checked_events
+from tornado_gate.streams.events import OrderError, collect, iterate_events, replay
+from tornado_gate.streams.events import check_events as checked_events
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -82,7 +82,7 @@ def checked(events: Iterable[StreamEvent | Exception]) -> list[StreamEvent]:
 
 @given(RESULTS)
 def test_a_replayed_result_is_collected_again(result: ChatResult) -> None:
-    assert asyncio.run(collect(aiter_events(replay(result)))) == result
+    assert asyncio.run(collect(iterate_events(replay(result)))) == result
 
 
 @given(RESULTS)
@@ -95,7 +95,7 @@ def test_logprobs_of_a_choice_come_back() -> None:
     entry = {"token": "hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}
     choice = Choice(parts=(Text(text="hi"),), reason="stop", logprobs={"content": [entry]})
     result = ChatResult(model="m", choices=(choice,))
-    assert asyncio.run(collect(aiter_events(replay(result)))) == result
+    assert asyncio.run(collect(iterate_events(replay(result)))) == result
 
 
 @pytest.mark.parametrize(

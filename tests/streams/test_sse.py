@@ -21,14 +21,14 @@ STREAM = b': hello\n\ndata: {"a": 1}\n\nevent: ping\ndata: {"b":\ndata: 2}\n\nda
 
 def frames(pieces: Iterable[bytes]) -> list[sse.Frame]:
     async def read() -> list[sse.Frame]:
-        return [frame async for frame in sse.frames(chunks_of(pieces))]
+        return [frame async for frame in sse.read_frames(chunks_of(pieces))]
 
     return asyncio.run(read())
 
 
 def values(pieces: Iterable[bytes]) -> list[Any]:
     async def read() -> list[Any]:
-        return [value async for value in sse.json_frames(chunks_of(pieces))]
+        return [value async for value in sse.read_json_frames(chunks_of(pieces))]
 
     return asyncio.run(read())
 
@@ -81,7 +81,7 @@ def test_split_frames_join_to_the_stream_they_came_from(cuts: list[int]) -> None
     borders = [0, *sorted(cuts), len(STREAM)]
     splitter = sse.FrameSplitter()
     raw = [frame for a, b in pairwise(borders) for frame in splitter.feed(STREAM[a:b])]
-    assert b"".join(raw) + splitter.rest() == STREAM
+    assert b"".join(raw) + splitter.flush() == STREAM
 
 
 def test_a_rendered_frame_is_parsed_back() -> None:
@@ -94,7 +94,7 @@ def test_frames_taken_in_one_piece_are_whole(cuts: list[int], line_end: bytes) -
     borders = [0, *sorted(cuts), len(stream)]
     splitter = sse.FrameSplitter()
     taken = [splitter.take(stream[a:b]) for a, b in pairwise(borders)]
-    assert b"".join(taken) + splitter.rest() == stream
+    assert b"".join(taken) + splitter.flush() == stream
     assert all(piece.endswith(line_end * 2) for piece in taken if piece)
     split = [frame for piece in taken for frame in sse.split(piece)]
     assert [frame for raw in split if (frame := sse.parse(raw)) is not None] == EXPECTED[: len(split) - 1]
@@ -106,14 +106,14 @@ def test_a_chunk_that_ends_a_frame_is_taken_as_it_came() -> None:
     assert splitter.take(b"data: 1") == b""
     assert splitter.take(b"\n\ndata: 2\n") == b"data: 1\n\n"
     assert splitter.take(b"\n") == b"data: 2\n\n"
-    assert splitter.rest() == b""
+    assert splitter.flush() == b""
 
 
 def test_empty_lines_beyond_a_border_are_lost_nowhere() -> None:
     pieces = [b"data: 1\n\n\n", b"\n", b"\r\ndata: 2\n\r\n", b"data: 3\r\n\n\n"]
     splitter = sse.FrameSplitter()
     raw = [frame for piece in pieces for frame in splitter.feed(piece)]
-    assert b"".join(raw) + splitter.rest() == b"".join(pieces)
+    assert b"".join(raw) + splitter.flush() == b"".join(pieces)
     assert [frame.data for part in raw if (frame := sse.parse(part)) is not None] == [b"1", b"2", b"3"]
 
 
@@ -141,7 +141,7 @@ def test_a_frame_is_read_with_any_border(raw: bytes, ending: bytes, frame: sse.F
 def test_frames_in_one_piece_may_be_taken_apart_anywhere_between_them(frames: list[bytes], data: st.DataObject) -> None:
     borders = [data.draw(st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n\n\n"])) for _ in frames]
     piece = b"".join(frame + border for frame, border in zip(frames, borders, strict=True))
-    first, others = sse.first_frame(piece)
+    first, others = sse.split_first_frame(piece)
     assert [first, *sse.split(others)] == sse.split(piece) if others else [first] == sse.split(piece)
 
 
@@ -158,7 +158,7 @@ def test_cuts_anywhere_give_the_same_values(cuts: list[int], line_end: bytes) ->
 def test_values_that_came_in_one_piece_come_in_one_batch() -> None:
     async def read() -> list[list[Any]]:
         pieces = chunks_of([b"data: 1\n\ndata: 2\n\ndat", b"a: 3\n\n"])
-        return [batch async for batch in stages.in_batches(sse.json_frames(pieces))]
+        return [batch async for batch in stages.iterate_batches(sse.read_json_frames(pieces))]
 
     assert asyncio.run(read()) == [[1, 2], [3]]
 
@@ -167,7 +167,7 @@ def test_values_before_one_that_is_no_json_are_given() -> None:
     async def read() -> list[Any]:
         seen: list[Any] = []
         with pytest.raises(UpstreamError):
-            async for value in sse.json_frames(chunks_of([b"data: 1\n\ndata: <html>\n\ndata: 2\n\n"])):
+            async for value in sse.read_json_frames(chunks_of([b"data: 1\n\ndata: <html>\n\ndata: 2\n\n"])):
                 seen.append(value)
         return seen
 

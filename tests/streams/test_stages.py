@@ -15,7 +15,7 @@ from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 
 
-class Source(stages.Batched[int]):
+class Source(stages.BatchIterator[int]):
     """Gives batches; an error among them is raised in its place. Counts how often it was closed."""
 
     def __init__(self, batches: Iterable[list[int] | BaseException]) -> None:
@@ -23,7 +23,7 @@ class Source(stages.Batched[int]):
         self._batches = iter(batches)
         self.closed = 0
 
-    async def more(self) -> list[int]:
+    async def fetch_batch(self) -> list[int]:
         for batch in self._batches:
             if isinstance(batch, BaseException):
                 raise batch
@@ -72,7 +72,7 @@ async def batches(items: AsyncIterator[Any]) -> list[Any]:
     """All batches, and at the end the error that there was, if any."""
     seen: list[Any] = []
     try:
-        async for batch in stages.in_batches(items):
+        async for batch in stages.iterate_batches(items):
             seen.append(batch)
     except Exception as error:
         seen.append(type(error))
@@ -88,7 +88,7 @@ def test_items_that_came_together_go_on_together() -> None:
 
 
 def test_items_of_an_iterator_that_knows_no_batches_go_on_one_by_one() -> None:
-    assert asyncio.run(batches(stages.then(plain([1, 2]), Doubled()))) == [[1, 1], [2, 2], [-1]]
+    assert asyncio.run(batches(stages.add_step(plain([1, 2]), Doubled()))) == [[1, 1], [2, 2], [-1]]
 
 
 def test_a_flow_without_steps_gives_what_its_source_gives() -> None:
@@ -145,7 +145,7 @@ def test_a_step_may_end_the_items_and_what_follows_it_is_asked_for_its_end() -> 
 def test_a_source_is_closed_once_whatever_ends_it() -> None:
     async def closed(*given_batches: list[int] | BaseException) -> int:
         source = Source(given_batches)
-        items = stages.then(source, Doubled())
+        items = stages.add_step(source, Doubled())
         await batches(items)
         await items.aclose()
         assert await batches(items) == []
@@ -158,7 +158,7 @@ def test_a_source_is_closed_once_whatever_ends_it() -> None:
 def test_who_stops_early_closes_the_source_and_gets_nothing_more() -> None:
     async def read() -> None:
         source = Source([[1, 2], [3]])
-        items = stages.then(source, Doubled())
+        items = stages.add_step(source, Doubled())
         assert await anext(items) == 1
         await items.aclose()
         assert source.closed == 1
@@ -178,7 +178,7 @@ def test_who_is_cancelled_while_waiting_closes_the_source() -> None:
             closed.set()
 
     async def read() -> None:
-        reading = asyncio.ensure_future(batches(stages.then(waits(), Told())))
+        reading = asyncio.ensure_future(batches(stages.add_step(waits(), Told())))
         await asyncio.sleep(0)
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -195,7 +195,7 @@ def test_single_items_and_batches_may_be_taken_by_turns(given_batches: list[list
         taken: list[int] = []
         for one in singly:
             try:
-                taken += [await anext(items)] if one else await items.batch()
+                taken += [await anext(items)] if one else await items.next_batch()
             except StopAsyncIteration:
                 break
         return taken + [item async for item in items]
@@ -204,16 +204,16 @@ def test_single_items_and_batches_may_be_taken_by_turns(given_batches: list[list
 
 
 def test_a_step_goes_into_a_flow_that_nobody_has_read_from() -> None:
-    first = stages.then(Source([[1]]), Doubled())
-    assert stages.then(first, Told()) is first
+    first = stages.add_step(Source([[1]]), Doubled())
+    assert stages.add_step(first, Told()) is first
     assert asyncio.run(batches(first)) == [[1, 1], [-1, -2]]
 
 
 def test_a_step_goes_around_a_flow_that_somebody_has_read_from() -> None:
     async def read() -> list[Any]:
-        first = stages.then(Source([[1, 2]]), Told())
+        first = stages.add_step(Source([[1, 2]]), Told())
         assert await anext(first) == 1
-        return await batches(stages.then(first, Doubled()))
+        return await batches(stages.add_step(first, Doubled()))
 
     assert asyncio.run(read()) == [[2, 2], [-2, -2], [-1]]
 
@@ -248,8 +248,8 @@ def test_what_came_before_a_pause_is_given_before_it_and_the_rest_after_it() -> 
     async def read() -> list[Any]:
         until = asyncio.get_running_loop().create_future()
         items = stages.Flow(Source([[1, 5, 2], [3]]), Told(), Held(until), Doubled())
-        assert await items.batch() == [1, 1]
-        waiting = asyncio.ensure_future(items.batch())
+        assert await items.next_batch() == [1, 1]
+        waiting = asyncio.ensure_future(items.next_batch())
         await asyncio.sleep(0)
         assert not waiting.done()
         until.set_result(None)
@@ -301,7 +301,7 @@ def test_a_source_is_closed_before_a_failure_is_told() -> None:
     async def read() -> None:
         source = Source([[1, 8]])
         items = stages.Flow(source, Doubled(), Told())
-        assert await items.batch() == [1, 1, -8]
+        assert await items.next_batch() == [1, 1, -8]
         assert source.closed == 1
 
     asyncio.run(read())
@@ -310,7 +310,7 @@ def test_a_source_is_closed_before_a_failure_is_told() -> None:
 def test_items_that_are_put_back_are_given_again_before_all_others() -> None:
     async def read() -> list[Any]:
         items = stages.Flow(Source([[1, 2, 3], [4]]))
-        first = await items.batch()
+        first = await items.next_batch()
         items.put_back(first)
         assert await anext(items) == 1
         return await batches(items)
@@ -327,12 +327,12 @@ def test_later_items_are_made_when_they_are_read_and_the_source_is_closed() -> N
 
     async def read() -> None:
         source = Source([])
-        items = stages.Later(make, source)
+        items = stages.DeferredItems(make, source)
         assert made == []
         assert await batches(items) == [[1, 2]]
         assert source.closed
         unread = Source([])
-        await stages.Later(make, unread).aclose()
+        await stages.DeferredItems(make, unread).aclose()
         assert unread.closed
 
     asyncio.run(read())

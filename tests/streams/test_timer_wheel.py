@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.streams.timer_wheel import PER_SECOND, Wheel, wheel
+from tornado_gate.streams.timer_wheel import SLOTS_PER_SECOND, TimerWheel, get_wheel
 
 
 class Clock:
@@ -49,14 +49,14 @@ class Alarm:
     def __init__(self, clock):
         self.clock, self.rang = clock, []
 
-    def ring(self):
+    def on_timer(self):
         self.rang.append(self.clock.now)
 
 
 @given(st.lists(st.tuples(st.floats(0, 700), st.booleans()), max_size=60))
 def test_each_is_told_once_and_never_too_early_and_hardly_too_late(asked):
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
     alarms = [(Alarm(clock), when, keep) for when, keep in asked]
     slots = [turning.add(when, alarm) for alarm, when, _ in alarms]
     for slot, (alarm, _, keep) in zip(slots, alarms, strict=True):
@@ -68,32 +68,32 @@ def test_each_is_told_once_and_never_too_early_and_hardly_too_late(asked):
     for alarm, when, keep in alarms:
         if keep:
             assert len(alarm.rang) == 1
-            assert when <= alarm.rang[0] <= when + 1 / PER_SECOND
+            assert when <= alarm.rang[0] <= when + 1 / SLOTS_PER_SECOND
         else:
             assert not alarm.rang
     assert not clock.open_timers
-    assert turning.empty
+    assert turning.is_empty
 
 
 def test_a_thousand_limits_that_are_taken_back_need_one_timer():
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
     for number in range(1000):
         clock.now = number / 100
         alarm = Alarm(clock)
         turning.remove(turning.add(clock.now + 60, alarm), alarm)
 
     assert len(clock.timers) == 1
-    assert turning.empty
+    assert turning.is_empty
 
 
 def test_one_that_sets_its_next_limit_while_it_is_told_is_told_again():
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
 
     class Again(Alarm):
-        def ring(self):
-            super().ring()
+        def on_timer(self):
+            super().on_timer()
             if len(self.rang) < 3:
                 turning.add(clock.now + 1, self)
 
@@ -106,12 +106,12 @@ def test_one_that_sets_its_next_limit_while_it_is_told_is_told_again():
 
 def test_what_is_removed_while_its_neighbours_are_told_stays_silent():
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
     late = Alarm(clock)
     slot = turning.add(2, late)
 
     class Remover(Alarm):
-        def ring(self):
+        def on_timer(self):
             turning.remove(slot, late)
 
     turning.add(1, Remover(clock))
@@ -122,11 +122,11 @@ def test_what_is_removed_while_its_neighbours_are_told_stays_silent():
 
 def test_of_two_with_one_time_the_one_that_the_other_removes_stays_silent():
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
 
     class Remover(Alarm):
-        def ring(self):
-            super().ring()
+        def on_timer(self):
+            super().on_timer()
             for other in alarms:
                 turning.remove(slot, other)
 
@@ -139,10 +139,10 @@ def test_of_two_with_one_time_the_one_that_the_other_removes_stays_silent():
 
 def test_one_that_fails_does_not_silence_the_others(caplog):
     clock = Clock()
-    turning = Wheel(clock)
+    turning = TimerWheel(clock)
 
     class Failing(Alarm):
-        def ring(self):
+        def on_timer(self):
             raise RuntimeError("no")
 
     others = [Alarm(clock) for _ in range(8)]
@@ -159,8 +159,8 @@ def test_one_that_fails_does_not_silence_the_others(caplog):
 @pytest.mark.parametrize("loops", [2])
 def test_each_loop_has_its_own(loops):
     async def found():
-        assert wheel() is wheel()
-        return wheel()
+        assert get_wheel() is get_wheel()
+        return get_wheel()
 
     made = [asyncio.run(found()) for _ in range(loops)]
 

@@ -22,7 +22,7 @@ from tornado.httputil import (
 )
 from tornado.netutil import bind_sockets
 
-from tornado_gate.http.server.front import Server
+from tornado_gate.http.server.front import HttpServer
 
 FRONTS = ("httptools", "httptools-uvloop", "tornado")
 OURS = FRONTS[:2]
@@ -60,7 +60,7 @@ class Running:
     """A front that serves."""
 
     port: int
-    server: Server | HTTPServer
+    server: HttpServer | HTTPServer
 
     async def connect(self, *, receive_buffer: int | None = None) -> Client:
         connection = socket.socket()
@@ -92,7 +92,7 @@ async def serving(
     """The application behind that front, on a port of its own."""
     sockets = bind_sockets(0, "127.0.0.1")
     port = sockets[0].getsockname()[1]
-    server: Server | HTTPServer
+    server: HttpServer | HTTPServer
     if front == "tornado":
         server = HTTPServer(
             application,
@@ -103,7 +103,7 @@ async def serving(
         )
         server.add_sockets(sockets)
     else:
-        server = Server(
+        server = HttpServer(
             application,
             idle_seconds=idle_seconds,
             body_seconds=body_seconds,

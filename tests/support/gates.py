@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from tornado_gate import errors, format_impl, provider_impl, sse, types
-from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget, Provider, Secret, Server
+from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget, ProviderConfig, Secret, ServerConfig
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import PluginHost
@@ -61,9 +61,9 @@ class PlainFormat:
         return sse.render_json(body) if streaming else orjson.dumps(body)
 
     @format_impl
-    def forward_request(self, call: types.Call, wire: types.WireRequest) -> types.Verbatim:
+    def forward_request(self, call: types.Call, wire: types.WireRequest) -> types.VerbatimRequest:
         check(wire)
-        return types.Verbatim(
+        return types.VerbatimRequest(
             wire_format="plain",
             operation=call.operation,
             path=wire.path,
@@ -73,7 +73,7 @@ class PlainFormat:
         )
 
     @format_impl
-    def forward_response(self, request: types.Verbatim, incoming: types.UpstreamResponse) -> types.Reply:
+    def forward_response(self, request: types.VerbatimRequest, incoming: types.UpstreamResponse) -> types.Reply:
         content_type = "text/event-stream" if request.stream else "application/json"
         return types.Reply(content_type=content_type, chunks=incoming.chunks)
 
@@ -146,7 +146,7 @@ class FakeProvider:
     def translate_request(self, call: types.Call, request: types.Request) -> types.UpstreamRequest:
         self.requests.append(request)
         for name in self.loses:
-            call.lose(name)
+            call.drop_field(name)
         return types.UpstreamRequest()
 
     @provider_impl
@@ -179,11 +179,11 @@ def make_config(
     """Conf with one provider entry for each fake plugin, and the model "m" on the first unless `models` says else."""
     entries = models or {"m": model("m", providers[0])}
     key = KeyEntry(name="test", key=Secret(KEY), account="test")
-    defaults: dict[str, Any] = {"keys": (key,), "server": Server(data_dir=tmp_path, access_log=False)}
+    defaults: dict[str, Any] = {"keys": (key,), "server": ServerConfig(data_dir=tmp_path, access_log=False)}
     return Config(
         path=None,
         plugins={"plain": True, **dict.fromkeys(providers, True)},
-        providers={name: Provider(name=name, plugin=name) for name in providers},
+        providers={name: ProviderConfig(name=name, plugin=name) for name in providers},
         models=entries,
         **{**defaults, **rest},
     )

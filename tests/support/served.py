@@ -17,9 +17,9 @@ from tornado.web import Application
 
 from tests.support.gates import KEY, FakeProvider, make_config, make_services
 from tornado_gate.config import model
-from tornado_gate.config.model import KeyEntry, Limits, Secret
+from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.http.server.front import Server
+from tornado_gate.http.server.front import HttpServer
 from tornado_gate.server.app import make_app
 from tornado_gate.server.services import Services
 
@@ -35,12 +35,12 @@ def fake() -> FakeProvider:
 
 @pytest.fixture
 def services(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop) -> Iterator[Services]:
-    base = make_config(tmp_path, limits=Limits(body_bytes=BODY_LIMIT))
+    base = make_config(tmp_path, limits=LimitsConfig(body_bytes=BODY_LIMIT))
     config = make_config(
         tmp_path,
-        limits=Limits(body_bytes=BODY_LIMIT),
+        limits=LimitsConfig(body_bytes=BODY_LIMIT),
         keys=(*base.keys, NARROW, LIMITED),
-        server=model.Server(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
+        server=model.ServerConfig(data_dir=tmp_path, access_log=True, keep_alive_seconds=0.02),
     )
     services = make_services(tmp_path, config, fake=fake)
     io_loop.run_sync(services.start)
@@ -61,15 +61,15 @@ def app(services: Services) -> Application:
 @pytest.fixture(params=["httptools", "tornado"])
 def http_server(
     request: pytest.FixtureRequest, io_loop: IOLoop, _unused_port: tuple[socket.socket, int], app: Application
-) -> Iterator[Server | HTTPServer]:
+) -> Iterator[HttpServer | HTTPServer]:
     """In the place of pytest-tornado's: whatever is tested over HTTP is tested on either front."""
     listening, _ = _unused_port
-    server: Server | HTTPServer
+    server: HttpServer | HTTPServer
     if request.param == "tornado":
         server = HTTPServer(app)
         server.add_socket(listening)
     else:
-        server = Server(app)
+        server = HttpServer(app)
         io_loop.run_sync(partial(server.listen, [listening]))
     yield server
     server.stop()

@@ -657,7 +657,7 @@ async def test_a_fork_does_not_keep_a_lease_alive(store: FileTaskStore) -> None:
     (end_of_child, keeps), (tells, told) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(told, b"1" if not lease.held else b"0")
+        os.write(told, b"1" if not lease.is_held else b"0")
         os.read(end_of_child, 1)
         os._exit(0)
     assert os.read(tells, 1) == b"1"

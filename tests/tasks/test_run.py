@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tornado_gate.config.model import Videos
+from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import (
     GateError,
     NotFound,
@@ -33,7 +33,7 @@ from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, replace
 
-RULES = Videos(poll_seconds=0.001, task_seconds=30.0)
+RULES = VideosConfig(poll_seconds=0.001, task_seconds=30.0)
 MP4 = b"\0\0\0\x18ftypmp42" + b"video" * 1000
 BEGUN = VideoOperation(status="queued", operation={"id": "up-1"})
 WORKING = VideoOperation(status="running", progress=40)
@@ -115,7 +115,7 @@ class World:
 
     folder: Path
     upstream: Upstream
-    rules: Videos = RULES
+    rules: VideosConfig = RULES
     hook: Hook = field(default_factory=Hook)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class World:
         return await self.store.create(record, None)
 
     async def ended(self, record: TaskRecord) -> TaskRecord:
-        while not record.ended:
+        while not record.has_ended:
             over = record.status in (
                 "completed",
                 "failed",
@@ -420,7 +420,7 @@ def test_a_task_in_line_is_cancelled_at_once_though_no_place_is_free(tmp_path: P
 def test_what_an_upstream_begins_after_its_task_was_cancelled_is_cancelled_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(running, "CANCEL_CHECK_SECONDS", 0.01)
 
     async def test(world: World) -> None:
         world.upstream.held = asyncio.Event()

@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.gates import make_config, make_services, model
 from tornado_gate import format_impl, provider_impl, types
-from tornado_gate.config.model import Videos
+from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.gateway.pipeline import Answer
+from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.server.dispatch import dispatch
@@ -97,7 +97,7 @@ class FilmProvider:
                 self.images.append(await image.read())
             self.sent.append(outgoing)
             self.started.set()
-        return types.UpstreamResponse(chunks=types.Whole(b""))
+        return types.UpstreamResponse(chunks=types.BufferedBody(b""))
 
     @provider_impl
     async def translate_response(self) -> AsyncIterator[types.StreamEvent]:
@@ -141,7 +141,7 @@ class World:
         )
         call = types.Call(id="r1", operation="videos", format="film", caller=types.Caller(id="k", account="a"))
         found = await dispatch(self.services, self.services.gate.snapshot, call, wire)
-        assert isinstance(found, Answer)
+        assert isinstance(found, PreparedAnswer)
         told: dict[str, Any] = orjson.loads(b"".join([chunk async for chunk in found.reply.chunks]))
         for file in files:
             file.closed = True
@@ -155,7 +155,7 @@ class World:
 
 def run(tmp_path: Path, test: Callable[[World], Awaitable[None]], provider: FilmProvider, concurrency: int = 4) -> None:
     async def main() -> None:
-        videos = Videos(poll_seconds=0.01, concurrency=concurrency)
+        videos = VideosConfig(poll_seconds=0.01, concurrency=concurrency)
         config = make_config(tmp_path, {"film": model("film", "fake")}, videos=videos)
         config = replace(config, plugins={"film": True, **config.plugins})
         services = make_services(tmp_path, config, film=FilmFormat(), fake=provider)
@@ -264,7 +264,7 @@ def test_a_translation_of_an_older_configuration_is_not_used(tmp_path: Path) -> 
 def test_a_task_that_is_created_while_the_engine_looks_starts_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tornado_gate.tasks.engine.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("tornado_gate.tasks.engine.SCAN_SECONDS", 3600.0)
 
     async def test(world: World) -> None:
         store = world.services.tasks.engine.store

@@ -14,7 +14,7 @@ import pytest
 from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advance
-from tornado_gate.tasks.store import Conflict, Lease, TaskStore
+from tornado_gate.tasks.store import Lease, TaskConflict, TaskStore
 from tornado_gate.types import replace
 
 IMAGE = b"\x89PNG" + bytes(range(256)) * 2000
@@ -147,7 +147,7 @@ class StoreContract:
     @pytest.mark.gen_test
     async def test_the_same_key_with_another_body_is_a_conflict(self, store: TaskStore, twin: TaskStore) -> None:
         await store.create(a_task(), None, "key")
-        with pytest.raises(Conflict) as raised:
+        with pytest.raises(TaskConflict) as raised:
             await twin.create(a_task(digest="body-2"), None, "key")
         assert (raised.value.status, raised.value.code) == (409, "idempotency_conflict")
         assert len(await store.list_active()) == 1
@@ -187,12 +187,12 @@ class StoreContract:
     async def test_one_at_a_time_has_the_lease(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
         lease = await leased(store, made.id)
-        assert (lease.task_id, lease.held) == (made.id, True)
+        assert (lease.task_id, lease.is_held) == (made.id, True)
         assert await store.acquire_lease(made.id) is None
         assert await twin.acquire_lease(made.id) is None
         lease.release()
         lease.release()
-        assert not lease.held
+        assert not lease.is_held
         other = await leased(twin, made.id)
         assert await store.acquire_lease(made.id) is None
         other.release()

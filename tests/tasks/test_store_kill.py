@@ -199,10 +199,10 @@ async def test_a_process_killed_while_a_task_ends_leaves_it_to_be_ended_by_anoth
     ended: list[bool] = []
     for store in killed_everywhere(tmp_path, "ended"):
         record = await store.get(TASK)
-        ended.append(record.ended)
+        ended.append(record.has_ended)
         active = TASK in {task.id for task in await store.list_active()}
-        assert active or record.ended, "what has not ended is still to be run"
-        if not record.ended:
+        assert active or record.has_ended, "what has not ended is still to be run"
+        if not record.has_ended:
             assert await store.sweep(EXPIRES + 9000) == [], "a date alone takes nothing away"
         if active:
             await end(store, record, expires_at=EXPIRES)
@@ -369,7 +369,7 @@ async def test_each_task_is_run_by_one_process_and_taken_over_from_one_that_is_k
     made = [await store.create(a_task(), None) for _ in range(60)]
     run(RUNNERS, str(tmp_path))
     records = [await store.get(record.id) for record in made]
-    assert all(record.ended for record in records)
+    assert all(record.has_ended for record in records)
     assert [record.polls for record in records].count(1) >= 59
     assert max(record.polls for record in records) <= 2
     assert await store.list_active() == []

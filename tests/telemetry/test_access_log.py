@@ -131,15 +131,15 @@ def test_a_batch_is_written_as_its_lines_would_be_one_by_one(
     made = formatter(Scrubber([SECRET]))
     batch = [((millisecond + 7 * n) * 1_000_000 + 500_000, given_line) for n, given_line in enumerate(given_lines)]
     one_by_one = "".join(made.format(as_record(given_line, moment)) + "\n" for moment, given_line in batch)
-    assert made.lines(batch) == one_by_one
+    assert made.format_lines(batch) == one_by_one
 
 
 @given(st.lists(words, max_size=4))
 def test_what_is_called_harmless_would_not_be_changed(texts: list[str]) -> None:
     scrubber = Scrubber([SECRET])
     text = "\n".join(texts)
-    if scrubber.harmless(text):
-        assert [scrubber.text(text, len(text)) for text in texts] == texts
+    if scrubber.is_clean(text):
+        assert [scrubber.scrub_text(text, len(text)) for text in texts] == texts
 
 
 @pytest.mark.parametrize("field", ["path", "model", "request_id", "method", "caller", "provider"])
@@ -150,7 +150,7 @@ def test_a_secret_that_a_caller_puts_in_a_line_is_masked_there_and_the_rest_of_t
     sink.open()
     facts: dict[str, Any] = {"request_id": "r1", field: f"<{secret}>"}
     for given_line in (line("before"), line(**facts), line("after")):
-        logs.access(given_line)
+        logs.log_access(given_line)
     first, second, third = sink.lines()
     assert secret not in sink.stream.getvalue()
     assert "***" in second[field]
@@ -162,7 +162,7 @@ def test_secrets_that_a_reload_brings_are_masked_in_lines_too(sink: Sink) -> Non
     sink.open()
     assert sink.logging is not None
     sink.logging.scrubber.replace(["another-secret"])
-    logs.access(line(model="another-secret"))
+    logs.log_access(line(model="another-secret"))
     assert sink.lines()[0]["model"] == "***"
 
 
@@ -171,7 +171,7 @@ def test_the_time_of_a_line_is_that_of_its_request(sink: Sink, monkeypatch: pyte
     monkeypatch.setattr(access_log, "time", SimpleNamespace(time_ns=lambda: next(moments)))
     sink.open()
     for _ in range(4):
-        logs.access(line())
+        logs.log_access(line())
     assert [written["time"] for written in sink.lines()] == [
         "1970-01-01T00:00:01.500Z",
         "1970-01-01T00:00:01.999Z",
@@ -183,23 +183,23 @@ def test_the_time_of_a_line_is_that_of_its_request(sink: Sink, monkeypatch: pyte
 def test_lines_keep_their_order_and_stand_where_they_belong_among_records(sink: Sink) -> None:
     sink.open()
     for number in range(1_000):
-        logs.access(line(str(number)))
+        logs.log_access(line(str(number)))
     logging.getLogger("x").info("in between")
     for number in range(1_000, 2_000):
-        logs.access(line(str(number)))
+        logs.log_access(line(str(number)))
     found = [written.get("request_id") or written["message"] for written in sink.lines()]
     assert found == [*map(str, range(1_000)), "in between", *map(str, range(1_000, 2_000))]
 
 
 def test_lines_come_without_anything_else_that_would_push_them(sink: Sink) -> None:
     sink.open()
-    logs.access(line("first"))
+    logs.log_access(line("first"))
     assert sink.stream.await_text("first")
     logging.getLogger("x").info("a record")
-    logs.access(line("second"))
+    logs.log_access(line("second"))
     logging.getLogger("x").info("a record that takes the line along")
     assert sink.stream.await_text("takes the line along")
-    logs.access(line("third"))
+    logs.log_access(line("third"))
     assert sink.stream.await_text("third")
 
 
@@ -207,10 +207,10 @@ def test_a_stuck_terminal_stops_nobody_and_lost_lines_are_counted(sink: Sink, mo
     monkeypatch.setattr(logs, "QUEUE_RECORDS", 5)
     sink.stream.open.clear()
     sink.open()
-    logs.access(line("first"))
+    logs.log_access(line("first"))
     assert sink.stream.reached.wait(10)
     for number in range(20):
-        logs.access(line(str(number)))
+        logs.log_access(line(str(number)))
     sink.stream.open.set()
     written = sink.lines()
     assert [found["request_id"] for found in written if "request_id" in found] == ["first", "0", "1", "2", "3", "4"]
@@ -222,19 +222,19 @@ def test_an_output_that_fails_loses_what_it_was_given_and_nothing_after(sink: Si
     sink.stream.open.clear()
     sink.stream.broken = True
     sink.open()
-    logs.access(line("lost"))
+    logs.log_access(line("lost"))
     assert sink.stream.reached.wait(10)
     sink.stream.open.set()
     assert sink.stream.failed.wait(10)
     sink.stream.broken = False
-    logs.access(line("kept"))
+    logs.log_access(line("kept"))
     assert [found["request_id"] for found in sink.lines()] == ["kept"]
 
 
 def test_a_line_after_the_end_is_still_written(sink: Sink) -> None:
     sink.open()
     sink.lines()
-    logs.access(line("late"))
+    logs.log_access(line("late"))
     assert sink.stream.getvalue().count("late") == 1
 
 
@@ -244,10 +244,10 @@ def test_whoever_listens_to_the_logger_of_requests_gets_records_and_the_line_is_
     listener = QueueHandler(records)
     logging.getLogger(LOGGER).addHandler(listener)
     try:
-        logs.access(line("r1", path="/v1/models?key=abc"))
+        logs.log_access(line("r1", path="/v1/models?key=abc"))
     finally:
         logging.getLogger(LOGGER).removeHandler(listener)
-    logs.access(line("r2"))
+    logs.log_access(line("r2"))
     record = records.get_nowait()
     assert record.getMessage() == "POST /v1/models 200"
     assert record.__dict__["fields"]["request_id"] == "r1"
@@ -257,7 +257,7 @@ def test_whoever_listens_to_the_logger_of_requests_gets_records_and_the_line_is_
 
 def test_without_configuration_a_line_is_a_record(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, LOGGER):
-        logs.access(line("r1", path="/v1/models?key=abc"))
+        logs.log_access(line("r1", path="/v1/models?key=abc"))
     (record,) = caplog.records
     assert (record.name, record.getMessage()) == (LOGGER, "POST /v1/models 200")
     assert record.__dict__["fields"]["path"] == "/v1/models"
@@ -270,7 +270,7 @@ def test_the_writer_is_woken_once_for_many_lines() -> None:
         buffer.add(line(str(number)))
     assert woken == [1]
     assert [found.request_id for _, found in buffer.take(100)] == ["1", "2"]
-    buffer.rest()
+    buffer.request_wake()
     buffer.add(line())
     assert woken == [1, 1]
 

@@ -136,24 +136,24 @@ def test_secrets_are_replaced_on_a_reload(sink: Sink) -> None:
     ],
 )
 def test_what_looks_like_a_key_is_masked(text: str, clean: str) -> None:
-    assert Scrubber().text(text) == clean
+    assert Scrubber().scrub_text(text) == clean
 
 
 def test_a_secret_is_masked_in_its_url_and_json_spelling_too() -> None:
     scrubber = Scrubber(['quo"te/slash'])
-    assert scrubber.text('"quo\\"te/slash" quo%22te%2Fslash') == '"***" ***'
+    assert scrubber.scrub_text('"quo\\"te/slash" quo%22te%2Fslash') == '"***" ***'
 
 
 def test_a_secret_inside_a_longer_one_does_not_leave_the_rest() -> None:
-    assert Scrubber(["aaaabbbb", "aaaabbbbcccc"]).text("aaaabbbbcccc") == "***"
+    assert Scrubber(["aaaabbbb", "aaaabbbbcccc"]).scrub_text("aaaabbbbcccc") == "***"
 
 
 def test_a_short_value_is_no_secret() -> None:
-    assert Scrubber(["", "the"]).text("the end") == "the end"
+    assert Scrubber(["", "the"]).scrub_text("the end") == "the end"
 
 
 def test_a_field_named_like_a_secret_is_masked_whatever_it_holds() -> None:
-    assert Scrubber().fields({"Authorization": "Basic QQ", "a": {"password": "x"}, "api_key": ""}) == {
+    assert Scrubber().scrub_fields({"Authorization": "Basic QQ", "a": {"password": "x"}, "api_key": ""}) == {
         "Authorization": "***",
         "a": {"password": "***"},
         "api_key": "",
@@ -163,7 +163,7 @@ def test_a_field_named_like_a_secret_is_masked_whatever_it_holds() -> None:
 @given(st.integers(0, 60), st.integers(0, 3), st.text(alphabet="ab &", max_size=10))
 def test_no_piece_of_a_secret_survives_a_cut(before: int, times: int, after: str) -> None:
     secret = "0123456789ABCDEF"
-    text = Scrubber([secret]).text("x" * before + secret * times + "y" * 20 + secret + after, longest=50)
+    text = Scrubber([secret]).scrub_text("x" * before + secret * times + "y" * 20 + secret + after, longest=50)
     assert not any(secret[start : start + 3] in text for start in range(len(secret) - 2))
     assert len(text) <= 51
 
@@ -171,7 +171,7 @@ def test_no_piece_of_a_secret_survives_a_cut(before: int, times: int, after: str
 def test_fields_are_bounded_in_depth_width_and_length() -> None:
     deep: dict[str, Any] = {}
     deep["self"] = deep
-    clean = Scrubber().fields({"deep": deep, "wide": list(range(10_000)), "long": "x" * 100_000})
+    clean = Scrubber().scrub_fields({"deep": deep, "wide": list(range(10_000)), "long": "x" * 100_000})
     assert len(json.dumps(clean)) < 10_000
 
 
@@ -179,7 +179,7 @@ def test_a_megabyte_is_scrubbed_in_no_time() -> None:
     scrubber = Scrubber(f"secret-number-{number}" for number in range(200))
     started = time.thread_time()
     for piece in ("bearer ", "?key", "sk-", "api-key: ", "x" * 100):
-        scrubber.text(piece * (1_000_000 // len(piece)))
+        scrubber.scrub_text(piece * (1_000_000 // len(piece)))
     assert time.thread_time() - started < 0.5
 
 
@@ -285,7 +285,7 @@ def access_line(**rest: Any) -> AccessLine:
 
 def test_an_access_line_names_who_what_and_how_much_and_never_the_query(sink: Sink) -> None:
     sink.open(level="error")
-    logs.access(
+    logs.log_access(
         access_line(
             caller="key_1",
             model="gpt",
@@ -318,7 +318,7 @@ def test_an_access_line_names_who_what_and_how_much_and_never_the_query(sink: Si
 
 def test_access_lines_can_be_switched_off(sink: Sink) -> None:
     sink.open(access_log=False)
-    logs.access(access_line())
+    logs.log_access(access_line())
     assert sink.text() == ""
 
 
@@ -354,8 +354,8 @@ def test_a_forked_process_logs_on_its_own_and_repeats_nothing() -> None:
 
 def test_many_secrets_are_hidden_as_few_are() -> None:
     many = Scrubber(f"secret-number-{number}-of-many" for number in range(5000))
-    assert many.text("a secret-number-4711-of-many, twice: secret-number-4711-of-many") == "a ***, twice: ***"
-    assert many.text("secret-number-5001-of-many") == "secret-number-5001-of-many"
-    assert many.harmless("nothing of the kind")
-    assert not many.harmless("xsecret-number-0-of-manyx")
-    assert many.text("short") == "short"
+    assert many.scrub_text("a secret-number-4711-of-many, twice: secret-number-4711-of-many") == "a ***, twice: ***"
+    assert many.scrub_text("secret-number-5001-of-many") == "secret-number-5001-of-many"
+    assert many.is_clean("nothing of the kind")
+    assert not many.is_clean("xsecret-number-0-of-manyx")
+    assert many.scrub_text("short") == "short"

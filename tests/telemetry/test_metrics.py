@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tornado_gate import __version__
 from tornado_gate.telemetry import metrics as metrics_module
-from tornado_gate.telemetry.metrics import LoopLag, Metrics, prepare_directory
+from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics, prepare_directory
 from tornado_gate.types import Usage
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -41,7 +41,7 @@ def names(metrics: Metrics, name: str, label: str) -> set[str]:
 def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
     made = Metrics()
-    made.known(models=["gpt", "smart"], providers=["openai"])
+    made.set_known_names(models=["gpt", "smart"], providers=["openai"])
     return made
 
 
@@ -54,7 +54,7 @@ def finish(metrics: Metrics, **rest: Any) -> None:
         "status": 200,
         "seconds": 0.3,
     }
-    metrics.request_finished(**(facts | rest))
+    metrics.count_request(**(facts | rest))
 
 
 LABELS = {"format": "format-openai", "operation": "chat", "model": "gpt", "provider": "openai", "status": "200"}
@@ -72,7 +72,7 @@ def test_a_request_is_counted_by_format_operation_model_provider_and_status(metr
 
 
 def test_the_order_of_arguments_is_that_of_the_labels(metrics: Metrics) -> None:
-    metrics.request_finished("format-openai", "chat", "gpt", "openai", 200, 1.0, None, None)
+    metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 1.0, None, None)
     assert value(metrics, "requests_total", **LABELS) == 1
 
 
@@ -120,26 +120,26 @@ def test_a_request_that_reached_no_model_has_empty_labels(metrics: Metrics) -> N
 def test_a_reload_knows_the_new_names_and_forgets_the_old_ones(metrics: Metrics) -> None:
     finish(metrics, usage=Usage(input_tokens=1), first_event_seconds=1.0)
     finish(metrics, model="smart")
-    metrics.known(models=["smart", "new"], providers=["openai"])
+    metrics.set_known_names(models=["smart", "new"], providers=["openai"])
     finish(metrics)
     finish(metrics, model="new")
     assert names(metrics, "requests_total", "model") == {"smart", "new", "other"}
     assert names(metrics, "tokens_total", "model") == set()
     assert names(metrics, "first_event_seconds_count", "provider") == {"openai"}
-    metrics.known(models=["smart"], providers=[])
+    metrics.set_known_names(models=["smart"], providers=[])
     assert names(metrics, "first_event_seconds_count", "provider") == set()
 
 
 def test_a_kept_model_keeps_its_count_over_a_reload(metrics: Metrics) -> None:
     finish(metrics)
-    metrics.known(models=["gpt"], providers=["openai"])
+    metrics.set_known_names(models=["gpt"], providers=["openai"])
     finish(metrics)
     assert value(metrics, "requests_total", **LABELS) == 2
 
 
 def test_series_are_bounded_whatever_conf_holds(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_module, "MOST_CHILDREN", 3)
-    metrics.known(models=[f"m{number}" for number in range(50)], providers=["openai"])
+    monkeypatch.setattr(metrics_module, "MAX_CHILDREN", 3)
+    metrics.set_known_names(models=[f"m{number}" for number in range(50)], providers=["openai"])
     for number in range(50):
         finish(metrics, model=f"m{number}", usage=Usage(output_tokens=1))
     assert names(metrics, "requests_total", "model") == {"m0", "m1", "m2", "other"}
@@ -148,8 +148,8 @@ def test_series_are_bounded_whatever_conf_holds(metrics: Metrics, monkeypatch: p
 
 def test_an_error_code_that_an_upstream_made_up_makes_no_series(metrics: Metrics) -> None:
     for kind in ("upstream_timeout", "upstream_authentication", "plugin_failed", "context_length_exceeded", "x" * 99):
-        metrics.upstream_error("openai", kind)
-    metrics.upstream_error("unknown", "upstream_error")
+        metrics.count_upstream_error("openai", kind)
+    metrics.count_upstream_error("unknown", "upstream_error")
     assert names(metrics, "upstream_errors_total", "kind") == {
         "upstream_timeout",
         "upstream_authentication",
@@ -162,13 +162,13 @@ def test_an_error_code_that_an_upstream_made_up_makes_no_series(metrics: Metrics
 
 
 def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
-    metrics.stream_opened()
-    metrics.stream_opened()
-    metrics.stream_closed()
-    metrics.plugin_error("local")
-    metrics.reload(True)
-    metrics.reload(False)
-    metrics.loop_lag(0.125)
+    metrics.count_stream_opened()
+    metrics.count_stream_opened()
+    metrics.count_stream_closed()
+    metrics.count_plugin_error("local")
+    metrics.count_reload(True)
+    metrics.count_reload(False)
+    metrics.observe_loop_lag(0.125)
     assert value(metrics, "open_streams") == 1
     assert value(metrics, "plugin_errors_total", plugin="local") == 1
     assert value(metrics, "reloads_total", result="ok") == 1
@@ -177,26 +177,26 @@ def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
 
 
 def test_open_video_tasks_are_told_by_provider_and_state(metrics: Metrics) -> None:
-    metrics.video_tasks({("openai", "queued"): 3, ("openai", "running"): 2}, 61.5)
+    metrics.set_video_tasks({("openai", "queued"): 3, ("openai", "running"): 2}, 61.5)
     assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 3
     assert value(metrics, "open_video_tasks", provider="openai", state="running") == 2
     assert value(metrics, "video_oldest_seconds") == 61.5
-    metrics.video_tasks({("openai", "running"): 1}, 0.0)
+    metrics.set_video_tasks({("openai", "running"): 1}, 0.0)
     assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 0
     assert value(metrics, "open_video_tasks", provider="openai", state="running") == 1
     assert value(metrics, "video_oldest_seconds") == 0
 
 
 def test_open_video_tasks_of_providers_that_conf_lacks_are_added_up(metrics: Metrics) -> None:
-    metrics.video_tasks({("gone", "queued"): 3, ("lost", "queued"): 4}, 1.0)
+    metrics.set_video_tasks({("gone", "queued"): 3, ("lost", "queued"): 4}, 1.0)
     assert names(metrics, "open_video_tasks", "provider") == {"other"}
     assert value(metrics, "open_video_tasks", provider="other", state="queued") == 7
 
 
 def test_a_video_task_that_has_ended_is_counted_and_timed(metrics: Metrics) -> None:
-    metrics.video_ended("openai", "gpt", "completed", 45.0)
-    metrics.video_ended("openai", "smart", "completed", 61.0)
-    metrics.video_ended("openai", "gpt", "failed", -3.0)
+    metrics.count_video_ended("openai", "gpt", "completed", 45.0)
+    metrics.count_video_ended("openai", "smart", "completed", 61.0)
+    metrics.count_video_ended("openai", "gpt", "failed", -3.0)
     assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="completed") == 1
     assert value(metrics, "video_tasks_total", provider="openai", model="smart", outcome="completed") == 1
     assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="failed") == 1
@@ -207,7 +207,7 @@ def test_a_video_task_that_has_ended_is_counted_and_timed(metrics: Metrics) -> N
 
 def test_video_tasks_of_names_that_conf_does_not_hold_are_counted_as_other(metrics: Metrics) -> None:
     for number in range(100):
-        metrics.video_ended(f"p{number}", f"m{number}", "failed", 1.0)
+        metrics.count_video_ended(f"p{number}", f"m{number}", "failed", 1.0)
     assert value(metrics, "video_tasks_total", provider="other", model="other", outcome="failed") == 100
     assert names(metrics, "video_tasks_total", "provider") == {"other"}
     assert names(metrics, "video_task_seconds_count", "provider") == {"other"}
@@ -216,27 +216,27 @@ def test_video_tasks_of_names_that_conf_does_not_hold_are_counted_as_other(metri
 def test_series_of_video_tasks_are_bounded_whatever_conf_holds(
     metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_module, "MOST_CHILDREN", 2)
-    metrics.known(models=[f"m{number}" for number in range(20)], providers=["openai"])
+    monkeypatch.setattr(metrics_module, "MAX_CHILDREN", 2)
+    metrics.set_known_names(models=[f"m{number}" for number in range(20)], providers=["openai"])
     for number in range(20):
-        metrics.video_ended("openai", f"m{number}", "completed", 1.0)
-    metrics.video_ended("openai", "m0", "completed", 1.0)
+        metrics.count_video_ended("openai", f"m{number}", "completed", 1.0)
+    metrics.count_video_ended("openai", "m0", "completed", 1.0)
     assert names(metrics, "video_tasks_total", "model") == {"m0", "m1", "other"}
     assert value(metrics, "video_tasks_total", provider="openai", model="m0", outcome="completed") == 2
 
 
 def test_a_reload_forgets_the_video_tasks_of_gone_names(metrics: Metrics) -> None:
-    metrics.video_tasks({("openai", "queued"): 1}, 1.0)
-    metrics.video_ended("openai", "gpt", "completed", 1.0)
-    metrics.video_ended("openai", "smart", "failed", 1.0)
-    metrics.known(models=["smart"], providers=["openai"])
+    metrics.set_video_tasks({("openai", "queued"): 1}, 1.0)
+    metrics.count_video_ended("openai", "gpt", "completed", 1.0)
+    metrics.count_video_ended("openai", "smart", "failed", 1.0)
+    metrics.set_known_names(models=["smart"], providers=["openai"])
     assert names(metrics, "video_tasks_total", "model") == {"smart"}
     assert value(metrics, "video_task_seconds_count", provider="openai", outcome="completed") == 1
-    metrics.known(models=["smart"], providers=[])
+    metrics.set_known_names(models=["smart"], providers=[])
     assert names(metrics, "video_tasks_total", "model") == set()
     assert names(metrics, "open_video_tasks", "provider") == set()
     assert names(metrics, "video_task_seconds_count", "provider") == set()
-    metrics.video_tasks({("openai", "queued"): 1}, 1.0)
+    metrics.set_video_tasks({("openai", "queued"): 1}, 1.0)
     assert names(metrics, "open_video_tasks", "provider") == {"other"}
 
 
@@ -326,8 +326,8 @@ class FakeLoop:
         callback()
 
 
-def loop_lag(metrics: Metrics, loop: FakeLoop, **seconds: float) -> LoopLag:
-    return LoopLag(metrics, loop=cast(asyncio.AbstractEventLoop, loop), **seconds)
+def loop_lag(metrics: Metrics, loop: FakeLoop, **seconds: float) -> LoopLagMonitor:
+    return LoopLagMonitor(metrics, loop=cast(asyncio.AbstractEventLoop, loop), **seconds)
 
 
 def test_lag_is_the_largest_delay_of_a_period(metrics: Metrics) -> None:
@@ -358,8 +358,8 @@ def test_lag_stops_and_starts_again_without_doubling(metrics: Metrics) -> None:
 @pytest.mark.gen_test
 async def test_lag_is_measured_on_the_running_loop(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(metrics, "loop_lag", measured.set_result)
-    lag = LoopLag(metrics, interval_seconds=0.001, period_seconds=0.0)
+    monkeypatch.setattr(metrics, "observe_loop_lag", measured.set_result)
+    lag = LoopLagMonitor(metrics, interval_seconds=0.001, period_seconds=0.0)
     lag.start()
     seconds = await measured
     lag.stop()

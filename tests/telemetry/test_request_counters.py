@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from tests.telemetry.test_metrics import LABELS, finish, value
 from tornado_gate.telemetry import metrics as metrics_module
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory
-from tornado_gate.telemetry.request_counters import Durations
+from tornado_gate.telemetry.request_counters import DeferredHistogram
 from tornado_gate.types import Usage
 
 
@@ -21,7 +21,7 @@ from tornado_gate.types import Usage
 def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
     made = Metrics()
-    made.known(models=["gpt"], providers=["openai"])
+    made.set_known_names(models=["gpt"], providers=["openai"])
     return made
 
 
@@ -30,7 +30,7 @@ def test_durations_are_shown_as_if_each_had_been_observed(durations: list[float]
     registry = CollectorRegistry()
     bounds = metrics_module.REQUEST_BUCKETS
     observed = Histogram("one_by_one", "", ["way"], registry=registry, buckets=bounds)
-    tallied = Durations(bounds)
+    tallied = DeferredHistogram(bounds)
     for number, seconds in enumerate(durations):
         observed.labels("observe").observe(seconds)
         tallied.add(seconds)

@@ -19,7 +19,7 @@ class Key(Value, frozen=True, kw_only=True):
     tags: list[str] = field(default_factory=list)
     about: "Missing | None" = None
 
-    unshown = frozenset({"secret"})
+    hidden_fields = frozenset({"secret"})
 
 
 class OwnedKey(Key, frozen=True, kw_only=True):

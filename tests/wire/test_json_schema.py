@@ -9,12 +9,12 @@ from google.genai import types as vendor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.wire.json_schema import MAX_NODES, down_level, has_keyword
+from tornado_gate.wire.json_schema import MAX_NODES, has_keyword, simplify_schema
 
 
 def levelled(schema: Any) -> tuple[dict[str, Any], list[str]]:
     lost: list[str] = []
-    return down_level(schema, lost.append), lost
+    return simplify_schema(schema, lost.append), lost
 
 
 @pytest.mark.parametrize(

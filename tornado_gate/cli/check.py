@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, fail, find
+from tornado_gate.cli.common import conf_option, exit_with_faults, find
 from tornado_gate.errors import ConfigError
 
 
@@ -31,13 +31,13 @@ def check(conf_file: Path | None) -> None:
         config = load_config(path, Overrides())
         snapshot = check_plugins(config, host)
     except ConfigError as error:
-        fail(error, path, to_stdout=True)
+        exit_with_faults(error, path, to_stdout=True)
     for where, why in config.inactive:
         click.echo(f"note: {'.'.join(map(str, where))} is off: {why}")
     for plugin in host.plugins.values():
         if plugin.error:
             click.echo(f"note: plugin '{plugin.name}' failed: {plugin.error}; its models will answer 503")
-    for name, fault in host.load_rest().items():
+    for name, fault in host.load_deferred_modules().items():
         click.echo(f"note: plugin '{name}' failed: {fault}; requests that need it will answer 503")
     models, providers = len(config.models), len(snapshot.providers)
     click.echo(f"{path or 'the built-in configuration'}: fine; {models} models at {providers} providers")

@@ -45,7 +45,7 @@ def find(conf_file: Path | None) -> Path | None:
     try:
         return conf.find_conf(str(conf_file) if conf_file else None)
     except ConfigError as error:
-        fail(error, conf_file)
+        exit_with_faults(error, conf_file)
 
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
@@ -56,10 +56,10 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
     try:
         return path, load_config(path, Overrides(data_dir=data_dir), os.environ)
     except ConfigError as error:
-        fail(error, path)
+        exit_with_faults(error, path)
 
 
-def fail(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
+def exit_with_faults(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
     """Say every fault, and end with exit code 1."""
     from tornado_gate.config import FileFaults, describe
 
@@ -69,13 +69,13 @@ def fail(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> N
     raise SystemExit(1)
 
 
-def stop(message: str) -> NoReturn:
+def exit_with_message(message: str) -> NoReturn:
     """Say why it cannot be done, and end with exit code 1."""
     click.echo(f"tornado-gate: {message}", err=True)
     raise SystemExit(1)
 
 
-def table(headings: list[str], rows: list[list[str]]) -> str:
+def format_table(headings: list[str], rows: list[list[str]]) -> str:
     """Columns under headings, as wide as they need to be."""
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     lines = [

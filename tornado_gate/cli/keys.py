@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
-from tornado_gate.cli.common import conf_option, data_dir_option, load, stop, table
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load
 
 if TYPE_CHECKING:
     from tornado_gate.storage.keys import KeyStore
@@ -31,7 +31,7 @@ def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore, Any]
     try:
         return KeyStore.open(config.server.data_dir), config
     except KeyStoreError as error:
-        stop(str(error))
+        exit_with_message(str(error))
 
 
 @keys.command(short_help="Make a key.")
@@ -67,15 +67,15 @@ def create(
     store, _ = _open(conf_file, data_dir)
     try:
         key, stored = store.create(
-            name, account=account, models=_words(models), operations=_words(operations), expires=until
+            name, account=account, models=_split_list(models), operations=_split_list(operations), expires=until
         )
     except KeyStoreError as error:
-        stop(str(error))
+        exit_with_message(str(error))
     click.echo(f"{stored.id} made for '{name}'. The key is shown once, here:", err=True)
     click.echo(key)
 
 
-def _words(text: str | None) -> tuple[str, ...]:
+def _split_list(text: str | None) -> tuple[str, ...]:
     return tuple(word.strip() for word in (text or "").split(",") if word.strip())
 
 
@@ -86,8 +86,8 @@ def _words(text: str | None) -> tuple[str, ...]:
 def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Every key: its ID, name, first characters, what it may do, and whether it still works. Times are UTC."""
     store, config = _open(conf_file, data_dir)
-    rows = [_stored(row) for row in map(asdict, store.list())]
-    rows += [_from_conf(entry) for entry in config.keys]
+    rows = [_describe_stored_key(row) for row in map(asdict, store.list())]
+    rows += [_describe_conf_key(entry) for entry in config.keys]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -95,10 +95,10 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
     cells = [
         [", ".join(row[c]) or "all" if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows
     ]
-    click.echo(table([column.upper() for column in columns], cells))
+    click.echo(format_table([column.upper() for column in columns], cells))
 
 
-def _stored(row: dict[str, Any]) -> dict[str, Any]:
+def _describe_stored_key(row: dict[str, Any]) -> dict[str, Any]:
     now = time.time()
     state = "active"
     if row["revoked"]:
@@ -112,13 +112,13 @@ def _stored(row: dict[str, Any]) -> dict[str, Any]:
         "key": row["prefix"] + "…",
         "models": list(row["models"]),
         "operations": list(row["operations"]),
-        "created": _time(row["created"]),
-        "expires": _time(row["expires"]),
+        "created": _format_time(row["created"]),
+        "expires": _format_time(row["expires"]),
         "state": state,
     }
 
 
-def _from_conf(entry: Any) -> dict[str, Any]:
+def _describe_conf_key(entry: Any) -> dict[str, Any]:
     return {
         "id": f"conf:{entry.name}",
         "name": entry.name,
@@ -132,7 +132,7 @@ def _from_conf(entry: Any) -> dict[str, Any]:
     }
 
 
-def _time(seconds: float | None) -> str:
+def _format_time(seconds: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if seconds else ""
 
 
@@ -146,11 +146,11 @@ def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
 
     store, _ = _open(conf_file, data_dir)
     if id_.startswith("conf:"):
-        stop(f"{id_} is given by the configuration; take it out of `keys:` there.")
+        exit_with_message(f"{id_} is given by the configuration; take it out of `keys:` there.")
     try:
         known = store.revoke(id_)
     except KeyStoreError as error:
-        stop(str(error))
+        exit_with_message(str(error))
     if not known:
-        stop(f"there is no key with the ID '{id_}'; `tornado-gate keys list` shows those that exist.")
+        exit_with_message(f"there is no key with the ID '{id_}'; `tornado-gate keys list` shows those that exist.")
     click.echo(f"{id_} is revoked.")

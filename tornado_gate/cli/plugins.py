@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, load, table
+from tornado_gate.cli.common import conf_option, data_dir_option, format_table, load
 from tornado_gate.errors import GateError
 
 if TYPE_CHECKING:
@@ -39,22 +39,22 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     host = PluginHost()
     noted = failure_log.read(config.server.data_dir)
     loaded = [host.load(name) for name in sorted(host.plugins)]
-    faults = host.load_rest()
+    faults = host.load_deferred_modules()
     for plugin in loaded:
         plugin.error = plugin.error or faults.get(plugin.name, "")
-    rows = [_row(host, plugin, config, noted) for plugin in loaded]
+    rows = [_describe_plugin(host, plugin, config, noted) for plugin in loaded]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
     columns = ["name", "version", "kind", "state", "hooks", "operations"]
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows]
-    click.echo(table([column.upper() for column in columns], cells))
+    click.echo(format_table([column.upper() for column in columns], cells))
     for row in rows:
         if row["error"]:
             click.echo(f"{row['name']}: {row['error']}")
 
 
-def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]) -> dict[str, Any]:
+def _describe_plugin(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]) -> dict[str, Any]:
     from tornado_gate.config.model import FIRST_PARTY_FORMATS
 
     on = config.plugins.get(plugin.name, plugin.name in FIRST_PARTY_FORMATS)
@@ -70,14 +70,14 @@ def _row(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]
         "kind": plugin.kind or "unknown",
         "state": ("failed" if plugin.error else "on") if on else "off",
         "hooks": sorted({hook for names in plugin.hooks.values() for hook in names}),
-        "operations": _operations(host, plugin, config),
+        "operations": _list_operations(host, plugin, config),
         "error": error,
     }
 
 
-def _operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
+def _list_operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
     """What it serves: a format's routes say, a provider says for each of its entries."""
-    from tornado_gate.gateway.snapshot import configured
+    from tornado_gate.gateway.snapshot import configure_entry
     from tornado_gate.plugins.host import FormatLane, ProviderLane
 
     if plugin.error or plugin.wrapper:
@@ -90,7 +90,7 @@ def _operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
             lane = ProviderLane(host, plugin, [])
             entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]
             for entry in entries:
-                found |= configured(entry, lane).operations
+                found |= configure_entry(entry, lane).operations
     except GateError as error:
         plugin.error = getattr(error, "detail", error.message)
     return sorted(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, fail, find, stop
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, exit_with_message, find
 from tornado_gate.errors import ConfigError
 
 
@@ -33,13 +33,13 @@ def serve(
     in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
     """
     gc.disable()  # what is imported now stays; the server switches it on again when it stands
-    from tornado_gate.server.process import CannotServe, Overrides, run
+    from tornado_gate.server.process import Overrides, ServeError, run
     from tornado_gate.storage.keys import KeyStoreError
 
     path = find(conf_file)
     try:
         run(path, Overrides(host=host, port=port, processes=processes, data_dir=data_dir), click.echo)
     except ConfigError as error:
-        fail(error, path)
-    except (CannotServe, KeyStoreError) as error:
-        stop(str(error))
+        exit_with_faults(error, path)
+    except (ServeError, KeyStoreError) as error:
+        exit_with_message(str(error))

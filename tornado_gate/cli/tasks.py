@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, load, stop, table
-from tornado_gate.cli.tasktexts import OVER, active_first, cell, facts, plain, row
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load
+from tornado_gate.cli.tasktexts import (
+    ENDED_STATUSES,
+    describe_task,
+    describe_task_fully,
+    escape_unprintable,
+    format_cell,
+    sort_active_first,
+)
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
@@ -26,16 +33,16 @@ T = TypeVar("T")
 STATUSES = ("queued", "pending", "completed", "failed")
 CANCEL_SECONDS = 15.0
 """How long `cancel` waits for a gateway that runs the task."""
-PICK_UP_SECONDS = 3.0
+SERVER_PICK_UP_SECONDS = 3.0
 """How long a task that its upstream knows, and nobody runs, is left to a gateway, which could have the upstream stop too."""
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
-_SPAN = re.compile(r"([0-9]{1,6})([mhdw])", re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.IGNORECASE)
 _UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 
 
-class Unable(Exception):
+class TaskCommandError(Exception):
     """What was asked for cannot be done; the message says why."""
 
 
@@ -47,7 +54,7 @@ def tasks() -> None:
     """
 
 
-def _with_store(
+def _run_with_store(
     conf_file: Path | None, data_dir: Path | None, work: Callable[[FileTaskStore, Config], Awaitable[T]]
 ) -> T:
     """What `work` gives. Ends the command when it cannot be done. Where no task ever was, no folder is made."""
@@ -69,19 +76,19 @@ def _with_store(
     try:
         return asyncio.run(main())
     except GateError as error:
-        stop(error.message)
-    except Unable as error:
-        stop(str(error))
+        exit_with_message(error.message)
+    except TaskCommandError as error:
+        exit_with_message(str(error))
 
 
-async def _found(store: FileTaskStore, task_id: str) -> TaskRecord:
+async def _load_task(store: FileTaskStore, task_id: str) -> TaskRecord:
     from tornado_gate.errors import NotFound
 
     try:
         return await store.get(task_id)
     except NotFound:
-        message = f"there is no task with the ID '{plain(task_id)}', or it has expired"
-        raise Unable(f"{message}; `tornado-gate tasks list` shows those that exist.") from None
+        message = f"there is no task with the ID '{escape_unprintable(task_id)}', or it has expired"
+        raise TaskCommandError(f"{message}; `tornado-gate tasks list` shows those that exist.") from None
 
 
 async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
@@ -135,44 +142,44 @@ def list_tasks(
 
     async def work(store: FileTaskStore, _config: Config) -> tuple[list[TaskRecord], bool]:
         if account is not None:
-            return await _of_account(store, account, status, limit)
-        return await _of_all(store, status, limit)
+            return await _list_account_tasks(store, account, status, limit)
+        return await _list_all_tasks(store, status, limit)
 
-    records, has_more = _with_store(conf_file, data_dir, work)
-    rows = [row(record) for record in records]
+    records, has_more = _run_with_store(conf_file, data_dir, work)
+    rows = [describe_task(record) for record in records]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
         columns = ["id", "account", "model", "provider", "status", "progress", "created", "completed", "error"]
-        cells = [[plain(cell(shown[column])) for column in columns] for shown in rows]
-        click.echo(table([column.upper() for column in columns], cells))
+        cells = [[escape_unprintable(format_cell(shown[column])) for column in columns] for shown in rows]
+        click.echo(format_table([column.upper() for column in columns], cells))
     if has_more:
         click.echo(f"There are more than these {limit}; --limit shows more of them.", err=True)
 
 
-async def _of_account(
+async def _list_account_tasks(
     store: FileTaskStore, account: str, status: str | None, limit: int
 ) -> tuple[list[TaskRecord], bool]:
     """The newest of one account, and whether there are more. Only with `status` are all of its tasks looked at."""
     page = await store.list(account, "", limit if status is None else 10**9, "desc")
     records = [record for record in page.records if status in (None, record.status)]
-    return active_first(records[:limit]), page.has_more or len(records) > limit
+    return sort_active_first(records[:limit]), page.has_more or len(records) > limit
 
 
-async def _of_all(store: FileTaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
+async def _list_all_tasks(store: FileTaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
     """The first in the order of the list, whatever their account, and whether there are more. Holds no others."""
     best: list[tuple[bool, int, str, TaskRecord]] = []
     has_more = False
     async for record in scan(store):
         if status not in (None, record.status):
             continue
-        entry = (record.status not in OVER, record.created_ns, record.id, record)
+        entry = (record.status not in ENDED_STATUSES, record.created_ns, record.id, record)
         if len(best) < limit:
             heapq.heappush(best, entry)
         else:
             heapq.heappushpop(best, entry)
             has_more = True
-    return active_first([entry[-1] for entry in best]), has_more
+    return sort_active_first([entry[-1] for entry in best]), has_more
 
 
 # show
@@ -194,10 +201,12 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
     """
 
     async def work(store: FileTaskStore, config: Config) -> dict[str, Any]:
-        record = await _found(store, id_)
-        return facts(record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt)
+        record = await _load_task(store, id_)
+        return describe_task_fully(
+            record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt
+        )
 
-    told = _with_store(conf_file, data_dir, work)
+    told = _run_with_store(conf_file, data_dir, work)
     if as_json:
         click.echo(json.dumps(told, indent=2))
         return
@@ -205,7 +214,7 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
         for item in value if isinstance(value, list) else [value]:
-            click.echo(f"{name + ':':{width + 1}}  {plain(cell(item))}")
+            click.echo(f"{name + ':':{width + 1}}  {escape_unprintable(format_cell(item))}")
 
 
 # cancel
@@ -223,46 +232,48 @@ def cancel(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
     \b
       tornado-gate tasks cancel video_0123456789abcdef0123456789abcdef
     """
-    record, unheard = _with_store(conf_file, data_dir, lambda store, config: _cancelled(store, config, id_))
+    record, unheard = _run_with_store(conf_file, data_dir, lambda store, config: _cancel_task(store, config, id_))
     if record.error_code != "cancelled":
-        stop(f"{id_} cannot be cancelled: it is {record.status} already.")
+        exit_with_message(f"{id_} cannot be cancelled: it is {record.status} already.")
     click.echo(f"{id_} is cancelled.")
     if unheard:
         click.echo("No server ran it, so its upstream was not told: it may go on, and cost what it costs.", err=True)
 
 
-async def _cancelled(store: FileTaskStore, config: Config, task_id: str) -> tuple[TaskRecord, bool]:
+async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tuple[TaskRecord, bool]:
     """The record of the task when it has ended, and whether its upstream may not know."""
-    record = await _found(store, task_id)
-    if record.status in OVER:
+    record = await _load_task(store, task_id)
+    if record.status in ENDED_STATUSES:
         return record, False
     ours = record.step == "new"
     if not ours:
         await store.request_cancel(task_id)
     began = time.monotonic()
     while (waited := time.monotonic() - began) < CANCEL_SECONDS:
-        lease = await store.acquire_lease(task_id) if ours or waited >= PICK_UP_SECONDS else None
+        lease = await store.acquire_lease(task_id) if ours or waited >= SERVER_PICK_UP_SECONDS else None
         if lease is not None:
             try:
-                return await _end(store, config, await _found(store, task_id), lease)
+                return await _end_task(store, config, await _load_task(store, task_id), lease)
             finally:
                 lease.release()
         if ours:  # a server has taken it this moment
             ours = False
             await store.request_cancel(task_id)
-        await asyncio.sleep(LOOK_SECONDS)
-        record = await _found(store, task_id)
-        if record.status in OVER:
+        await asyncio.sleep(POLL_SECONDS)
+        record = await _load_task(store, task_id)
+        if record.status in ENDED_STATUSES:
             return record, False
     message = f"{task_id} was told to stop, but had not done so after {CANCEL_SECONDS:g} s"
-    raise Unable(f"{message}: whoever runs it may be waiting for its upstream. `tasks show` says what becomes of it.")
+    raise TaskCommandError(
+        f"{message}: whoever runs it may be waiting for its upstream. `tasks show` says what becomes of it."
+    )
 
 
-async def _end(store: FileTaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
+async def _end_task(store: FileTaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
     """End a task whose lease is ours, as a server does. Its webhook is told by the next server that runs."""
     from tornado_gate.tasks.record import advance
 
-    if record.status in OVER:
+    if record.status in ENDED_STATUSES:
         return record, False
     now = time.time()
     ended = advance(
@@ -270,7 +281,7 @@ async def _end(store: FileTaskStore, config: Config, record: TaskRecord, lease: 
         error_message="The task was cancelled.", updated_at=now, completed_at=now,
         expires_at=now + config.videos.keep_seconds,
     )  # fmt: skip
-    await (store.finish(ended, lease) if ended.ended else store.save(ended, lease))
+    await (store.finish(ended, lease) if ended.has_ended else store.save(ended, lease))
     return ended, record.step != "new"
 
 
@@ -290,13 +301,13 @@ def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None,
     \b
       tornado-gate tasks prune --older-than 12h --dry-run
     """
-    age = None if older_than is None else _span(older_than)
-    removed = _with_store(conf_file, data_dir, lambda store, config: _pruned(store, config, age, dry_run))
+    age = None if older_than is None else _parse_duration(older_than)
+    removed = _run_with_store(conf_file, data_dir, lambda store, config: _prune_tasks(store, config, age, dry_run))
     what = f"{removed.tasks} tasks with {removed.files} video files of {removed.size} bytes"
     click.echo(f"{what} would be removed." if dry_run else f"{what} were removed.")
 
 
-class Removed(NamedTuple):
+class PruneResult(NamedTuple):
     """`size` in bytes, as the files have them on the disk."""
 
     tasks: int
@@ -304,14 +315,14 @@ class Removed(NamedTuple):
     size: int
 
 
-def _span(text: str) -> float:
-    found = _SPAN.fullmatch(text.strip())
+def _parse_duration(text: str) -> float:
+    found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise click.BadParameter(f"'{text}' is no time span like 7d, 12h or 30m", param_hint="--older-than")
     return float(found[1]) * _UNIT_SECONDS[found[2].lower()]
 
 
-async def _pruned(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> Removed:
+async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:
     from tornado_gate.errors import NotFound
     from tornado_gate.storage.files import MediaStore
 
@@ -320,13 +331,13 @@ async def _pruned(store: FileTaskStore, config: Config, age: float | None, dry_r
     done, files, size = 0, 0, 0
     async for record in scan(store):
         until = record.expires_at if age is None else (record.completed_at or record.updated_at) + age
-        if not record.ended or until is None or until > now:
+        if not record.has_ended or until is None or until > now:
             continue
         for file in record.files:
-            before = _size(videos.folder / file.id)
+            before = _get_file_size(videos.folder / file.id)
             if not dry_run:
                 await videos.delete(file.id)
-            if before is not None and (dry_run or _size(videos.folder / file.id) is None):
+            if before is not None and (dry_run or _get_file_size(videos.folder / file.id) is None):
                 files, size = files + 1, size + before
         if not dry_run:
             try:
@@ -334,10 +345,10 @@ async def _pruned(store: FileTaskStore, config: Config, age: float | None, dry_r
             except NotFound:  # a server was faster
                 continue
         done += 1
-    return Removed(done, files, size)
+    return PruneResult(done, files, size)
 
 
-def _size(path: Path) -> int | None:
+def _get_file_size(path: Path) -> int | None:
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from tornado_gate.tasks.record import TaskRecord
     from tornado_gate.types import VideoFile
 
-OVER = ("completed", "failed")
+ENDED_STATUSES = ("completed", "failed")
 
 
-def active_first(records: Sequence[TaskRecord]) -> list[TaskRecord]:
-    return sorted(records, key=lambda record: (record.status not in OVER, record.created_ns), reverse=True)
+def sort_active_first(records: Sequence[TaskRecord]) -> list[TaskRecord]:
+    return sorted(records, key=lambda record: (record.status not in ENDED_STATUSES, record.created_ns), reverse=True)
 
 
-def row(record: TaskRecord) -> dict[str, Any]:
+def describe_task(record: TaskRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "account": record.account,
@@ -30,27 +30,27 @@ def row(record: TaskRecord) -> dict[str, Any]:
         "step": record.step,
         "status": record.status,
         "progress": record.progress,
-        "created": _time(record.created_at),
-        "completed": _time(record.completed_at),
+        "created": _format_time(record.created_at),
+        "completed": _format_time(record.completed_at),
         "error": record.error_code or None,
     }
 
 
-def facts(record: TaskRecord, videos: Path, cancel_requested: bool, prompt: bool) -> dict[str, Any]:
+def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool, prompt: bool) -> dict[str, Any]:
     image = record.image
-    told = row(record) | {
+    told = describe_task(record) | {
         "kind": record.kind,
-        "started": _time(record.started_at),
-        "updated": _time(record.updated_at),
-        "expires": _time(record.expires_at),
-        "next_poll": None if record.status in OVER else _time(record.next_poll_at),
+        "started": _format_time(record.started_at),
+        "updated": _format_time(record.updated_at),
+        "expires": _format_time(record.expires_at),
+        "next_poll": None if record.status in ENDED_STATUSES else _format_time(record.next_poll_at),
         "run_seconds": round(record.spent, 1),
         "failures": record.failures,
         "error_message": record.error_message or None,
         "cancel_requested": cancel_requested,
         "image": image and {"media_type": image.get("media_type"), "size": image.get("size")},
-        "files": [_file(file, videos) for file in record.files],
-        "webhook": _webhook(record, prompt),
+        "files": [_describe_file(file, videos) for file in record.files],
+        "webhook": _describe_webhook(record, prompt),
         "remixed_from": record.remixed_from,
     }
     if prompt:
@@ -58,7 +58,7 @@ def facts(record: TaskRecord, videos: Path, cancel_requested: bool, prompt: bool
     return told
 
 
-def _file(file: VideoFile, videos: Path) -> dict[str, Any]:
+def _describe_file(file: VideoFile, videos: Path) -> dict[str, Any]:
     path = videos / file.id
     return {
         "path": str(path),
@@ -69,21 +69,21 @@ def _file(file: VideoFile, videos: Path) -> dict[str, Any]:
     }
 
 
-def _webhook(record: TaskRecord, whole: bool) -> dict[str, Any] | None:
+def _describe_webhook(record: TaskRecord, whole: bool) -> dict[str, Any] | None:
     """Without `whole`, only where it goes: addresses of webhooks are often secrets."""
     if record.webhook is None:
         return None
     url = str(record.webhook.get("url", ""))
     state = {"done": "over", "telling": "telling"}.get(record.step, "waiting")
     return {
-        "url": url if whole else _origin(url),
+        "url": url if whole else _get_origin(url),
         "state": state,
         "failed_attempts": record.webhook.get("attempts", 0),
-        "next_attempt": _time(record.webhook.get("next_at")) if state == "telling" else None,
+        "next_attempt": _format_time(record.webhook.get("next_at")) if state == "telling" else None,
     }
 
 
-def _origin(url: str) -> str:
+def _get_origin(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -91,18 +91,18 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _time(seconds: float | None) -> str | None:
+def _format_time(seconds: float | None) -> str | None:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)) if seconds else None
 
 
-def cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {cell(item)}" for name, item in value.items() if item is not None)
+        return ", ".join(f"{name} {format_cell(item)}" for name, item in value.items() if item is not None)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None else str(value)
 
 
-def plain(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """What callers and upstreams wrote, without what a terminal would obey."""
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in text)

@@ -10,35 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from tornado_gate.codec.fields import listed, named
+from tornado_gate.codec.fields import describe_type, format_choices
 from tornado_gate.errors import InvalidField
 
 
-def wrong(path: str, said: str) -> NoReturn:
+def raise_invalid(path: str, said: str) -> NoReturn:
     """Raise for the value at `path`."""
     raise InvalidField(path, f"'{path}' {said}.")
 
 
-def missing(path: str) -> NoReturn:
+def raise_missing(path: str) -> NoReturn:
     """Raise for a value that must be there."""
     raise InvalidField(path, f"'{path}' is missing.", code="missing_required_parameter")
 
 
 def need_object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        wrong(path, f"must be an object, not {named(value)}")
+        raise_invalid(path, f"must be an object, not {describe_type(value)}")
     return value
 
 
 def need_array(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list):
-        wrong(path, f"must be an array, not {named(value)}")
+        raise_invalid(path, f"must be an array, not {describe_type(value)}")
     return value
 
 
 def need_string(value: Any, path: str) -> None:
     if not isinstance(value, str):
-        wrong(path, f"must be a string, not {named(value)}")
+        raise_invalid(path, f"must be a string, not {describe_type(value)}")
 
 
 def need_member(value: Mapping[str, Any], name: str, path: str) -> Any:
@@ -46,8 +46,8 @@ def need_member(value: Mapping[str, Any], name: str, path: str) -> Any:
     member = value.get(name)
     if member is None:
         if name in value:
-            wrong(f"{path}.{name}", "must not be null")
-        missing(f"{path}.{name}")
+            raise_invalid(f"{path}.{name}", "must not be null")
+        raise_missing(f"{path}.{name}")
     return member
 
 
@@ -77,7 +77,7 @@ def choice_member(value: Mapping[str, Any], name: str, path: str, choices: tuple
     """The member `name`, which must be one of `choices`."""
     member = string_member(value, name, path)
     if member not in choices:
-        wrong(f"{path}.{name}", f"must be one of {listed(choices)}, not '{member[:50]}'")
+        raise_invalid(f"{path}.{name}", f"must be one of {format_choices(choices)}, not '{member[:50]}'")
     return member
 
 
@@ -85,7 +85,7 @@ def optional_boolean(value: Mapping[str, Any], name: str, path: str) -> None:
     """The member `name`, when it is there, must be true, false or null."""
     member = value.get(name)
     if member is not None and not isinstance(member, bool):
-        wrong(f"{path}.{name}", f"must be true or false, not {named(member)}")
+        raise_invalid(f"{path}.{name}", f"must be true or false, not {describe_type(member)}")
 
 
 def optional_object(value: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:

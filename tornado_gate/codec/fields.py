@@ -17,7 +17,7 @@ from tornado_gate.errors import InvalidField
 MAX_INTEGER = 2**63 - 1
 
 
-class Body(Schema):
+class BodySchema(Schema):
     """The base of body schemas: unknown names are kept, because an upstream may know them."""
 
     class Meta:
@@ -26,14 +26,14 @@ class Body(Schema):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._needed = {name for name, field in self.load_fields.items() if field.required}
-        self._enough = {name: _types_enough(field) for name, field in self.load_fields.items()}
+        self._enough = {name: _find_sufficient_types(field) for name, field in self.load_fields.items()}
         self._checks = {
             name: field.function
             for name, field in self.load_fields.items()
-            if type(field) is Checked and not field.validators
+            if type(field) is FunctionField and not field.validators
         }
         self._ranges = {
-            name: _range(field)
+            name: _get_number_range(field)
             for name, field in self.load_fields.items()
             if isinstance(field, _Number) and not field.validators
         }
@@ -67,7 +67,7 @@ class Body(Schema):
         return self._needed <= body.keys()
 
 
-def _types_enough(field: fields.Field[Any]) -> frozenset[type]:
+def _find_sufficient_types(field: fields.Field[Any]) -> frozenset[type]:
     """The types of values of which nothing else has to be known."""
     if type(field).deserialize is not fields.Field.deserialize:
         return frozenset()
@@ -82,7 +82,7 @@ def _types_enough(field: fields.Field[Any]) -> frozenset[type]:
     return frozenset(types)
 
 
-def _range(field: _Number) -> tuple[tuple[type, ...], float, float]:
+def _get_number_range(field: _Number) -> tuple[tuple[type, ...], float, float]:
     """Types of numbers, and what they must at least and at most be, so that nothing else has to be known of them."""
     types: dict[type, tuple[type, ...]] = {Integer: (int,), Number: (int, float)}
     least = -MAX_INTEGER if field.least is None else field.least
@@ -116,9 +116,9 @@ class String(fields.Field[str]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> str:
         if not isinstance(value, str):
-            raise ValidationError(f"must be a string, not {named(value)}")
+            raise ValidationError(f"must be a string, not {describe_type(value)}")
         if self.choices and value not in self.choices:
-            raise ValidationError(f"must be one of {listed(self.choices)}, not '{value[:50]}'")
+            raise ValidationError(f"must be one of {format_choices(self.choices)}, not '{value[:50]}'")
         if self.filled and not value:
             raise ValidationError("must not be empty")
         if self.longest is not None and len(value) > self.longest:
@@ -131,7 +131,7 @@ class Boolean(fields.Field[bool]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> bool:
         if not isinstance(value, bool):
-            raise ValidationError(f"must be true or false, not {named(value)}")
+            raise ValidationError(f"must be true or false, not {describe_type(value)}")
         return value
 
 
@@ -145,13 +145,13 @@ class _Number(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         self._check_type(value)
         if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
-            raise ValidationError(f"must be {self._range()}, not {value}")
+            raise ValidationError(f"must be {self._format_range()}, not {value}")
         return value
 
     def _check_type(self, value: Any) -> None:
-        raise ValidationError(f"must be {self.what}, not {named(value)}")
+        raise ValidationError(f"must be {self.what}, not {describe_type(value)}")
 
-    def _range(self) -> str:
+    def _format_range(self) -> str:
         if self.most is None:
             return f"{self.least} or more"
         return f"{self.most} or less" if self.least is None else f"from {self.least} to {self.most}"
@@ -193,10 +193,10 @@ class Object(fields.Field[dict[str, Any]]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValidationError(f"must be an object, not {named(value)}")
+            raise ValidationError(f"must be an object, not {describe_type(value)}")
         if self.schema is not None:
             self._ready = self._ready or self.schema()
-            if errors := _faults(self._ready, value):
+            if errors := _find_faults(self._ready, value):
                 raise ValidationError(errors)
         return value
 
@@ -210,7 +210,7 @@ class Array(fields.Field[list[Any]]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, list):
-            raise ValidationError(f"must be an array, not {named(value)}")
+            raise ValidationError(f"must be an array, not {describe_type(value)}")
         if len(value) < self.least:
             raise ValidationError("must not be empty" if self.least == 1 else f"must have {self.least} items or more")
         if self.most is not None and len(value) > self.most:
@@ -233,12 +233,12 @@ class OneOf(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         field = self.by_type.get(type(value))
         if field is None:
-            allowed = " or ".join(_NAMES[kind] for kind in self.by_type)
-            raise ValidationError(f"must be {allowed}, not {named(value)}")
+            allowed = " or ".join(_TYPE_NAMES[kind] for kind in self.by_type)
+            raise ValidationError(f"must be {allowed}, not {describe_type(value)}")
         return field.deserialize(value)
 
 
-class Checked(fields.Field[Any]):
+class FunctionField(fields.Field[Any]):
     """A value that a function checks: for arrays that grow, where a schema per item would cost too much.
 
     `function` raises InvalidField with a path below this field, or returns None.
@@ -253,7 +253,7 @@ class Checked(fields.Field[Any]):
         return value
 
 
-_NAMES: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     bool: "a boolean",
     int: "an integer",
     float: "a number",
@@ -264,12 +264,12 @@ _NAMES: dict[type, str] = {
 }
 
 
-def named(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """The JSON type of a value, as a reader would say it."""
-    return _NAMES.get(type(value), type(value).__name__)
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
-def listed(choices: Iterable[str]) -> str:
+def format_choices(choices: Iterable[str]) -> str:
     """'a', 'b' or 'c'."""
     words = [f"'{choice}'" for choice in choices]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -277,17 +277,17 @@ def listed(choices: Iterable[str]) -> str:
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
     """Check `body`. Raises InvalidField for the first field that is wrong, in the order of the schema."""
-    if isinstance(schema, Body) and schema.accepts(body):
+    if isinstance(schema, BodySchema) and schema.accepts(body):
         return
     if errors := schema.validate(body):
         path, message = first_fault(errors)
         name = ".".join(map(str, path))
-        raise InvalidField(name, f"'{name}' {message}.", code=_code(message))
+        raise InvalidField(name, f"'{name}' {message}.", code=_get_error_code(message))
 
 
-def _faults(schema: Schema, body: Mapping[str, Any]) -> dict[Any, Any]:
+def _find_faults(schema: Schema, body: Mapping[str, Any]) -> dict[Any, Any]:
     """What marshmallow says is wrong with `body`, which it is asked only when something is."""
-    return {} if isinstance(schema, Body) and schema.accepts(body) else schema.validate(body)
+    return {} if isinstance(schema, BodySchema) and schema.accepts(body) else schema.validate(body)
 
 
 def first_fault(errors: Any) -> tuple[list[str | int], str]:
@@ -302,10 +302,10 @@ def first_fault(errors: Any) -> tuple[list[str | int], str]:
     if isinstance(message, dict):
         deeper, message = first_fault(message)
         path += deeper
-    return path, _plain(str(message))
+    return path, _simplify_message(str(message))
 
 
-def _plain(message: str) -> str:
+def _simplify_message(message: str) -> str:
     """marshmallow's own sentences in the style of ours."""
     return {
         "Missing data for required field.": "is missing",
@@ -313,5 +313,5 @@ def _plain(message: str) -> str:
     }.get(message, message)
 
 
-def _code(message: str) -> str:
+def _get_error_code(message: str) -> str:
     return "missing_required_parameter" if message == "is missing" else "invalid_value"

@@ -17,7 +17,7 @@ from tornado_gate.errors import InvalidField, RequestError
 MAX_DEPTH = 128
 """Containers inside containers. No known API needs thirty; an encoder gives up at 254."""
 
-FEW_BYTES = 4096
+SMALL_BYTES = 4096
 """In a body of this length at most it is quicker to count brackets than to look for depth."""
 
 _FLAT_BYTES = 2 * MAX_DEPTH
@@ -32,19 +32,19 @@ def load_object(raw: bytes) -> dict[str, Any]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _unreadable(raw, error) from None
+        raise _invalid_json_error(raw, error) from None
     if type(value) is not dict:
         raise RequestError("The body must be a JSON object.", code="invalid_json")
     length = len(raw)
-    if length > FEW_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
+    if length > SMALL_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
         _check_depth(value)
     written = orjson.dumps(value)
-    if written != raw and _may_hold_more_names(raw, written):
+    if written != raw and _may_have_duplicates(raw, written):
         _refuse_duplicates(raw)
     return value
 
 
-def _may_hold_more_names(raw: bytes, written: bytes) -> bool:
+def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
     """Whether a duplicate may have been lost between `raw` and `written`, which is what was read of it.
 
     A name that is lost takes its colon with it. All other colons stand in both, those inside strings too, unless they are
@@ -55,7 +55,7 @@ def _may_hold_more_names(raw: bytes, written: bytes) -> bool:
     return raw.rfind(b"\\u003") >= 0 and _ESCAPED_COLON.search(raw) is not None
 
 
-def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
+def _invalid_json_error(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
     if not raw or raw.isspace():
         return RequestError("The body is empty; a JSON object is needed.", code="invalid_json")
     reason = str(error)

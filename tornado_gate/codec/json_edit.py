@@ -42,18 +42,18 @@ def patch_json(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any] |
     `raw` must be a valid JSON object without duplicate names, as `jsonbody.load_object` has checked. `body`, what `raw` was
     parsed to, saves the walk over the text where it can: the result is the same.
     """
-    found = None if body is None else _looked_up(raw, changes, body)
+    found = None if body is None else _find_changed_members(raw, changes, body)
     if found is None:
-        found = [member for member in _members(raw) if member.name in changes]
+        found = [member for member in _iterate_members(raw) if member.name in changes]
     removed = [member for member in found if changes[member.name] is REMOVE]
     here = {member.name for member in found}
-    added = [_member_text(name, value) for name, value in changes.items() if name not in here and value is not REMOVE]
+    added = [_render_member(name, value) for name, value in changes.items() if name not in here and value is not REMOVE]
     if not removed and not added:
-        return b"".join(_kept_and_changed(raw, found, changes, len(raw)))
+        return b"".join(_iterate_changed_pieces(raw, found, changes, len(raw)))
     close = raw.rindex(b"}")
-    head = b"".join(_kept_and_changed(raw, found, changes, close))
+    head = b"".join(_iterate_changed_pieces(raw, found, changes, close))
     if removed:
-        head = _without_last_comma(head)
+        head = _strip_last_comma(head)
     if added:
         stripped = head.rstrip()
         before = (head,) if stripped.endswith(b"{") else (stripped, b",")
@@ -61,11 +61,11 @@ def patch_json(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any] |
     return head + raw[close:]
 
 
-def _member_text(name: str, value: Any) -> bytes:
+def _render_member(name: str, value: Any) -> bytes:
     return orjson.dumps(name) + b":" + orjson.dumps(value)
 
 
-def _kept_and_changed(
+def _iterate_changed_pieces(
     raw: bytes, found: list[_Member], changes: Mapping[str, Any], end: int
 ) -> Iterator[bytes | memoryview]:
     """The pieces of `raw` up to `end`, with the members in `found` changed."""
@@ -83,12 +83,12 @@ def _kept_and_changed(
     yield text[kept_until:end]
 
 
-def _without_last_comma(head: bytes) -> bytes:
+def _strip_last_comma(head: bytes) -> bytes:
     stripped = head.rstrip()
     return stripped[:-1] if stripped.endswith(b",") else head
 
 
-def _looked_up(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any]) -> list[_Member] | None:
+def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any]) -> list[_Member] | None:
     """The members to change, in their order; None when only a walk can tell where one of them stands.
 
     A name of letters can be spelled in one other way, with ``\\u``. Where nothing is, the name of a member of `body` stands in
@@ -105,39 +105,39 @@ def _looked_up(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any]) 
             continue
         if start < 0 or name not in body or raw.find(quoted) != start:
             return None
-        found.append(_member(raw, name, start, start + len(quoted)))
+        found.append(_read_member(raw, name, start, start + len(quoted)))
     if found and raw.rfind(b"\\u00") >= 0 and _ESCAPED_LETTER.search(raw) is not None:
         return None
     return sorted(found, key=lambda member: member.start)
 
 
-def _members(raw: bytes) -> Iterator[_Member]:
+def _iterate_members(raw: bytes) -> Iterator[_Member]:
     """Each top-level member."""
-    position = _skip(raw, raw.index(b"{") + 1)
+    position = _skip_space(raw, raw.index(b"{") + 1)
     while raw[position] != 0x7D:  # }
         name = _STRING.match(raw, position)
         assert name is not None, "the body was checked before"
-        member = _member(raw, orjson.loads(name[0]), position, name.end())
+        member = _read_member(raw, orjson.loads(name[0]), position, name.end())
         yield member
-        position = member.comma or _skip(raw, member.value_end)
+        position = member.comma or _skip_space(raw, member.value_end)
 
 
-def _member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
+def _read_member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
     colon = _COLON.match(raw, name_end)
     assert colon is not None, "the body was checked before"
     value_start = colon.end()
-    value_end = _end_of_value(raw, value_start)
-    position = _skip(raw, value_end)
-    comma = _skip(raw, position + 1) if raw[position] == 0x2C else 0  # ,
+    value_end = _find_value_end(raw, value_start)
+    position = _skip_space(raw, value_end)
+    comma = _skip_space(raw, position + 1) if raw[position] == 0x2C else 0  # ,
     return _Member(name, start, value_start, value_end, comma)
 
 
-def _skip(raw: bytes, position: int) -> int:
+def _skip_space(raw: bytes, position: int) -> int:
     match = _SPACE.match(raw, position)
     return match.end() if match else position
 
 
-def _end_of_value(raw: bytes, position: int) -> int:
+def _find_value_end(raw: bytes, position: int) -> int:
     first = raw[position]
     if first == 0x22:  # "
         match = _STRING.match(raw, position)

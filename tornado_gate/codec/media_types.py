@@ -44,12 +44,12 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
 )  # fmt: skip
 """First match wins. Sources: the formats' own specifications, and the MIME Sniffing standard (mimesniff.spec.whatwg.org)."""
 
-LOOKED_AT = 512
+SNIFFED_BYTES = 512
 """Bytes of a file's beginning that `sniff` reads."""
-MOST_JPEG_SEGMENTS = 2000
+MAX_JPEG_SEGMENTS = 2000
 
-SNIFFED = frozenset(media_type for _, media_type in _SIGNATURES)
-UNSPECIFIC = frozenset(
+SNIFFABLE_TYPES = frozenset(media_type for _, media_type in _SIGNATURES)
+UNSPECIFIC_TYPES = frozenset(
     {"", "application/octet-stream", "binary/octet-stream", "application/download", "application/force-download"}
 )
 
@@ -114,47 +114,49 @@ class WrongMediaType(Exception):
 
 def sniff(data: bytes) -> str:
     """The media type that the beginning of a file shows, "" when it is none of those known here."""
-    beginning = data[:LOOKED_AT]
+    beginning = data[:SNIFFED_BYTES]
     return next((media_type for pattern, media_type in _SIGNATURES if pattern.match(beginning)), "")
 
 
-def plain(declared: str) -> str:
+def normalize_media_type(declared: str) -> str:
     """A declared media type in lower case, without parameters, by its usual name."""
     name = media_type(declared)
     return _ALIASES.get(name, name)
 
 
-def extension(declared: str) -> str:
+def get_extension(declared: str) -> str:
     """The extension of a file's name, without the dot; "bin" for types that have none here."""
-    return _EXTENSIONS.get(plain(declared), "bin")
+    return _EXTENSIONS.get(normalize_media_type(declared), "bin")
 
 
-def settle(data: bytes, declared: str, kinds: Collection[str], *, trusted: bool = True) -> str:
+def resolve_media_type(data: bytes, declared: str, kinds: Collection[str], *, trusted: bool = True) -> str:
     """The media type of a file, which must begin with one of `kinds`. What is there beats what is declared.
 
     `trusted` false is for what a server declares: it may call one kind of image by another's name, as many do. A client is
     told. Raises WrongMediaType.
     """
-    declared = plain(declared)
+    declared = normalize_media_type(declared)
     seen = sniff(data)
     wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
     if not seen:
-        if not data or declared in SNIFFED or declared in UNSPECIFIC:
+        if not data or declared in SNIFFABLE_TYPES or declared in UNSPECIFIC_TYPES:
             content = "The file's content was not recognised" if data else "The file is empty"
-            raise WrongMediaType(f"{content}; {_called(declared)}expected here: {wanted}. Send a whole, valid file.")
+            raise WrongMediaType(
+                f"{content}; {_describe_declared_type(declared)}expected here: {wanted}. Send a whole, valid file."
+            )
         found = declared
     else:
-        found = _agreed(seen, declared, kinds, trusted)
+        found = _choose_media_type(seen, declared, kinds, trusted)
     if not found.startswith(tuple(kinds)):
         raise WrongMediaType(f"The file is '{found[:100]}', but expected here: {wanted}. Send a file of that kind.")
     return found
 
 
-def _agreed(seen: str, declared: str, kinds: Collection[str], trusted: bool) -> str:
+def _choose_media_type(seen: str, declared: str, kinds: Collection[str], trusted: bool) -> str:
     family = next((family for family in _CONTAINERS if seen in family), (seen,))
     if declared in family:
         return declared
-    if declared in UNSPECIFIC or (declared == "text/plain" and not trusted):
+    if declared in UNSPECIFIC_TYPES or (declared == "text/plain" and not trusted):
         return next((name for name in (seen, *family) if name.startswith(tuple(kinds))), seen)
     if not trusted and declared.partition("/")[0] == seen.partition("/")[0]:
         return seen
@@ -163,11 +165,11 @@ def _agreed(seen: str, declared: str, kinds: Collection[str], trusted: bool) -> 
     )
 
 
-def _called(declared: str) -> str:
+def _describe_declared_type(declared: str) -> str:
     return f"it is declared as '{declared[:100]}'; " if declared else ""
 
 
-def image_size(data: bytes) -> tuple[int, int] | None:
+def parse_image_size(data: bytes) -> tuple[int, int] | None:
     """(width, height) in pixels from the header of a PNG, JPEG, GIF or WebP; None for anything else.
 
     To refuse a huge picture before something decodes it. The numbers are those of the header, before any rotation.
@@ -175,27 +177,27 @@ def image_size(data: bytes) -> tuple[int, int] | None:
     try:
         match sniff(data):
             case "image/png":
-                return _pair(">II", data, 16) if data[12:16] == b"IHDR" else None
+                return _unpack_pair(">II", data, 16) if data[12:16] == b"IHDR" else None
             case "image/gif":
-                return _pair("<HH", data, 6)
+                return _unpack_pair("<HH", data, 6)
             case "image/jpeg":
-                return _jpeg_size(data)
+                return _parse_jpeg_size(data)
             case "image/webp":
-                return _webp_size(data)
+                return _parse_webp_size(data)
     except (struct.error, IndexError):
         pass  # cut off
     return None
 
 
-def _pair(layout: str, data: bytes, offset: int) -> tuple[int, int]:
+def _unpack_pair(layout: str, data: bytes, offset: int) -> tuple[int, int]:
     width, height = struct.unpack_from(layout, data, offset)
     return width, height
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
+def _parse_jpeg_size(data: bytes) -> tuple[int, int] | None:
     """From the frame header (ITU-T T.81 B.2.2), which other segments may precede."""
     at = 2
-    for _ in range(MOST_JPEG_SEGMENTS):
+    for _ in range(MAX_JPEG_SEGMENTS):
         if data[at] != 0xFF:
             return None
         marker = data[at + 1]
@@ -204,7 +206,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
         elif marker == 0x01 or 0xD0 <= marker <= 0xD8:  # these have no length
             at += 2
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = _pair(">HH", data, at + 5)
+            height, width = _unpack_pair(">HH", data, at + 5)
             return width, height
         elif marker in (0xD9, 0xDA):  # the picture itself, or its end
             return None
@@ -213,7 +215,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _webp_size(data: bytes) -> tuple[int, int] | None:
+def _parse_webp_size(data: bytes) -> tuple[int, int] | None:
     """Of the three kinds of first chunk (RFC 9649 2.5 to 2.7)."""
     kind = data[12:16]
     if kind == b"VP8X":
@@ -223,6 +225,6 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
         (bits,) = struct.unpack_from("<I", data, 21)
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8 " and data[23:26] == b"\x9d\x01\x2a":
-        width, height = _pair("<HH", data, 26)
+        width, height = _unpack_pair("<HH", data, 26)
         return width & 0x3FFF, height & 0x3FFF
     return None

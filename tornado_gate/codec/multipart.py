@@ -32,21 +32,21 @@ from tornado_gate.types import Upload
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import State
 
-MOST_PARTS = 200
-MOST_FIELD_BYTES = 1024 * 1024
+MAX_PARTS = 200
+MAX_FIELD_BYTES = 1024 * 1024
 """Of all text fields together."""
-MOST_HEADER_BYTES = 8 * 1024
+MAX_HEADER_BYTES = 8 * 1024
 """Of one part."""
-MOST_PREAMBLE_BYTES = 64 * 1024
+MAX_PREAMBLE_BYTES = 64 * 1024
 """Before the first boundary: a body that has none there is no form, and its sender is told before it is all sent."""
 WRITE_BYTES = 1024 * 1024
 """What is gathered before the disk is asked to take it."""
 READ_BYTES = 256 * 1024
 SLICE_BYTES = 8 * 1024
 """What is parsed at a stretch: content made to look like boundaries takes up to 4 ms for so much, other content 4 µs."""
-TURN_SECONDS = 0.002
+MAX_TURN_SECONDS = 0.002
 """After so long the event loop gets its turn."""
-CLOSED_AT_ONCE_BYTES = 64 * 1024 * 1024
+MAX_BYTES_CLOSED_IN_LOOP = 64 * 1024 * 1024
 """A larger file is closed in a thread: the disk takes 5 ms or more to forget it."""
 
 _BOUNDARY = re.compile(rb"[ -~]{1,70}")
@@ -54,7 +54,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
 _QUOTED = re.compile(rb'"(?:\\.|[^"\\])*(?:"|\\?\Z)', re.DOTALL)
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*([\w-]*)'[^']*'([^;\s]*)", re.IGNORECASE)
 _PLAIN_ENCODINGS = (b"", b"binary", b"8bit", b"7bit")
-_SILENT = logging.Logger("forms", logging.CRITICAL)
+_SILENT_LOGGER = logging.Logger("forms", logging.CRITICAL)
 """For the parser, which would log a warning for each body that is no form."""
 
 
@@ -76,7 +76,7 @@ class _Spool:
     def append(self, data: bytes | bytearray) -> None:
         """Raises Unavailable when the disk does not take it."""
         try:
-            with self._used(make=True) as descriptor:
+            with self._use_descriptor(make=True) as descriptor:
                 view = memoryview(data)
                 while view:
                     written = os.pwrite(descriptor, view, self._size)
@@ -89,7 +89,7 @@ class _Spool:
     def read(self, position: int, size: int) -> bytes:
         """Exactly `size` bytes from `position`. Raises Unavailable when they are not there."""
         try:
-            with self._used(make=False) as descriptor:
+            with self._use_descriptor(make=False) as descriptor:
                 data = os.pread(descriptor, size, position)
             if len(data) != size:
                 raise OSError("the file is shorter than what was written")
@@ -104,7 +104,7 @@ class _Spool:
             self._close_unused()
 
     @contextmanager
-    def _used(self, *, make: bool) -> Iterator[int]:
+    def _use_descriptor(self, *, make: bool) -> Iterator[int]:
         with self._lock:
             if self._closed or (self._file is None and not make):
                 raise OSError("the form is closed")
@@ -123,7 +123,7 @@ class _Spool:
 
     def _close_unused(self) -> None:
         if self._file is not None and not self._users:
-            if self._size <= CLOSED_AT_ONCE_BYTES:
+            if self._size <= MAX_BYTES_CLOSED_IN_LOOP:
                 self._file.close()
             else:
                 threading.Thread(target=self._file.close).start()
@@ -142,7 +142,7 @@ class DiskFile(State, eq=False):
     size: int = 0
     start: int = 0
 
-    unshown = frozenset({"file"})
+    hidden_fields = frozenset({"file"})
 
     async def read(self, size: int = -1) -> bytes:
         """The first `size` bytes, or all. Raises Unavailable when the form is closed."""
@@ -167,7 +167,7 @@ class FormReader:
         _, options = parse_options_header(content_type.encode("utf-8", "replace"))
         boundary = options.get(b"boundary", b"")
         if not _BOUNDARY.fullmatch(boundary):
-            raise _no_form("A form needs a boundary of 1 to 70 characters in its Content-Type.")
+            raise _invalid_form_error("A form needs a boundary of 1 to 70 characters in its Content-Type.")
         self.fields: list[tuple[str, str]] = []
         self.files: list[DiskFile] = []
         self._delimiter = b"\r\n--" + boundary
@@ -179,35 +179,35 @@ class FormReader:
         self._gathered = bytearray()
         self._ended = False
         callbacks: Any = {
-            "on_part_begin": self._part_begins,
+            "on_part_begin": self._on_part_begin,
             "on_header_field": lambda data, start, end: self._part.add_header(data[start:end], name=True),
             "on_header_value": lambda data, start, end: self._part.add_header(data[start:end], name=False),
-            "on_header_end": self._header_ends,
-            "on_headers_finished": self._headers_end,
-            "on_part_data": self._data,
-            "on_part_end": self._part_ends,
-            "on_end": self._end,
+            "on_header_end": self._on_header_end,
+            "on_headers_finished": self._on_headers_finished,
+            "on_part_data": self._on_part_data,
+            "on_part_end": self._on_part_end,
+            "on_end": self._on_form_end,
         }
         self._parser = MultipartParser(
             boundary,
             callbacks,
-            max_header_count=MOST_HEADER_BYTES,
+            max_header_count=MAX_HEADER_BYTES,
             max_header_size=sys.maxsize,  # _Part counts them, and says what is wrong
         )
-        self._parser.logger = _SILENT
+        self._parser.logger = _SILENT_LOGGER
 
     async def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises RequestError for what is no form, TooLarge for too many parts or fields."""
-        data = self._without_preamble(data)
+        data = self._strip_preamble(data)
         turn = time.monotonic()
         for start in range(0, len(data), SLICE_BYTES):
             try:
                 self._parser.write(data[start : start + SLICE_BYTES])
             except FormParserError as error:
-                raise _no_form("The body is no valid form: its parts cannot be told apart.") from error
+                raise _invalid_form_error("The body is no valid form: its parts cannot be told apart.") from error
             if len(self._gathered) >= WRITE_BYTES:
                 await self._write()
-            elif time.monotonic() - turn > TURN_SECONDS:
+            elif time.monotonic() - turn > MAX_TURN_SECONDS:
                 await asyncio.sleep(0)
             else:
                 continue
@@ -216,7 +216,7 @@ class FormReader:
     async def finish(self) -> None:
         """The body has ended. Raises RequestError when the form has not."""
         if not self._ended:
-            raise _no_form("The form ends before its last boundary; send it whole.")
+            raise _invalid_form_error("The form ends before its last boundary; send it whole.")
         if self._gathered:
             await self._write()
 
@@ -229,7 +229,7 @@ class FormReader:
         gathered, self._gathered = self._gathered, bytearray()
         await asyncio.to_thread(self._spool.append, gathered)
 
-    def _without_preamble(self, data: bytes) -> bytes:
+    def _strip_preamble(self, data: bytes) -> bytes:
         """From the first boundary on. The parser would take some preambles, depending on where their chunks end."""
         if self._opening is None:
             return data
@@ -237,8 +237,8 @@ class FormReader:
         at = self._opening.find(self._delimiter)
         gone = at if at >= 0 else max(0, len(self._opening) - len(self._delimiter) + 1)
         self._skipped += gone
-        if self._skipped > MOST_PREAMBLE_BYTES:
-            raise _no_form("The body does not begin with the boundary that its Content-Type names.")
+        if self._skipped > MAX_PREAMBLE_BYTES:
+            raise _invalid_form_error("The body does not begin with the boundary that its Content-Type names.")
         if at < 0:
             del self._opening[:gone]
             return b""
@@ -248,23 +248,23 @@ class FormReader:
 
     # What the parser calls
 
-    def _part_begins(self) -> None:
+    def _on_part_begin(self) -> None:
         self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise TooLarge(f"A form may have {MOST_PARTS} parts.")
+        if self._parts > MAX_PARTS:
+            raise TooLarge(f"A form may have {MAX_PARTS} parts.")
         self._part = _Part()
 
-    def _header_ends(self) -> None:
-        self._part.header_ends()
+    def _on_header_end(self) -> None:
+        self._part.end_header()
 
-    def _headers_end(self) -> None:
+    def _on_headers_finished(self) -> None:
         part = self._part
-        part.name, filename, media_type = part.described()
+        part.name, filename, media_type = part.describe()
         if filename is not None:
             part.file = DiskFile(part.name, filename, media_type, self._spool, start=self._file_bytes)
             self.files.append(part.file)
 
-    def _data(self, data: bytes, start: int, end: int) -> None:
+    def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         part = self._part
         if part.file is not None:
             part.file.size += end - start
@@ -272,11 +272,11 @@ class FormReader:
             self._gathered += memoryview(data)[start:end]
             return
         self._field_bytes += end - start
-        if self._field_bytes > MOST_FIELD_BYTES:
-            raise TooLarge(f"The text fields of a form may have {MOST_FIELD_BYTES} bytes together.")
+        if self._field_bytes > MAX_FIELD_BYTES:
+            raise TooLarge(f"The text fields of a form may have {MAX_FIELD_BYTES} bytes together.")
         part.text += data[start:end]
 
-    def _part_ends(self) -> None:
+    def _on_part_end(self) -> None:
         part = self._part
         if part.file is None:
             try:
@@ -285,7 +285,7 @@ class FormReader:
                 message = f"'{part.name}' is not UTF-8 text. If it is a file, send its part with a filename."
                 raise InvalidField(part.name, message) from None
 
-    def _end(self) -> None:
+    def _on_form_end(self) -> None:
         self._ended = True
 
 
@@ -302,30 +302,32 @@ class _Part:
 
     def add_header(self, piece: bytes, *, name: bool) -> None:
         self._bytes += len(piece)
-        if self._bytes > MOST_HEADER_BYTES:
-            raise TooLarge(f"The headers of a form's part may have {MOST_HEADER_BYTES} bytes.")
+        if self._bytes > MAX_HEADER_BYTES:
+            raise TooLarge(f"The headers of a form's part may have {MAX_HEADER_BYTES} bytes.")
         self._header[0 if name else 1].extend(piece)
 
-    def header_ends(self) -> None:
+    def end_header(self) -> None:
         name, value = self._header
         self.headers[bytes(name).lower()] = bytes(value).strip(b" \t")
         self._header = (bytearray(), bytearray())
 
-    def described(self) -> tuple[str, str | None, str]:
+    def describe(self) -> tuple[str, str | None, str]:
         """Name of the field; name of the file, None for a field of text; media type."""
         raw = self.headers.get(b"content-disposition", b"")
         disposition, options = parse_options_header(raw)
         name = options.get(b"name")
         if disposition != b"form-data" or not name:
-            raise _no_form("Every part of a form needs 'Content-Disposition: form-data; name=\"…\"'.")
+            raise _invalid_form_error("Every part of a form needs 'Content-Disposition: form-data; name=\"…\"'.")
         if self.headers.get(b"content-transfer-encoding", b"").lower() not in _PLAIN_ENCODINGS:
-            raise _no_form("The parts of a form are taken as they are; send them without a Content-Transfer-Encoding.")
+            raise _invalid_form_error(
+                "The parts of a form are taken as they are; send them without a Content-Transfer-Encoding."
+            )
         declared = media_type(self.headers.get(b"content-type", b"").decode("latin-1"))
-        shown = options[b"filename"].decode("utf-8", "replace") if b"filename" in options else _extended_name(raw)
+        shown = options[b"filename"].decode("utf-8", "replace") if b"filename" in options else _parse_extended_name(raw)
         return name.decode("utf-8", "replace")[:255], None if shown is None else shown[:255], declared
 
 
-def _extended_name(disposition: bytes) -> str | None:
+def _parse_extended_name(disposition: bytes) -> str | None:
     """A file's name that is given as ``filename*=UTF-8''…`` alone, as urllib3 did until 1.25. RFC 5987 3.2."""
     found = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
     if found is None:
@@ -333,11 +335,11 @@ def _extended_name(disposition: bytes) -> str | None:
     return unquote_to_bytes(found[2]).decode("latin-1" if found[1].lower() == b"iso-8859-1" else "utf-8", "replace")
 
 
-def _no_form(message: str) -> RequestError:
+def _invalid_form_error(message: str) -> RequestError:
     return RequestError(message, code="invalid_form")
 
 
-def as_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def convert_fields_to_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The text fields of a form as a body: a name that came several times, or ends in ``[]``, is an array."""
     arrays: dict[str, list[str]] = {}
     marked: set[str] = set()
@@ -364,9 +366,11 @@ class FormBody:
             label = f"{name}[]" if array else name
             for one in value if array else [value]:
                 if one is not None:
-                    self._pieces.append(f"--{boundary}\r\n{_named(label)}\r\n\r\n{_written(one)}\r\n".encode())
+                    self._pieces.append(
+                        f"--{boundary}\r\n{_render_field_name(label)}\r\n\r\n{_format_field_value(one)}\r\n".encode()
+                    )
         for file in files:
-            head = f'{_named(file.field)}; filename="{_quoted(file.filename)}"\r\n'
+            head = f'{_render_field_name(file.field)}; filename="{_quote(file.filename)}"\r\n'
             media_type = file.media_type or "application/octet-stream"
             self._pieces.append(f"--{boundary}\r\n{head}Content-Type: {_UNSAFE.sub('', media_type)}\r\n\r\n".encode())
             self._pieces += [file, b"\r\n"]
@@ -385,13 +389,13 @@ class FormBody:
                     yield chunk
 
 
-def _written(value: Any) -> str:
+def _format_field_value(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _named(name: str) -> str:
-    return f'Content-Disposition: form-data; name="{_quoted(name)}"'
+def _render_field_name(name: str) -> str:
+    return f'Content-Disposition: form-data; name="{_quote(name)}"'
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return _UNSAFE.sub("_", text)

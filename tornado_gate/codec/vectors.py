@@ -17,7 +17,7 @@ from tornado_gate.types import Vector
 FLOAT_BYTES = 4
 
 
-def floats_of(vector: Vector) -> list[float]:
+def to_floats(vector: Vector) -> list[float]:
     """The numbers. Raises UpstreamError for bytes that are none, or that hold what JSON has no word for."""
     if not isinstance(vector, bytes):
         return list(vector)
@@ -31,7 +31,7 @@ def floats_of(vector: Vector) -> list[float]:
     return numbers.tolist()
 
 
-def packed(vector: Vector) -> bytes:
+def pack_floats(vector: Vector) -> bytes:
     """The bytes. Raises UpstreamError for a number that no 32-bit float can hold."""
     if isinstance(vector, bytes):
         return vector
@@ -41,9 +41,9 @@ def packed(vector: Vector) -> bytes:
         raise UpstreamError("The upstream sent a vector whose numbers are no 32-bit floats.") from error
 
 
-def base64_of(vector: Vector) -> str:
+def to_base64(vector: Vector) -> str:
     """The bytes in base64."""
-    return binascii.b2a_base64(packed(vector), newline=False).decode("ascii")
+    return binascii.b2a_base64(pack_floats(vector), newline=False).decode("ascii")
 
 
 def from_base64(text: str) -> bytes:

@@ -9,34 +9,34 @@ from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 from tornado_gate.config import build, checks, schema, source
-from tornado_gate.config.environment import Filled, fill
+from tornado_gate.config.environment import FilledValues, fill
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
 from tornado_gate.config.model import (
     FIRST_PARTY_FORMATS,
-    Circuits,
+    CircuitsConfig,
     Config,
     KeyEntry,
-    Limits,
+    LimitsConfig,
     ModelEntry,
     ModelTarget,
-    Provider,
+    ProviderConfig,
     Secret,
-    Server,
+    ServerConfig,
 )
 from tornado_gate.config.settings import load_settings
 
 __all__ = [
     "FIRST_PARTY_FORMATS",
-    "Circuits",
+    "CircuitsConfig",
     "Config",
     "FileFaults",
     "KeyEntry",
-    "Limits",
+    "LimitsConfig",
     "ModelEntry",
     "ModelTarget",
-    "Provider",
+    "ProviderConfig",
     "Secret",
-    "Server",
+    "ServerConfig",
     "default_config",
     "describe",
     "find_conf",
@@ -56,19 +56,23 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
     inactive = checks.find_inactive(data)
     unreadable = [*document.faults, *filled.faults]
     lacking = {path for path, _ in [*unreadable, *filled.unset]}
-    faults = [*unreadable, *_unset(filled, data, inactive), *_own(faults, data, lacking)]
+    faults = [
+        *unreadable,
+        *_find_unset_variables(filled, data, inactive),
+        *_drop_consequential_faults(faults, data, lacking),
+    ]
     if faults:
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
     return build.build(data, path, document.lines, inactive)
 
 
-def _own(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
+def _drop_consequential_faults(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
     """Faults of the schema and between keys, except those that only follow from a value which could not be had."""
     own = [fault for fault in faults if fault[0] not in lacking]
     return [*own, *checks.find_faults(data, lacking | {path for path, _ in own})]
 
 
-def _unset(filled: Filled, data: checks.Data, inactive: checks.Inactive) -> Iterable[Fault]:
+def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: checks.InactiveKeys) -> Iterable[Fault]:
     """A variable that is not set is a fault, unless what needs it is off."""
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:
@@ -118,7 +122,7 @@ def default_config() -> Config:
     return Config(
         path=None,
         plugins={"local": True},
-        providers={"local": Provider(name="local", plugin="local")},
+        providers={"local": ProviderConfig(name="local", plugin="local")},
         models={
             name: ModelEntry(name=name, targets=(ModelTarget(provider="local", model=upstream),), facts=facts)
             for name, (upstream, facts) in _EMBEDDED_MODELS.items()

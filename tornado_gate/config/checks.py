@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from tornado_gate.config.faults import Fault, KeyPath, Known, did_you_mean
+from tornado_gate.config.faults import Fault, KeyPath, KnownNames, did_you_mean
 from tornado_gate.config.model import FIRST_PARTY_FORMATS
 from tornado_gate.types.value import State, field
 
 Data = Mapping[str, Any]
 
-LONGEST_CHAIN = 10
+MAX_FALLBACK_DEPTH = 10
 
 
-class Inactive(State):
+class InactiveKeys(State):
     """What is off, by key path, with the reason. All that lies below such a path is off with it."""
 
     reasons: dict[KeyPath, str] = field(default_factory=dict)
@@ -26,12 +26,12 @@ class Inactive(State):
         return any(path[:length] in self.reasons for length in range(1, len(path) + 1))
 
 
-def section(data: Data, name: str) -> dict[str, Any]:
+def get_section(data: Data, name: str) -> dict[str, Any]:
     """A section of entries; a faulty entry is an empty one, because its name exists all the same."""
     return {key: entry or {} for key, entry in (data.get(name) or {}).items()}
 
 
-def targets_of(entry: Data) -> list[tuple[KeyPath, Data]]:
+def list_targets(entry: Data) -> list[tuple[KeyPath, Data]]:
     """The targets of a model's entry, with their paths below it: the short form is a list of one."""
     if "targets" in entry:
         return [(("targets", index), target or {}) for index, target in enumerate(entry["targets"])]
@@ -45,27 +45,27 @@ def wildcard_matches(pattern: str, name: str) -> bool:
     return bool(star) and long_enough and name.startswith(before) and name.endswith(after)
 
 
-def find_inactive(data: Data) -> Inactive:
+def find_inactive(data: Data) -> InactiveKeys:
     """What is off because a plugin is: providers, targets, models that have no other target, and what names those."""
-    inactive = Inactive()
-    models = section(data, "models")
-    _providers_off(data, inactive)
+    inactive = InactiveKeys()
+    models = get_section(data, "models")
+    _disable_providers(data, inactive)
     for name, entry in models.items():
-        _targets_off(name, entry, inactive)
+        _disable_targets(name, entry, inactive)
     for name, entry in models.items():
         for index, other in enumerate(entry.get("fallback") or []):
             if ("models", str(other)) in inactive.reasons:
                 inactive.reasons["models", name, "fallback", index] = f"the model '{other}' is off"
     for operation, model in (data.get("defaults") or {}).items():
-        found = _models_for(str(model), models)
+        found = _find_model_entries(str(model), models)
         if found and all(("models", name) in inactive.reasons for name in found):
             inactive.reasons["defaults", operation] = f"the model '{model}' is off"
     return inactive
 
 
-def _providers_off(data: Data, inactive: Inactive) -> None:
+def _disable_providers(data: Data, inactive: InactiveKeys) -> None:
     plugins = data.get("plugins") or {}
-    for name, entry in section(data, "providers").items():
+    for name, entry in get_section(data, "providers").items():
         plugin = entry.get("plugin")
         if plugin is None or plugins.get(plugin, plugin in FIRST_PARTY_FORMATS):
             continue
@@ -76,8 +76,8 @@ def _providers_off(data: Data, inactive: Inactive) -> None:
         inactive.reasons["providers", name] = reason
 
 
-def _targets_off(name: str, entry: Data, inactive: Inactive) -> None:
-    targets = [(path, target.get("provider")) for path, target in targets_of(entry)]
+def _disable_targets(name: str, entry: Data, inactive: InactiveKeys) -> None:
+    targets = [(path, target.get("provider")) for path, target in list_targets(entry)]
     off = {path: provider for path, provider in targets if ("providers", str(provider)) in inactive.reasons}
     if off and len(off) == len(targets):
         providers = " and ".join(f"'{provider}'" for provider in dict.fromkeys(off.values()))
@@ -89,31 +89,31 @@ def _targets_off(name: str, entry: Data, inactive: Inactive) -> None:
 
 def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
     """Every fault between keys that are sound by themselves; what stands in `broken` has one of its own already."""
-    for path, message in _faults_between_keys(data):
-        if path not in broken and path[:-1] not in broken and not _follows(path, broken):
+    for path, message in _find_cross_key_faults(data):
+        if path not in broken and path[:-1] not in broken and not _is_consequence(path, broken):
             yield path, message
 
 
-def _follows(path: KeyPath, broken: Set[KeyPath]) -> bool:
+def _is_consequence(path: KeyPath, broken: Set[KeyPath]) -> bool:
     """Whether a name is unknown, or missing, only because what should give it is broken."""
     if path[0] == "models" and path[-1] == "provider":
         return ("providers",) in broken or (*path[:2], "targets") in broken
     return path[0] == "defaults" and ("models",) in broken
 
 
-def _faults_between_keys(data: Data) -> Iterator[Fault]:
-    models = section(data, "models")
-    known_models, known_providers = Known(models), Known(section(data, "providers"))
+def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
+    models = get_section(data, "models")
+    known_models, known_providers = KnownNames(models), KnownNames(get_section(data, "providers"))
     for name, entry in models.items():
-        yield from _target_faults(name, entry, known_providers)
-        yield from _fallback_faults(name, entry, models, known_models)
-    yield from _loops(models)
-    yield from _key_faults(data.get("keys") or [])
-    yield from _default_faults(data.get("defaults") or {}, models)
-    yield from _port_faults(data.get("server") or {})
+        yield from _find_target_faults(name, entry, known_providers)
+        yield from _find_fallback_faults(name, entry, models, known_models)
+    yield from _find_fallback_loops(models)
+    yield from _find_key_faults(data.get("keys") or [])
+    yield from _find_default_faults(data.get("defaults") or {}, models)
+    yield from _find_port_faults(data.get("server") or {})
 
 
-def _target_faults(name: str, entry: Data, providers: Known) -> Iterator[Fault]:
+def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterator[Fault]:
     path: KeyPath = ("models", name)
     if "targets" in entry and "provider" in entry:
         yield (*path, "provider"), "must not stand beside targets; give one or the other"
@@ -121,26 +121,26 @@ def _target_faults(name: str, entry: Data, providers: Known) -> Iterator[Fault]:
         yield (*path, "model"), "must not stand beside targets; each target has its own"
     elif "targets" not in entry and "provider" not in entry:
         yield (*path, "provider"), "is missing; name an entry of providers, or give a list of targets"
-    for below, target in targets_of(entry):
+    for below, target in list_targets(entry):
         provider = target.get("provider")
         if provider is not None and provider not in providers:
-            yield (*path, *below, "provider"), providers.unknown(f"provider '{provider}'", provider)
+            yield (*path, *below, "provider"), providers.describe_unknown(f"provider '{provider}'", provider)
         if "*" in str(target.get("model") or "") and "*" not in name:
             yield (*path, *below, "model"), "holds *, which stands for the * of the model's name; this name has none"
 
 
-def _fallback_faults(name: str, entry: Data, models: Data, known: Known) -> Iterator[Fault]:
+def _find_fallback_faults(name: str, entry: Data, models: Data, known: KnownNames) -> Iterator[Fault]:
     for index, other in enumerate(entry.get("fallback") or []):
         path: KeyPath = ("models", name, "fallback", index)
         if other is None:
             continue  # a fault of its own
         if other not in models:
-            yield path, known.unknown(f"model '{other}'", other)
+            yield path, known.describe_unknown(f"model '{other}'", other)
         elif "*" in other and "*" not in name:
             yield path, f"'{other}' stands for many models; name one without *"
 
 
-def _loops(models: Data) -> Iterator[Fault]:
+def _find_fallback_loops(models: Data) -> Iterator[Fault]:
     """Each fallback that leads back to a model on the way to it. A walk with its own stack: chains may be long."""
     done: set[str] = set()
     for start in models:
@@ -156,18 +156,18 @@ def _loops(models: Data) -> Iterator[Fault]:
                 continue
             index, other = step
             if other in way:
-                circle = _chain([*list(way)[list(way).index(other) :], other])
+                circle = _format_chain([*list(way)[list(way).index(other) :], other])
                 yield ("models", name, "fallback", index), f"makes a loop: {circle}; a fallback must lead to an end"
             elif other in models and other not in done:
                 way[other] = iter(enumerate(models[other].get("fallback") or []))
 
 
-def _chain(names: list[str]) -> str:
-    shown = names if len(names) <= LONGEST_CHAIN else [*names[:5], "…", *names[-4:]]
+def _format_chain(names: list[str]) -> str:
+    shown = names if len(names) <= MAX_FALLBACK_DEPTH else [*names[:5], "…", *names[-4:]]
     return " -> ".join(shown)
 
 
-def _key_faults(keys: list[Data | None]) -> Iterator[Fault]:
+def _find_key_faults(keys: list[Data | None]) -> Iterator[Fault]:
     names: dict[str, int] = {}
     secrets: dict[str, int] = {}
     for index, entry in enumerate(keys):
@@ -178,23 +178,23 @@ def _key_faults(keys: list[Data | None]) -> Iterator[Fault]:
             yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; each entry needs its own"
 
 
-def _default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
-    known = Known(name for name in models if "*" not in name)
+def _find_default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
+    known = KnownNames(name for name in models if "*" not in name)
     for operation, model in defaults.items():
         if model is None:
             continue  # a fault of its own
         if "*" in model:
             yield ("defaults", operation), f"'{model}' stands for many models; name one without *"
-        elif not _models_for(model, models):
-            yield ("defaults", operation), known.unknown(f"model '{model}'", model)
+        elif not _find_model_entries(model, models):
+            yield ("defaults", operation), known.describe_unknown(f"model '{model}'", model)
 
 
-def _models_for(name: str, models: Data) -> list[str]:
+def _find_model_entries(name: str, models: Data) -> list[str]:
     """The entries that a name may be served by."""
     return [name] if name in models else [pattern for pattern in models if wildcard_matches(pattern, name)]
 
 
-def _port_faults(server: Data) -> Iterator[Fault]:
+def _find_port_faults(server: Data) -> Iterator[Fault]:
     metrics_port = server.get("metrics_port")
     if metrics_port and metrics_port == server.get("port", 8080):
         yield ("server", "metrics_port"), "must be another port than server.port; leave it out to serve both on one"

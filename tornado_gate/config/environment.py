@@ -14,13 +14,13 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}|\$\{")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<value>.*))?", re.DOTALL)
 
 
-class FromEnvironment(Secret):
+class EnvironmentText(Secret):
     """A string with something of the environment in it: not to be shown, and convertible to the type a key wants."""
 
     __slots__ = ()
 
 
-class Filled(State):
+class FilledValues(State):
     """The values with the environment's in place.
 
     `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot
@@ -32,66 +32,66 @@ class Filled(State):
     faults: list[Fault] = field(default_factory=list)
 
 
-def fill(values: Any, environment: Mapping[str, str]) -> Filled:
+def fill(values: Any, environment: Mapping[str, str]) -> FilledValues:
     """Put the environment's values in. As in a shell, ``:-default`` counts for a variable that is unset or empty."""
-    return _Filler(environment).fill(values)
+    return _VariableFiller(environment).fill(values)
 
 
-class _Gap(Exception):
+class _MissingVariable(Exception):
     """Something in a string has no value; what, is recorded already."""
 
 
-class _Filler:
+class _VariableFiller:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment
-        self.filled = Filled()
+        self.filled = FilledValues()
 
-    def fill(self, values: Any) -> Filled:
+    def fill(self, values: Any) -> FilledValues:
         try:
-            self.filled.values = self.value(values, ())
-        except _Gap:
+            self.filled.values = self.fill_value(values, ())
+        except _MissingVariable:
             self.filled.values = None
         return self.filled
 
-    def value(self, value: Any, path: KeyPath) -> Any:
+    def fill_value(self, value: Any, path: KeyPath) -> Any:
         if isinstance(value, dict):
-            return self.mapping(value, path)
+            return self.fill_mapping(value, path)
         if isinstance(value, list):
-            return [self.item(item, (*path, index)) for index, item in enumerate(value)]
+            return [self.fill_item(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, str) and "${" in value:
-            return self.text(value, path)
+            return self.fill_text(value, path)
         return value
 
-    def mapping(self, values: dict[str, Any], path: KeyPath) -> dict[str, Any]:
+    def fill_mapping(self, values: dict[str, Any], path: KeyPath) -> dict[str, Any]:
         result = {}
         for key, value in values.items():
             if "${" in key:
                 self.filled.faults.append(((*path, key), "a key cannot hold ${...}; only values can"))
             try:
-                result[key] = self.value(value, (*path, key))
-            except _Gap:
+                result[key] = self.fill_value(value, (*path, key))
+            except _MissingVariable:
                 continue
         return result
 
-    def item(self, value: Any, path: KeyPath) -> Any:
+    def fill_item(self, value: Any, path: KeyPath) -> Any:
         try:
-            return self.value(value, path)
-        except _Gap:
-            return FromEnvironment("")
+            return self.fill_value(value, path)
+        except _MissingVariable:
+            return EnvironmentText("")
 
-    def text(self, value: str, path: KeyPath) -> str:
+    def fill_text(self, value: str, path: KeyPath) -> str:
         """Every reference of a string replaced. Raises _Gap, after all were looked at, when one has no value."""
         references = list(_REFERENCE.finditer(value))
         parts, end = [], 0
         for reference in references:
-            parts += [value[end : reference.start()], self.reference(reference, path)]
+            parts += [value[end : reference.start()], self.resolve_reference(reference, path)]
             end = reference.end()
         if any(part is None for part in parts):
-            raise _Gap
+            raise _MissingVariable
         text = "".join(part for part in [*parts, value[end:]] if part is not None)
-        return text if all(reference[0] == "$${" for reference in references) else FromEnvironment(text)
+        return text if all(reference[0] == "$${" for reference in references) else EnvironmentText(text)
 
-    def reference(self, reference: re.Match[str], path: KeyPath) -> str | None:
+    def resolve_reference(self, reference: re.Match[str], path: KeyPath) -> str | None:
         if reference[0] == "$${":
             return "${"
         inside = _INSIDE.fullmatch(reference["inside"] or "")
@@ -105,9 +105,9 @@ class _Filler:
         elif value is None:
             self.filled.unset.append((path, inside["name"]))
             return None
-        return self.readable(value, inside["name"], path)
+        return self.check_encoding(value, inside["name"], path)
 
-    def readable(self, value: str, name: str, path: KeyPath) -> str | None:
+    def check_encoding(self, value: str, name: str, path: KeyPath) -> str | None:
         """The environment of a process is bytes: Python marks what is not UTF-8 with lone surrogates."""
         if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
             return value

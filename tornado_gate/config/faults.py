@@ -15,8 +15,8 @@ Fault = tuple[KeyPath, str]
 
 LONGEST_KEY = 120
 MANY_CHOICES = 200
-MOST_LISTED = 30
-MOST_SEARCHES = 100
+MAX_LISTED = 30
+MAX_SEARCHES = 100
 
 
 class FileFaults(ConfigError):
@@ -39,7 +39,7 @@ def describe(faults: Iterable[Fault], config_path: Path | None, lines: Mapping[K
     """
     file = "built-in conf" if config_path is None else str(config_path)
     placed = sorted((line_of(path, lines), ".".join(map(str, path)), message) for path, message in faults)
-    return [_printable(f"{file}:{line}: {_shown(key)}{message}") for line, key, message in placed]
+    return [_escape_unprintable(f"{file}:{line}: {_format_key(key)}{message}") for line, key, message in placed]
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
@@ -50,25 +50,25 @@ def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
     return 1
 
 
-def _shown(key: str) -> str:
+def _format_key(key: str) -> str:
     if not key:
         return ""
     return f"{key[:LONGEST_KEY]}{'…' if len(key) > LONGEST_KEY else ''}: "
 
 
-def _printable(text: str) -> str:
+def _escape_unprintable(text: str) -> str:
     """A fault is one line, and what a file holds must not steer the terminal it is shown on."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """``; did you mean 'port'?`` for the nearest of `choices`, else nothing."""
-    nearest = _nearest(word[:LONGEST_KEY], tuple(choices))
+    nearest = _find_nearest(word[:LONGEST_KEY], tuple(choices))
     return f"; did you mean '{nearest}'?" if nearest else ""
 
 
 @lru_cache(maxsize=256)
-def _nearest(word: str, choices: tuple[str, ...]) -> str:
+def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
     """difflib is slow, so among many choices only those of about the same length are compared."""
     if len(choices) > MANY_CHOICES:
         similar = (name for name in choices if abs(len(name) - len(word)) <= 1 and name[:1] == word[:1])
@@ -76,18 +76,18 @@ def _nearest(word: str, choices: tuple[str, ...]) -> str:
     return next(iter(difflib.get_close_matches(word, choices, n=1)), "")
 
 
-class Known:
+class KnownNames:
     """The names that something may have. Looks for near ones a limited number of times, because many names are slow."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(sorted(names))
         self.members = frozenset(self.names)
-        self.searches_left = MOST_SEARCHES
+        self.searches_left = MAX_SEARCHES
 
     def __contains__(self, name: object) -> bool:
         return name in self.members
 
-    def unknown(self, what: str, word: str) -> str:
+    def describe_unknown(self, what: str, word: str) -> str:
         """``unknown provider 'x'; did you mean 'y'?``, or with the names that are allowed when none is near."""
         self.searches_left -= 1
         suggestion = did_you_mean(word, self.names) if self.searches_left >= 0 else ""
@@ -95,11 +95,11 @@ class Known:
             return f"unknown {what}{suggestion}"
         if not self.names:
             return f"unknown {what}; there is none"
-        more = ", …" if len(self.names) > MOST_LISTED else ""
-        return f"unknown {what}; allowed: {', '.join(self.names[:MOST_LISTED])}{more}"
+        more = ", …" if len(self.names) > MAX_LISTED else ""
+        return f"unknown {what}; allowed: {', '.join(self.names[:MAX_LISTED])}{more}"
 
 
-_PLAIN = {
+_PLAIN_MESSAGES = {
     "Missing data for required field.": "is missing",
     "Field may not be null.": "has no value; give it one, or leave the key out",
     "Not a valid string.": "must be a string",
@@ -113,7 +113,9 @@ _PLAIN = {
 _UNKNOWN_KEY = "Unknown field."
 
 
-def leaves(messages: Any, place: object = None, path: KeyPath = (), names: Iterable[str] = ()) -> Iterator[Fault]:
+def flatten_messages(
+    messages: Any, place: object = None, path: KeyPath = (), names: Iterable[str] = ()
+) -> Iterator[Fault]:
     """Every leaf of marshmallow's nested messages with its path.
 
     `place` is the schema or field that the messages come from, which knows the keys that are allowed; `names` are those
@@ -122,37 +124,37 @@ def leaves(messages: Any, place: object = None, path: KeyPath = (), names: Itera
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             if key == "_schema" and inner != [_UNKNOWN_KEY]:
-                yield from leaves(inner, place, path, names)
+                yield from flatten_messages(inner, place, path, names)
             else:
-                yield from leaves(inner, below(place, key), (*path, key), keys_of(place))
+                yield from flatten_messages(inner, find_field(place, key), (*path, key), list_allowed_keys(place))
     elif isinstance(messages, list):
         for message in messages:
-            yield from leaves(message, place, path, names)
+            yield from flatten_messages(message, place, path, names)
     elif messages == _UNKNOWN_KEY:
-        yield path, Known(names).unknown("key", str(path[-1]))
+        yield path, KnownNames(names).describe_unknown("key", str(path[-1]))
     else:
-        yield path, _PLAIN.get(str(messages), str(messages))
+        yield path, _PLAIN_MESSAGES.get(str(messages), str(messages))
 
 
-def below(place: object, key: str | int) -> object:
+def find_field(place: object, key: str | int) -> object:
     """The schema or field that checks what stands under `key` in `place`, or None when nobody knows."""
-    schema = _inside(place)
+    schema = _get_inner_field(place)
     if hasattr(schema, "load_fields"):
         if isinstance(key, int):  # Nested(many=True)
             return schema
-        return next((field for name, field in _by_key(schema) if name == key), None)
+        return next((field for name, field in _list_fields_by_key(schema) if name == key), None)
     return getattr(place, "item", None) or getattr(place, "inner", None)
 
 
-def keys_of(place: object) -> list[str]:
+def list_allowed_keys(place: object) -> list[str]:
     """The keys that `place` allows, empty where it is no schema."""
-    return [name for name, _ in _by_key(_inside(place))]
+    return [name for name, _ in _list_fields_by_key(_get_inner_field(place))]
 
 
-def _inside(place: object) -> Any:
+def _get_inner_field(place: object) -> Any:
     return getattr(place, "schema", place)
 
 
-def _by_key(schema: Any) -> list[tuple[str, object]]:
+def _list_fields_by_key(schema: Any) -> list[tuple[str, object]]:
     load_fields: Mapping[str, Any] = getattr(schema, "load_fields", {})
     return [(field.data_key or name, field) for name, field in load_fields.items()]

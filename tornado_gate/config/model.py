@@ -26,7 +26,7 @@ class Secret(str):
         return "Secret(***)" if self else "Secret('')"
 
 
-class Server(Value, frozen=True, kw_only=True):
+class ServerConfig(Value, frozen=True, kw_only=True):
     """`processes` 0 means one for each core. Seconds where a name ends in seconds.
 
     `metrics_port` None serves /metrics on `port`. `drain_seconds` is how long open requests may go on after SIGTERM.
@@ -50,7 +50,7 @@ class Server(Value, frozen=True, kw_only=True):
     upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
-class Provider(Value, frozen=True, kw_only=True):
+class ProviderConfig(Value, frozen=True, kw_only=True):
     """An account at an upstream. `settings` are the entry's keys that belong to its plugin."""
 
     name: str
@@ -97,7 +97,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
 
 
-class Limits(Value, frozen=True, kw_only=True):
+class LimitsConfig(Value, frozen=True, kw_only=True):
     """For keys that say nothing of their own; None means no limit.
 
     `body_bytes` is the largest JSON body, `upload_bytes` the largest form; `bodies_bytes` is what large JSON bodies may take
@@ -111,21 +111,21 @@ class Limits(Value, frozen=True, kw_only=True):
     bodies_bytes: int = 256 * 1024 * 1024
 
 
-class Media(Value, frozen=True, kw_only=True):
+class MediaConfig(Value, frozen=True, kw_only=True):
     """Files that the gateway serves: all of them together, and for how long each."""
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
 
 
-class Circuits(Value, frozen=True, kw_only=True):
+class CircuitsConfig(Value, frozen=True, kw_only=True):
     """When a target is left alone: after `failures` in a row, for `open_seconds`, then one request probes it."""
 
     failures: int = 5
     open_seconds: float = 10.0
 
 
-class Videos(Value, frozen=True, kw_only=True):
+class VideosConfig(Value, frozen=True, kw_only=True):
     """Video tasks. `concurrency` of one provider entry run at a time; an account may have `queued_per_account` that have not
     ended; one is looked at each `poll_seconds`, given up after `task_seconds`, and kept for `keep_seconds` once it has ended.
 
@@ -143,7 +143,7 @@ class Videos(Value, frozen=True, kw_only=True):
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-class Realtime(Value, frozen=True, kw_only=True):
+class RealtimeConfig(Value, frozen=True, kw_only=True):
     """Sessions by voice: how many a key may have open in one process, for how long each, how many messages a caller may send
     in a second (then it is slowed down), how large one may be. `origins` are the pages that may open one; empty means all.
     """
@@ -182,16 +182,16 @@ class Config(Value, frozen=True, kw_only=True):
     """
 
     path: Path | None
-    server: Server = Server()
+    server: ServerConfig = ServerConfig()
     plugins: Mapping[str, bool] = field(default_factory=dict)
-    providers: Mapping[str, Provider] = field(default_factory=dict)
+    providers: Mapping[str, ProviderConfig] = field(default_factory=dict)
     models: Mapping[str, ModelEntry] = field(default_factory=dict)
     keys: tuple[KeyEntry, ...] = ()
-    limits: Limits = Limits()
-    circuits: Circuits = Circuits()
-    media: Media = Media()
-    videos: Videos = Videos()
-    realtime: Realtime = Realtime()
+    limits: LimitsConfig = LimitsConfig()
+    circuits: CircuitsConfig = CircuitsConfig()
+    media: MediaConfig = MediaConfig()
+    videos: VideosConfig = VideosConfig()
+    realtime: RealtimeConfig = RealtimeConfig()
     fetch: FetchRules = FetchRules()
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"

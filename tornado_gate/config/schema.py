@@ -11,7 +11,7 @@ from marshmallow import INCLUDE, Schema, ValidationError
 from marshmallow.types import UnknownOption
 
 from tornado_gate.config import values
-from tornado_gate.config.faults import Fault, KeyPath, leaves
+from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretString, Section, String, Table
 
 LONGEST_NAME = 200
@@ -20,7 +20,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
-_TAKEN = frozenset({"v1", "v1beta", "media", "console", "docs", "healthz", "readyz", "metrics"})
+_RESERVED_PREFIXES = frozenset({"v1", "v1beta", "media", "console", "docs", "healthz", "readyz", "metrics"})
 _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
 
 
@@ -115,7 +115,7 @@ def check_network(network: str) -> None:
 
 
 def check_prefix(word: str) -> None:
-    if not _PREFIX.fullmatch(word) or word in _TAKEN:
+    if not _PREFIX.fullmatch(word) or word in _RESERVED_PREFIXES:
         raise ValidationError(
             "must be one word of a path, such as vendor: small letters, digits and -; not one that is in use"
         )
@@ -190,7 +190,7 @@ class ModelSchema(Schema):
     image_family = String(choices=("one", "two", "three"))
 
 
-FACTS = ("version", "display_name", "description", "input_token_limit", "output_token_limit", "image_family")
+MODEL_FACTS = ("version", "display_name", "description", "input_token_limit", "output_token_limit", "image_family")
 
 
 class KeySchema(Schema):
@@ -277,17 +277,19 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
 
 
-_EMBEDDED = "is not supported by this version, which keeps everything below server.data_dir; leave the key out"
-_NOT_YET: dict[KeyPath, str] = {
-    ("database",): _EMBEDDED,
-    ("tasks",): _EMBEDDED,
-    ("media", "store"): _EMBEDDED,
-    ("media", "endpoint"): _EMBEDDED,
-    ("console",): _EMBEDDED,
-    ("limits", "store"): _EMBEDDED,
+_EXTERNAL_STORE_UNSUPPORTED = (
+    "is not supported by this version, which keeps everything below server.data_dir; leave the key out"
+)
+_UNSUPPORTED_KEYS: dict[KeyPath, str] = {
+    ("database",): _EXTERNAL_STORE_UNSUPPORTED,
+    ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
+    ("media", "store"): _EXTERNAL_STORE_UNSUPPORTED,
+    ("media", "endpoint"): _EXTERNAL_STORE_UNSUPPORTED,
+    ("console",): _EXTERNAL_STORE_UNSUPPORTED,
+    ("limits", "store"): _EXTERNAL_STORE_UNSUPPORTED,
 }
 
-_FILE = FileSchema()
+_FILE_SCHEMA = FileSchema()
 
 
 def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
@@ -295,11 +297,14 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
     if loaded is None:
         return {}, []
     if not isinstance(loaded, dict):
-        sections = ", ".join(_FILE.load_fields)
-        return {}, [((), f"must be a mapping with the sections {sections}, not {values.named(loaded)}")]
+        sections = ", ".join(_FILE_SCHEMA.load_fields)
+        return {}, [((), f"must be a mapping with the sections {sections}, not {values.describe_type(loaded)}")]
     try:
-        return _FILE.load(loaded), []
+        return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
-        faults = [(path, _NOT_YET.get(path, message)) for path, message in leaves(error.messages, _FILE)]
+        faults = [
+            (path, _UNSUPPORTED_KEYS.get(path, message))
+            for path, message in flatten_messages(error.messages, _FILE_SCHEMA)
+        ]
         sound: Any = error.valid_data
         return sound or {}, faults

@@ -8,8 +8,8 @@ from typing import Any
 import marshmallow
 
 from tornado_gate.codec import fields as strict
-from tornado_gate.config.environment import FromEnvironment
-from tornado_gate.config.faults import below, leaves
+from tornado_gate.config.environment import EnvironmentText
+from tornado_gate.config.faults import find_field, flatten_messages
 from tornado_gate.config.values import boolean_of, integer_of, number_of
 from tornado_gate.errors import ConfigError
 
@@ -28,20 +28,20 @@ def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any])
     """
     instance = schema()
     try:
-        return instance.load(_typed(dict(settings), instance), unknown=marshmallow.RAISE)
+        return instance.load(_convert_environment_text(dict(settings), instance), unknown=marshmallow.RAISE)
     except marshmallow.ValidationError as error:
-        raise ConfigError(list(leaves(error.messages, instance))) from None
+        raise ConfigError(list(flatten_messages(error.messages, instance))) from None
 
 
-def _typed(value: Any, place: object) -> Any:
+def _convert_environment_text(value: Any, place: object) -> Any:
     """`value` with the environment's text in the type that `place`, a schema or a field, wants."""
     if isinstance(value, dict):
-        return {key: _typed(item, below(place, key)) for key, item in value.items()}
+        return {key: _convert_environment_text(item, find_field(place, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [_typed(item, below(place, index)) for index, item in enumerate(value)]
-    if not isinstance(value, FromEnvironment) or isinstance(place, (strict.String, marshmallow.fields.String)):
+        return [_convert_environment_text(item, find_field(place, index)) for index, item in enumerate(value)]
+    if not isinstance(value, EnvironmentText) or isinstance(place, (strict.String, marshmallow.fields.String)):
         return value  # text stays masked
     for kinds, convert in _CONVERSIONS:
         if isinstance(place, kinds):
             value = convert(value)
-    return str(value) if isinstance(value, FromEnvironment) else value
+    return str(value) if isinstance(value, EnvironmentText) else value

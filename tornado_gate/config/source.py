@@ -16,18 +16,18 @@ from tornado_gate.config.faults import Fault, FileFaults, KeyPath
 from tornado_gate.types.value import State, field
 
 LARGEST_FILE = 16 * 1024 * 1024
-MOST_VALUES = 500_000
-DEEPEST = 50
+MAX_VALUES = 500_000
+MAX_DEPTH = 50
 
 _TAG = "tag:yaml.org,2002:"
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Loader: Any = type(
     "ConfLoader",
-    (_Base,),
+    (_BaseLoader,),
     {
         "yaml_implicit_resolvers": {
             first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
-            for first, resolvers in _Base.yaml_implicit_resolvers.items()
+            for first, resolvers in _BaseLoader.yaml_implicit_resolvers.items()
         }
     },
 )
@@ -64,20 +64,20 @@ def parse(text: str, path: Path) -> Document:
         _check_depth(text)
         loader = _Loader(text)
         try:
-            return _Reader(loader).read()
+            return _NodeReader(loader).read()
         finally:
             loader.dispose()
-    except _Unreadable as error:
+    except _YamlError as error:
         message, line = str(error), error.line
     except yaml.MarkedYAMLError as error:
-        message, line = _explained(error, text)
+        message, line = _explain_yaml_error(error, text)
     except yaml.reader.ReaderError as error:
-        message = f"is no YAML: the character U+{ord(_character(error)):04X} is not allowed"
-        line = text.count("\n", 0, max(text.find(_character(error)), 0)) + 1
+        message = f"is no YAML: the character U+{ord(_describe_character(error)):04X} is not allowed"
+        line = text.count("\n", 0, max(text.find(_describe_character(error)), 0)) + 1
     raise FileFaults([((), message)], path, {(): line})
 
 
-class _Unreadable(Exception):
+class _YamlError(Exception):
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
         self.line = line
@@ -89,18 +89,20 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > DEEPEST:
-                raise _Unreadable(f"is nested too deeply; {DEEPEST} levels are allowed", _line(event.start_mark))
+            if depth > MAX_DEPTH:
+                raise _YamlError(
+                    f"is nested too deeply; {MAX_DEPTH} levels are allowed", _get_line_number(event.start_mark)
+                )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
-def _line(mark: Any) -> int:
+def _get_line_number(mark: Any) -> int:
     """A place in the text, as the library gives it, as a line counted from 1."""
     return int(mark.line) + 1
 
 
-class _Reader:
+class _NodeReader:
     """Turns composed nodes into values. Aliases are followed, so one node may be read several times."""
 
     def __init__(self, loader: Any) -> None:
@@ -118,72 +120,78 @@ class _Reader:
         node = self.loader.get_single_node()
         self.document.lines[()] = 1
         if node is not None:
-            self.document.values = self.value(node, ())
+            self.document.values = self.read_value(node, ())
         return self.document
 
-    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+    def read_value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.count += 1
-        if self.count > MOST_VALUES or len(path) > DEEPEST:
-            raise _Unreadable(
-                f"holds too much, aliases counted as what they stand for; {MOST_VALUES} values are allowed, "
-                f"{DEEPEST} levels deep",
-                _line(node.start_mark),
+        if self.count > MAX_VALUES or len(path) > MAX_DEPTH:
+            raise _YamlError(
+                f"holds too much, aliases counted as what they stand for; {MAX_VALUES} values are allowed, "
+                f"{MAX_DEPTH} levels deep",
+                _get_line_number(node.start_mark),
             )
         if node.tag == f"{_TAG}str":
             return node.value
         if node.tag == f"{_TAG}map" and isinstance(node, yaml.MappingNode):
-            return self.mapping(node, path)
+            return self.read_mapping(node, path)
         if node.tag == f"{_TAG}seq" and isinstance(node, yaml.SequenceNode):
-            return self.sequence(node, path)
-        return self.scalar(node, path)
+            return self.read_sequence(node, path)
+        return self.read_scalar(node, path)
 
-    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+    def read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         lines, values = self.document.lines, {}
         for key_node, value_node in node.value:
-            line = _line(key_node.start_mark)
+            line = _get_line_number(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
-                self.fault((*path, "?"), line, "a key must be plain text; put quotes around it and around any ${...}")
+                self.add_fault(
+                    (*path, "?"), line, "a key must be plain text; put quotes around it and around any ${...}"
+                )
                 continue
             key = key_node.value
             below = (*path, key)
             if key_node.tag == f"{_TAG}merge":
-                self.fault(below, line, "merge keys are not supported; write the keys out")
+                self.add_fault(below, line, "merge keys are not supported; write the keys out")
                 continue
             if key in values:
-                self.fault(below, line, f"is given twice, first on line {lines[below]}; leave one out")
+                self.add_fault(below, line, f"is given twice, first on line {lines[below]}; leave one out")
             lines[below] = line
-            values[key] = self.value(value_node, below)
+            values[key] = self.read_value(value_node, below)
         return values
 
-    def sequence(self, node: yaml.SequenceNode, path: KeyPath) -> list[Any]:
+    def read_sequence(self, node: yaml.SequenceNode, path: KeyPath) -> list[Any]:
         for index, item in enumerate(node.value):
-            self.document.lines[(*path, index)] = _line(item.start_mark)
-        return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            self.document.lines[(*path, index)] = _get_line_number(item.start_mark)
+        return [self.read_value(item, (*path, index)) for index, item in enumerate(node.value)]
 
-    def scalar(self, node: yaml.Node, path: KeyPath) -> Any:
+    def read_scalar(self, node: yaml.Node, path: KeyPath) -> Any:
         construct = self.scalars.get(node.tag)
         if construct is None or not isinstance(node, yaml.ScalarNode):
             tag = node.tag.replace(_TAG, "!!")[:50]
-            self.fault(path, _line(node.start_mark), f"tags such as {tag} are not allowed; write the plain value")
+            self.add_fault(
+                path, _get_line_number(node.start_mark), f"tags such as {tag} are not allowed; write the plain value"
+            )
             return None
         try:
             return construct(node)
         except (ValueError, KeyError, IndexError):
-            self.fault(path, _line(node.start_mark), "is not a number that can be read; put quotes around text")
+            self.add_fault(
+                path, _get_line_number(node.start_mark), "is not a number that can be read; put quotes around text"
+            )
             return None
 
-    def fault(self, path: KeyPath, line: int, message: str) -> None:
+    def add_fault(self, path: KeyPath, line: int, message: str) -> None:
         self.document.lines.setdefault(path, line)
         self.document.faults.append((path, message))
 
 
-def _character(error: yaml.reader.ReaderError) -> str:
+def _describe_character(error: yaml.reader.ReaderError) -> str:
     """The character that stopped the reader: the C one gives its number, which PyYAML's types do not say."""
     found: Any = error.character
     return chr(found) if isinstance(found, int) else str(found)[:1]
 
 
-def _explained(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:
+def _explain_yaml_error(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:
     """PyYAML's complaint with a hint for what people commonly mean, and its line."""
     problem = f"{error.context}: {error.problem}" if error.context else str(error.problem)
     mark = error.problem_mark or error.context_mark
@@ -192,11 +200,11 @@ def _explained(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:
     start = mark.line
     lines = text.split("\n")
     line = lines[start] if start < len(lines) else ""
-    hint = _hint(problem, line, line[mark.column : mark.column + 1])
+    hint = _find_hint(problem, line, line[mark.column : mark.column + 1])
     return f"is no YAML: {problem}{hint}", start + 1
 
 
-def _hint(problem: str, line: str, character: str) -> str:
+def _find_hint(problem: str, line: str, character: str) -> str:
     if "tab" in problem or character == "\t":
         return "; YAML indents with spaces, never with tabs"
     if "alias" in problem:

@@ -13,28 +13,28 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from tornado_gate.codec.fields import MAX_INTEGER, listed
-from tornado_gate.codec.fields import named as json_named
-from tornado_gate.config.environment import FromEnvironment
+from tornado_gate.codec.fields import MAX_INTEGER, format_choices
+from tornado_gate.codec.fields import describe_type as json_named
+from tornado_gate.config.environment import EnvironmentText
 from tornado_gate.config.model import Secret
 
 DAY_SECONDS = 86_400
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_BOOLEAN_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-def named(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """What a value is, in the words of YAML."""
-    if isinstance(value, FromEnvironment):
+    if isinstance(value, EnvironmentText):
         return "what the environment holds" if value else "empty, as the environment has it"
     return {list: "a list", dict: "a mapping", type(None): "nothing"}.get(type(value)) or json_named(value)
 
 
 def integer_of(value: Any) -> Any:
     """An integer of the environment's text; anything else as it is."""
-    if isinstance(value, FromEnvironment) and _INTEGER.fullmatch(value.strip()):
+    if isinstance(value, EnvironmentText) and _INTEGER.fullmatch(value.strip()):
         return int(value)
     return value
 
@@ -42,14 +42,14 @@ def integer_of(value: Any) -> Any:
 def number_of(value: Any) -> Any:
     """A number of the environment's text; anything else as it is."""
     converted = integer_of(value)
-    if isinstance(converted, FromEnvironment) and _NUMBER.fullmatch(converted.strip()):
+    if isinstance(converted, EnvironmentText) and _NUMBER.fullmatch(converted.strip()):
         return float(converted)
     return converted
 
 
 def boolean_of(value: Any) -> Any:
     """true or false of the environment's text, in any spelling that YAML knows; anything else as it is."""
-    return _WORDS.get(value.strip().lower(), value) if isinstance(value, FromEnvironment) else value
+    return _BOOLEAN_WORDS.get(value.strip().lower(), value) if isinstance(value, EnvironmentText) else value
 
 
 class String(fields.Field[Any]):
@@ -66,14 +66,14 @@ class String(fields.Field[Any]):
                 "must be a string, not true or false (YAML reads yes, no, on and off as those); put quotes around it"
             )
         if isinstance(value, (int, float)):
-            raise ValidationError(f"must be a string, not {named(value)}; put quotes around it")
+            raise ValidationError(f"must be a string, not {describe_type(value)}; put quotes around it")
         if not isinstance(value, str):
-            raise ValidationError(f"must be a string, not {named(value)}")
+            raise ValidationError(f"must be a string, not {describe_type(value)}")
         if not value and not self.empty:
             raise ValidationError("must not be empty")
         if self.choices and value not in self.choices:
-            shown = named(value) if isinstance(value, FromEnvironment) else f"'{value[:50]}'"
-            raise ValidationError(f"must be {listed(self.choices)}, not {shown}")
+            shown = describe_type(value) if isinstance(value, EnvironmentText) else f"'{value[:50]}'"
+            raise ValidationError(f"must be {format_choices(self.choices)}, not {shown}")
         return str(value)
 
 
@@ -89,7 +89,7 @@ class Boolean(fields.Field[Any]):
         converted = boolean_of(value)
         if isinstance(converted, bool):
             return converted
-        raise ValidationError(f"must be true or false, not {named(value)}")
+        raise ValidationError(f"must be true or false, not {describe_type(value)}")
 
 
 class Integer(fields.Field[Any]):
@@ -102,11 +102,11 @@ class Integer(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> int:
         converted = integer_of(value)
         if isinstance(converted, bool) or not isinstance(converted, int):
-            raise ValidationError(f"must be an integer, not {named(value)}")
+            raise ValidationError(f"must be an integer, not {describe_type(value)}")
         if self.least <= converted <= self.most:
             return converted
         allowed = f"{self.least} or more" if self.most == MAX_INTEGER else f"from {self.least} to {self.most}"
-        raise ValidationError(f"must be {allowed}, not {_shown(value)}")
+        raise ValidationError(f"must be {allowed}, not {_format_value(value)}")
 
 
 class Seconds(fields.Field[Any]):
@@ -119,22 +119,22 @@ class Seconds(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> float:
         converted = number_of(value)
         if isinstance(converted, bool) or not isinstance(converted, (int, float)):
-            raise ValidationError(f"must be a number of seconds, not {named(value)}")
+            raise ValidationError(f"must be a number of seconds, not {describe_type(value)}")
         if 0 < converted <= DAY_SECONDS or (self.zero and converted == 0):
             return float(converted)
         allowed = f"from 0 to {DAY_SECONDS}" if self.zero else f"more than 0 and at most {DAY_SECONDS}"
-        raise ValidationError(f"must be {allowed} seconds, not {_shown(value)}")
+        raise ValidationError(f"must be {allowed} seconds, not {_format_value(value)}")
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, FromEnvironment):
-        return named(value)
+def _format_value(value: Any) -> str:
+    if isinstance(value, EnvironmentText):
+        return describe_type(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite or NaN"
     return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "one so large"
 
 
-class _Container(fields.Field[Any]):
+class _ContainerField(fields.Field[Any]):
     """The base of fields that hold others. Nothing at all (``providers:``) is an empty one."""
 
     kind: type
@@ -147,14 +147,14 @@ class _Container(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise ValidationError(f"must be {self.what}, not {named(value)}", valid_data=self.kind())
+            raise ValidationError(f"must be {self.what}, not {describe_type(value)}", valid_data=self.kind())
         return self._load(value)
 
     def _load(self, value: Any) -> Any:
         raise AssertionError("each container has its own")
 
 
-class Section(_Container):
+class Section(_ContainerField):
     """A mapping whose keys `schema` knows; `example` is shown to who writes something else."""
 
     kind, what = dict, "a mapping"
@@ -169,7 +169,7 @@ class Section(_Container):
         return self.schema.load(value)
 
 
-class Table(_Container):
+class Table(_ContainerField):
     """A mapping of names to `item`s; `check_name` raises ValidationError for a name that cannot be."""
 
     kind, what = dict, "a mapping"
@@ -180,17 +180,17 @@ class Table(_Container):
         self.check_name = check_name
 
     def _load(self, value: Any) -> Any:
-        sound, faults = _each(value.items(), self._entry)
+        sound, faults = _load_entries(value.items(), self._load_entry)
         if faults:
             raise ValidationError(faults, valid_data=sound)
         return sound
 
-    def _entry(self, name: str, value: Any) -> Any:
+    def _load_entry(self, name: str, value: Any) -> Any:
         self.check_name(name)
         return self.item.deserialize(value)
 
 
-class List(_Container):
+class List(_ContainerField):
     """A list of `item`s. `least` 1 refuses an empty one, and a key without a value, with `hint`."""
 
     kind, what = list, "a list"
@@ -202,13 +202,15 @@ class List(_Container):
     def _load(self, value: Any) -> Any:
         if len(value) < self.least:
             raise ValidationError(f"must not be empty; {self.hint}", valid_data=[])
-        sound, faults = _each(enumerate(value), lambda index, item: self.item.deserialize(item))
+        sound, faults = _load_entries(enumerate(value), lambda index, item: self.item.deserialize(item))
         if faults:
             raise ValidationError(faults, valid_data=list(sound.values()))
         return list(sound.values())
 
 
-def _each(entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
+def _load_entries(
+    entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Load every entry: what came out of each (of a faulty one what is sound in it, or None), and the faults by key."""
     sound: dict[Any, Any] = {}
     faults: dict[Any, Any] = {}

@@ -13,20 +13,20 @@ from functools import partial
 from typing import TypeVar
 
 from tornado_gate.errors import GateError, PluginError, Unavailable
-from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.circuits import make_circuit_name
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.events import checked
+from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import Call, Operation, Request, StreamEvent, Target, UpstreamRequest, Whole
+from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Candidate = tuple[Target, ProviderInUse]
+Candidate = tuple[Target, ConfiguredProvider]
 
 
 async def try_targets(
@@ -34,7 +34,7 @@ async def try_targets(
     snapshot: Snapshot,
     call: Call,
     operations: tuple[Operation, ...],
-    ask: Callable[[Call, ProviderInUse], Awaitable[Result]],
+    ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
 ) -> Result:
     """What `ask` returns for the first target of ``call.model`` that it does not fail for.
 
@@ -42,15 +42,19 @@ async def try_targets(
     tried; anything else ends the request. What it puts on ``call.closing`` is closed when it fails, so nothing else may be there.
     Raises what `Snapshot.targets` raises, the last failure, or Unavailable when every circuit is open.
     """
-    targets = snapshot.targets(call, operations)
+    targets = snapshot.select_targets(call, operations)
     health, failure = gate.health, None
     for target, provider in targets:
-        circuit = health.circuit(circuit_name(target))
+        circuit = health.get_circuit(make_circuit_name(target))
         if not circuit.allows(health.clock()):
             continue
         call.meter.attempts += 1
         attempt = replace(
-            call, target=target, operation=target.first_of(operations), losses=[], pool=gate.pool(provider)
+            call,
+            target=target,
+            operation=target.first_supported_operation(operations),
+            losses=[],
+            pool=gate.pool(provider),
         )
         try:
             result = await ask(attempt, provider)
@@ -63,7 +67,7 @@ async def try_targets(
                 raise
             failure = error
         else:
-            circuit.succeeded()
+            circuit.record_success()
             return result
     try:
         raise failure or _no_target(gate, call, targets)
@@ -78,14 +82,14 @@ def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candi
     """
     now = gate.health.clock()
     for target, provider in targets:
-        if gate.health.circuit(circuit_name(target)).would_allow(now):
+        if gate.health.get_circuit(make_circuit_name(target)).would_allow(now):
             return target, provider
     raise _no_target(gate, call, targets)
 
 
 def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavailable:
     now = gate.health.clock()
-    waits = (gate.health.circuit(circuit_name(target)).wait_seconds(now) for target, _ in targets)
+    waits = (gate.health.get_circuit(make_circuit_name(target)).wait_seconds(now) for target, _ in targets)
     seconds = max(1, math.ceil(min(waits)))
     message = f"All targets of model '{call.model}' are unavailable. Retry after {seconds} s."
     return Unavailable(message, headers={"Retry-After": str(seconds)})
@@ -93,35 +97,35 @@ def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavaila
 
 def note_success(gate: Gate, call: Call) -> None:
     """The target of `call` has answered: its circuit closes."""
-    gate.health.circuit(circuit_name(call.target)).succeeded()
+    gate.health.get_circuit(make_circuit_name(call.target)).record_success()
 
 
 def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
     """The target of `call` has not answered: count and log it. What may be the target's fault counts for its circuit."""
     target = call.target
-    circuit = gate.health.circuit(circuit_name(target))
+    circuit = gate.health.get_circuit(make_circuit_name(target))
     if not isinstance(error, GateError):
-        circuit.released()
+        circuit.release_probe()
         return
     if error.retryable and error.status != 429:
-        circuit.failed(gate.health.clock(), gate.snapshot.config.circuits)
+        circuit.record_failure(gate.health.clock(), gate.snapshot.config.circuits)
     else:
-        circuit.released()
+        circuit.release_probe()
     if error.type != "invalid_request_error" or error.code == "upstream_refused":
-        gate.metrics.upstream_error(target.provider, error.code)
+        gate.metrics.count_upstream_error(target.provider, error.code)
     if not isinstance(error, PluginError):
         fields = {"request_id": call.id, "provider": target.provider, "model": target.model, "status": error.status}
         log.info("target failed: %s", error.code, extra={"fields": fields})
 
 
-async def asked(
+async def call_provider(
     call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
     """The events of an upstream's answer to `request`, in order and in time. `outgoing` is its translation, where it exists."""
     if outgoing is None:
         outgoing = await provider.translate_request(call, request)
-    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    if not isinstance(incoming.chunks, Whole):
-        incoming = incoming.but(chunks=deadlines.alive(incoming.chunks))
-    events = deadlines.between(provider.translate_response(call, request, incoming), provider.blame)
-    return checked(events, provider.fault, partial(redact_error, call.target))
+    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    if not isinstance(incoming.chunks, BufferedBody):
+        incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))
+    events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
+    return check_events(events, provider.record_exception, partial(redact_error, call.target))

@@ -15,11 +15,11 @@ from tornado_gate.types import Caller
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _PLAIN_KEY_HEADERS = KEY_HEADERS[1:]
 KEY_PARAMETER = "key"
-PROTOCOLS = "sec-websocket-protocol"
+PROTOCOL_HEADER = "sec-websocket-protocol"
 _KEY_PROTOCOL = re.compile(r"[a-z]{1,20}-insecure-api-key\.")
 """How a browser, which cannot set headers, names a subprotocol that carries the key: ``<vendor>-insecure-api-key.<key>``."""
-LONGEST_KEY = 512
-HOW = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
+MAX_KEY_LENGTH = 512
+HOW_TO_SEND_KEY = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
@@ -32,20 +32,20 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
     for name in _PLAIN_KEY_HEADERS:
         if name in headers:
             found.add(headers[name].strip())
-    if PROTOCOLS in headers:
-        found.update(keys_in_protocols(headers[PROTOCOLS]))
+    if PROTOCOL_HEADER in headers:
+        found.update(find_keys_in_protocols(headers[PROTOCOL_HEADER]))
     found.discard("")
     if not found:
-        raise AuthenticationFailed(f"No API key was given. {HOW}", code="missing_api_key")
+        raise AuthenticationFailed(f"No API key was given. {HOW_TO_SEND_KEY}", code="missing_api_key")
     if len(found) > 1:
         raise AuthenticationFailed("Two different API keys were given; send one.", code="ambiguous_api_key")
     key = found.pop()
-    if len(key) > LONGEST_KEY:
-        raise unknown_key()
+    if len(key) > MAX_KEY_LENGTH:
+        raise unknown_key_error()
     return key
 
 
-def keys_in_protocols(protocols: str) -> list[str]:
+def find_keys_in_protocols(protocols: str) -> list[str]:
     """The keys among the subprotocols of a WebSocket handshake: how a browser sends one, because it cannot set headers."""
     names = [name.strip() for name in protocols.split(",")]
     return [name[found.end() :] for name in names if (found := _KEY_PROTOCOL.match(name))]
@@ -56,17 +56,17 @@ def is_key_protocol(name: str) -> bool:
     return _KEY_PROTOCOL.match(name) is not None
 
 
-def unknown_key() -> AuthenticationFailed:
+def unknown_key_error() -> AuthenticationFailed:
     """The same answer for a key that never was, one that was revoked and one that has expired."""
-    return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW}")
+    return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW_TO_SEND_KEY}")
 
 
 def may_use_model(caller: Caller, model: str) -> bool:
     """Whether the key's globs cover a model's name. No globs: every model."""
-    return not caller.models or any(_covers(pattern, model) for pattern in caller.models)
+    return not caller.models or any(_matches_glob(pattern, model) for pattern in caller.models)
 
 
-def allowed_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
+def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
     """Those of a route's operations that the key may use. Listing models is always allowed.
 
     Raises NotAllowed when the key is narrowed to others.
@@ -86,7 +86,7 @@ def check_model(caller: Caller, model: str) -> None:
         raise NotAllowed("This API key may not use this model.", param="model", code="model_not_allowed")
 
 
-def _covers(pattern: str, name: str) -> bool:
+def _matches_glob(pattern: str, name: str) -> bool:
     """Whether a glob, in which only `*` is special, matches all of `name`. Linear, whatever both hold."""
     first, *rest = pattern.split("*")
     if not rest:

@@ -16,7 +16,7 @@ SMALL_BYTES = 1024 * 1024
 WAIT_SECONDS = 60.0
 
 
-class Bodies:
+class BodyBudget:
     """Bytes that may be held at a time, first come, first served. One for each process."""
 
     def __init__(self, total: int) -> None:
@@ -24,7 +24,7 @@ class Bodies:
         self.held = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def take(self, size: int) -> None:
+    async def reserve(self, size: int) -> None:
         """Reserve `size` bytes; one body is let in however large it is. Raises Unavailable after WAIT_SECONDS."""
         if not self._waiting and self._fits(size):
             self.held += size
@@ -36,7 +36,7 @@ class Bodies:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # let in, and gone in the same moment
-                self.give(size)
+                self.release(size)
             elif (size, turn) in self._waiting:
                 self._waiting.remove((size, turn))
             if isinstance(error, TimeoutError):
@@ -44,7 +44,7 @@ class Bodies:
                 raise Unavailable(busy, code="overloaded", headers={"Retry-After": "10"}) from None
             raise
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Give back what was taken."""
         self.held -= size
         while self._waiting and (self._waiting[0][1].cancelled() or self._fits(self._waiting[0][0])):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable
 
 from cachetools import LRUCache
 
-from tornado_gate.config.model import Circuits
+from tornado_gate.config.model import CircuitsConfig
 from tornado_gate.types import Target
 
 MAX_CIRCUITS = 10_000
-WINDOW = 20
+OUTCOME_WINDOW = 20
 PROBE_SECONDS = 60.0
 
 
@@ -25,7 +25,7 @@ class Circuit:
     __slots__ = ("_in_a_row", "_open_until", "_outcomes", "_probing_until")
 
     def __init__(self) -> None:
-        self._outcomes: deque[bool] = deque(maxlen=WINDOW)
+        self._outcomes: deque[bool] = deque(maxlen=OUTCOME_WINDOW)
         self._in_a_row = 0
         self._open_until = 0.0
         self._probing_until = 0.0
@@ -53,40 +53,40 @@ class Circuit:
             return "closed"
         return "half-open" if self.would_allow(now) else "open"
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         if self._open_until:
             self._outcomes.clear()
         self._outcomes.append(True)
         self._in_a_row = 0
         self._open_until = self._probing_until = 0.0
 
-    def failed(self, now: float, rules: Circuits) -> None:
+    def record_failure(self, now: float, rules: CircuitsConfig) -> None:
         self._outcomes.append(False)
         self._in_a_row += 1
-        half = len(self._outcomes) == WINDOW and self._outcomes.count(False) * 2 >= WINDOW
+        half = len(self._outcomes) == OUTCOME_WINDOW and self._outcomes.count(False) * 2 >= OUTCOME_WINDOW
         if self._open_until or self._in_a_row >= rules.failures or half:
             self._open_until = now + rules.open_seconds
         self._probing_until = 0.0
 
-    def released(self) -> None:
+    def release_probe(self) -> None:
         """The request that asked ended without saying anything about the target: the caller left, or was refused."""
         self._probing_until = 0.0
 
 
-class Health:
+class CircuitBreakers:
     """The circuits of all targets, by any hashable name."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._circuits: LRUCache[Hashable, Circuit] = LRUCache(MAX_CIRCUITS)
 
-    def circuit(self, target: Hashable) -> Circuit:
+    def get_circuit(self, target: Hashable) -> Circuit:
         circuit = self._circuits.get(target)
         if circuit is None:
             circuit = self._circuits[target] = Circuit()
         return circuit
 
 
-def circuit_name(target: Target) -> tuple[str, str, str]:
+def make_circuit_name(target: Target) -> tuple[str, str, str]:
     """What a circuit is for. A wildcard's many names share one."""
     return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)

@@ -9,7 +9,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage, Vector
 from tornado_gate.types.value import replace
 
-AT_ONCE = 4
+MAX_PARALLEL_REQUESTS = 4
 """Requests of one caller's request that run at the same time."""
 
 _COUNTERS = tuple(name for name in Usage.__struct_fields__ if name != "extra")
@@ -30,10 +30,10 @@ def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult
                 f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
             )
         vectors += result.vectors
-    return replace(results[0], vectors=tuple(vectors), usage=summed([result.usage for result in results]))
+    return replace(results[0], vectors=tuple(vectors), usage=sum_usage([result.usage for result in results]))
 
 
-def summed(reports: Sequence[Usage | None]) -> Usage | None:
+def sum_usage(reports: Sequence[Usage | None]) -> Usage | None:
     """The sum of what was reported, counter by counter; None when nothing was. Of `extra` what is no number is the first's."""
     known = [usage for usage in reports if usage is not None]
     if len(known) < 2:

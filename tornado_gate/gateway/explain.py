@@ -9,10 +9,10 @@ import orjson
 
 from tornado_gate.gateway import auth, signatures
 from tornado_gate.gateway.attempts import choose_target
-from tornado_gate.gateway.circuits import circuit_name
+from tornado_gate.gateway.circuits import make_circuit_name
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.pipeline import Once, verbatim_request
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import replace
 
@@ -26,46 +26,48 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    call = snapshot.about(call, snapshot.asked_model(wire))
-    operations = auth.allowed_operations(call.caller, wire.route.operations)
-    targets = snapshot.targets(call, operations)
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire))
+    operations = auth.filter_operations(call.caller, wire.route.operations)
+    targets = snapshot.select_targets(call, operations)
     target, provider = choose_target(gate, call, targets)
-    call = replace(call, operation=target.first_of(operations))
+    call = replace(call, operation=target.first_supported_operation(operations))
     return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
         "entry": targets[0][0].model,
-        "targets": [_listed(gate, candidate) for candidate, _ in targets],
+        "targets": [_describe_target(gate, candidate) for candidate, _ in targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _attempted(call, Once(wire, wire_format), target, provider),
-        "limits": gate.limits.left(call.caller),
+        **await _explain_attempt(call, RequestCache(wire, wire_format), target, provider),
+        "limits": gate.limits.get_remaining(call.caller),
     }
 
 
-def _listed(gate: Gate, target: Target) -> dict[str, Any]:
-    circuit = gate.health.circuit(circuit_name(target)).state(gate.health.clock())
+def _describe_target(gate: Gate, target: Target) -> dict[str, Any]:
+    circuit = gate.health.get_circuit(make_circuit_name(target)).state(gate.health.clock())
     return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
 
 
-async def _attempted(call: Call, once: Once, target: Target, provider: ProviderInUse) -> dict[str, Any]:
+async def _explain_attempt(
+    call: Call, once: RequestCache, target: Target, provider: ConfiguredProvider
+) -> dict[str, Any]:
     call = replace(call, target=target, losses=[])
-    verbatim = await verbatim_request(call, provider, once)
+    verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        outgoing = await provider.working.translate_request(call, verbatim)
+        outgoing = await provider.usable_lane.translate_request(call, verbatim)
     else:
         request = await once.request(call)
-        request = await signatures.restored(call, request, signatures=provider.capabilities.signatures)
-        outgoing = await provider.working.translate_request(call, request)
+        request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+        outgoing = await provider.usable_lane.translate_request(call, request)
     return {
         "target": {"provider": target.provider, "model": target.upstream_model},
         "lane": "translated" if verbatim is None else "verbatim",
-        "upstream": _masked(outgoing, target),
+        "upstream": _mask_request(outgoing, target),
         "losses": call.losses,
     }
 
 
-def _masked(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
+def _mask_request(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
     """The request without its secrets; None for a provider that sends none."""
     if not outgoing.url:
         return None

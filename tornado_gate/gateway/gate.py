@@ -10,17 +10,17 @@ from types import TracebackType
 from cachetools import FIFOCache
 
 from tornado_gate.config.model import Config
-from tornado_gate.gateway.auth import unknown_key
-from tornado_gate.gateway.circuits import Health
+from tornado_gate.gateway.auth import unknown_key_error
+from tornado_gate.gateway.circuits import CircuitBreakers
 from tornado_gate.gateway.rate_limits import RateLimits
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot, build
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.storage.keys import KeyRecord, KeyRing, KeyStore, digest
-from tornado_gate.telemetry.metrics import LoopLag, Metrics
+from tornado_gate.storage.keys import KeyRecord, KeyRing, KeyStore, digest_key
+from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics
 from tornado_gate.types import Caller
 
-MOST_CALLERS = 10_000
+MAX_CALLERS = 10_000
 """Keys for which it is kept what they may do."""
 
 
@@ -29,7 +29,7 @@ class Gate:
 
     def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
         self.host = host
-        self.health = Health()
+        self.health = CircuitBreakers()
         self.limits = RateLimits()
         self.metrics = metrics
         self.draining = False
@@ -38,15 +38,15 @@ class Gate:
         self._closing: set[asyncio.Future[None]] = set()
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
-        self._lag = LoopLag(metrics)
+        self._lag = LoopLagMonitor(metrics)
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
         self._upstream_http = config.server.upstream_http
-        self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MOST_CALLERS)
+        self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
         self._apply(self.snapshot)
-        host.on_failure.append(lambda plugin, _detail: metrics.plugin_error(plugin))
+        host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
 
     async def start(self) -> None:
         """Begin to watch: keys that are revoked, plugins that block, the loop's lag."""
@@ -65,21 +65,21 @@ class Gate:
 
     async def authenticate(self, key: str) -> Caller:
         """Who a key belongs to. Raises AuthenticationFailed."""
-        return await self.authenticate_digest(digest(key))
+        return await self.authenticate_digest(digest_key(key))
 
     async def authenticate_digest(self, key_digest: bytes) -> Caller:
         """`authenticate` by the digest of a key."""
-        record = await self.keys.find_digest(key_digest)
+        record = await self.keys.find_by_digest(key_digest)
         if record is None:
-            raise unknown_key()
-        return self._caller(record)
+            raise unknown_key_error()
+        return self._get_caller(record)
 
-    def known_caller(self, key_digest: bytes) -> Caller | None:
+    def find_cached_caller(self, key_digest: bytes) -> Caller | None:
         """Who a key belongs to that was used lately; None where the store must be asked."""
-        record = self.keys.known(key_digest)
-        return None if record is None else self._caller(record)
+        record = self.keys.find_cached(key_digest)
+        return None if record is None else self._get_caller(record)
 
-    def _caller(self, record: KeyRecord) -> Caller:
+    def _get_caller(self, record: KeyRecord) -> Caller:
         kept = self._callers.get(record.id)
         if kept is not None and kept[0] is record:
             return kept[1]
@@ -110,26 +110,26 @@ class Gate:
     def _apply(self, snapshot: Snapshot) -> None:
         config = snapshot.config
         self._callers.clear()
-        self.keys.replace({digest(entry.key): entry for entry in config.keys})
-        self.metrics.known(models=list(config.models), providers=list(config.providers))
+        self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
+        self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
 
-    def pool(self, provider: ProviderInUse) -> Pool:
+    def pool(self, provider: ConfiguredProvider) -> Pool:
         """The connections of a provider entry: the same for every snapshot in which the entry is the same."""
         pool = self._pools.get(provider.identity)
         if pool is None:
             pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._upstream_http)
         return pool
 
-    def using(self, snapshot: Snapshot) -> AbstractContextManager[None]:
+    def use_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """Around a request: `entered`, and `left`."""
-        return _Use(self, snapshot, waited_for=True)
+        return _SnapshotUse(self, snapshot, waited_for=True)
 
-    def holding(self, snapshot: Snapshot) -> AbstractContextManager[None]:
+    def use_snapshot_in_background(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """As `using`, for work that draining does not wait for: another process goes on with it."""
-        return _Use(self, snapshot, waited_for=False)
+        return _SnapshotUse(self, snapshot, waited_for=False)
 
-    def entered(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
+    def acquire_snapshot(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
         """A request begins: its snapshot's pools stay open, and draining waits for it, until it has `left`."""
         number = snapshot.number
         self._users[number] = self._users.get(number, 0) + 1
@@ -138,7 +138,7 @@ class Gate:
             if self.open_requests == 1:
                 self.idle.clear()
 
-    def left(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
+    def release_snapshot(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
         """It has ended."""
         number = snapshot.number
         if waited_for:
@@ -164,7 +164,7 @@ class Gate:
             closing.add_done_callback(self._closing.discard)
 
 
-class _Use:
+class _SnapshotUse:
     __slots__ = ("_gate", "_snapshot", "_waited_for")
 
     def __init__(self, gate: Gate, snapshot: Snapshot, *, waited_for: bool) -> None:
@@ -173,9 +173,9 @@ class _Use:
         self._waited_for = waited_for
 
     def __enter__(self) -> None:
-        self._gate.entered(self._snapshot, waited_for=self._waited_for)
+        self._gate.acquire_snapshot(self._snapshot, waited_for=self._waited_for)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate.left(self._snapshot, waited_for=self._waited_for)
+        self._gate.release_snapshot(self._snapshot, waited_for=self._waited_for)

@@ -10,15 +10,16 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from tornado_gate.gateway import auth, embedding_batches, signatures
-from tornado_gate.gateway.attempts import asked, try_targets
+from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.host import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.events import single
+from tornado_gate.streams.events import read_single_event
 from tornado_gate.types import (
-    NOWHERE,
+    NO_TARGET,
+    BufferedBody,
     Call,
     EmbeddingRequest,
     EmbeddingResult,
@@ -34,37 +35,36 @@ from tornado_gate.types import (
     TranscriptionResult,
     UpstreamRequest,
     UsageReport,
-    Verbatim,
-    Whole,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value
 
-SLOW_TO_BEGIN = frozenset({"images", "image_edits"})
+SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
 """Operations whose streams say nothing for as long as the work takes."""
-METERED = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
+METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end an answer and say what it took."""
 
 
-class Answer(Value, frozen=True):
+class PreparedAnswer(Value, frozen=True):
     """A reply whose first chunk is there, and the call as it was when it came: target and losses are known."""
 
     call: Call
     reply: Reply
 
 
-async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
+async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
     """Answer one request for a model: 1 find the model, 2 try its targets, and at each of them stops 3 to 6 (`_ask`).
 
     Raises GateError, which the handler puts into the caller's envelope.
     """
-    call = snapshot.about(call, snapshot.asked_model(wire))
-    operations = auth.allowed_operations(call.caller, wire.route.operations)
-    once = Once(wire, snapshot.formats[call.format])
-    return await try_targets(gate, snapshot, call, operations, partial(_ask, once))
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire))
+    operations = auth.filter_operations(call.caller, wire.route.operations)
+    once = RequestCache(wire, snapshot.formats[call.format])
+    return await try_targets(gate, snapshot, call, operations, partial(_try_target, once))
 
 
-class Once:
+class RequestCache:
     """The common request, made when the first target needs it and kept for the next, with what was lost in making it.
 
     Of a route that can be several operations it is made once for each.
@@ -79,7 +79,7 @@ class Once:
         """Also names the losses to `call`."""
         made = self._made.get(call.operation)
         if made is None:
-            alone = call.but(target=NOWHERE, losses=[])
+            alone = call.replace(target=NO_TARGET, losses=[])
             made = await self.wire_format.translate_request(alone, self.wire), alone.losses
             self._made[call.operation] = made
         request, losses = made
@@ -87,86 +87,92 @@ class Once:
         return request
 
 
-async def _ask(once: Once, call: Call, provider: ProviderInUse) -> Answer:
+async def _try_target(once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Stops 3 to 6 at one target: one of the two lanes, up to the first chunk of the reply."""
-    verbatim = await verbatim_request(call, provider, once)
+    verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        return Answer(call, await _verbatim_lane(call, once.wire_format, provider.working, verbatim))
-    request = await signatures.restored(call, await once.request(call), signatures=provider.capabilities.signatures)
-    return Answer(call, await _common_lane(call, once.wire_format, provider, request))
+        return PreparedAnswer(call, await _run_verbatim_lane(call, once.wire_format, provider.usable_lane, verbatim))
+    request = await signatures.restore_signatures(
+        call, await once.request(call), signatures=provider.capabilities.signatures
+    )
+    return PreparedAnswer(call, await _run_common_lane(call, once.wire_format, provider, request))
 
 
-async def verbatim_request(call: Call, provider: ProviderInUse, once: Once) -> Verbatim | None:
+async def prepare_verbatim_request(
+    call: Call, provider: ConfiguredProvider, once: RequestCache
+) -> VerbatimRequest | None:
     """What goes up as it came; None for what must take the common lane, although both ends may speak the same format."""
     wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
     if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
         return None
-    if used.inputs_at_once is not None and await _is_for_several(call, used.inputs_at_once, once):
+    if used.inputs_at_once is not None and await _exceeds_inputs_at_once(call, used.inputs_at_once, once):
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = wire_format.forwarded(call, wire)
-    return given if given is None or isinstance(given, Verbatim) else await given
+    given = wire_format.invoke_forward_request(call, wire)
+    return given if given is None or isinstance(given, VerbatimRequest) else await given
 
 
-async def _has_foreign_signatures(call: Call, once: Once) -> bool:
+async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body echoes what another provider has signed, which this one would refuse."""
     if b"ignature" not in once.wire.raw:
         return False
-    return bool(await signatures.foreign(call, await once.request(call.but(losses=[]))))
+    return bool(await signatures.has_foreign_signatures(call, await once.request(call.replace(losses=[]))))
 
 
-async def _is_for_several(call: Call, most: int, once: Once) -> bool:
+async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> bool:
     """Whether there are more inputs than the upstream takes in one request. Fewer commas than that are surely not."""
     if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
         return False
-    request = await once.request(call.but(losses=[]))
+    request = await once.request(call.replace(losses=[]))
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
 
 
-async def _verbatim_lane(call: Call, wire_format: FormatLane, provider: ProviderLane, request: Verbatim) -> Reply:
+async def _run_verbatim_lane(
+    call: Call, wire_format: FormatLane, provider: ProviderLane, request: VerbatimRequest
+) -> Reply:
     """Both ends speak the same wire format: nothing is taken apart."""
-    given = provider.translated(call, request)
+    given = provider.invoke_translate_request(call, request)
     outgoing = given if isinstance(given, UpstreamRequest) else await given
-    streaming = request.stream and call.operation not in SLOW_TO_BEGIN
+    streaming = request.stream and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-    if isinstance(incoming.chunks, Whole):
+    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
     else:
-        incoming = incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
+        incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
     reply = wire_format.forward_response(call, request, incoming)
-    if isinstance(reply.chunks, Whole):
+    if isinstance(reply.chunks, BufferedBody):
         return reply
-    return await deadlines.first(_with_first_chunk(wire_format, reply))
+    return await deadlines.wait_for_first_event(_read_first_chunk(wire_format, reply))
 
 
-async def _common_lane(call: Call, wire_format: FormatLane, used: ProviderInUse, request: Request) -> Reply:
+async def _run_common_lane(call: Call, wire_format: FormatLane, used: ConfiguredProvider, request: Request) -> Reply:
     """Through the common vocabulary."""
-    streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_TO_BEGIN
+    streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
-        events = _in_batches(call, used.working, embedding_batches.split(request, most))
+        events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))
     else:
-        events = await asked(call, used.working, request, deadlines)
+        events = await call_provider(call, used.usable_lane, request, deadlines)
     if used.capabilities.signatures:
-        events = signatures.recorded(call, events)
-    reply = wire_format.translate_response(call, request, stages.then(events, _Noted(call.meter)))
-    return await deadlines.first(_with_first_chunk(wire_format, reply))
+        events = signatures.record_signatures(call, events)
+    reply = wire_format.translate_response(call, request, stages.add_step(events, _MeterStep(call.meter)))
+    return await deadlines.wait_for_first_event(_read_first_chunk(wire_format, reply))
 
 
-async def _in_batches(
+async def _call_in_batches(
     call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
 ) -> AsyncIterator[StreamEvent]:
     """Several requests, a few at a time, as one answer; the first that fails ends all."""
     timeouts, name = call.target.timeouts, call.target.provider
-    places = asyncio.Semaphore(embedding_batches.AT_ONCE)
+    places = asyncio.Semaphore(embedding_batches.MAX_PARALLEL_REQUESTS)
 
     async def one(request: EmbeddingRequest) -> EmbeddingResult:
         async with places:
-            events = await asked(call, provider, request, Deadlines(timeouts, name, streaming=False))
-            return await single(events, EmbeddingResult)
+            events = await call_provider(call, provider, request, Deadlines(timeouts, name, streaming=False))
+            return await read_single_event(events, EmbeddingResult)
 
     async def all_of_them() -> list[EmbeddingResult]:
         async with asyncio.TaskGroup() as group:
@@ -174,33 +180,33 @@ async def _in_batches(
         return [task.result() for task in tasks]
 
     try:
-        results = await Deadlines(timeouts, name, streaming=False).first(all_of_them())
+        results = await Deadlines(timeouts, name, streaming=False).wait_for_first_event(all_of_them())
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     yield embedding_batches.join(requests, results)
 
 
-async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> Answer:
+async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
     """The answer of a reply that no provider was asked for: its first chunk is read, so that a failure keeps its status."""
-    return Answer(call, await _with_first_chunk(wire_format, reply))
+    return PreparedAnswer(call, await _read_first_chunk(wire_format, reply))
 
 
-async def _with_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
+async def _read_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
     """`reply` with its first chunk read: from here on the status line may go out. What the format raises is blamed on it."""
-    attributed: stages.Attributed[bytes] = stages.Attributed(wire_format.blame)
-    chunks = stages.then(reply.chunks, attributed)
+    attributed: stages.Attributed[bytes] = stages.Attributed(wire_format.as_plugin_error)
+    chunks = stages.add_step(reply.chunks, attributed)
     try:
-        first = await chunks.batch()
+        first = await chunks.next_batch()
     except StopAsyncIteration:
-        raise wire_format.broken("the reply has no chunk") from None
-    if chunks.over and reply.content_type.startswith("application/json"):
+        raise wire_format.contract_error("the reply has no chunk") from None
+    if chunks.is_exhausted and reply.content_type.startswith("application/json"):
         await chunks.aclose()
-        return reply.but(chunks=Whole(b"".join(first)))
+        return reply.replace(chunks=BufferedBody(b"".join(first)))
     chunks.put_back(first)
-    return reply.but(chunks=chunks)
+    return reply.replace(chunks=chunks)
 
 
-class _Noted(stages.Step[StreamEvent, StreamEvent]):
+class _MeterStep(stages.Step[StreamEvent, StreamEvent]):
     """Usage and finish reason go to the meter in passing."""
 
     __slots__ = ("_meter",)
@@ -216,6 +222,6 @@ class _Noted(stages.Step[StreamEvent, StreamEvent]):
                 self._meter.usage = event.usage
             elif isinstance(event, Finish):
                 self._meter.finish_reason = event.reason
-            elif isinstance(event, METERED) and event.usage is not None:
+            elif isinstance(event, METERED_EVENTS) and event.usage is not None:
                 self._meter.usage = event.usage
         out += items

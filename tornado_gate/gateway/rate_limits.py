@@ -28,7 +28,7 @@ class _Window(State):
     current: float = 0.0
     previous: float = 0.0
 
-    def level(self, now: float) -> float:
+    def estimate_level(self, now: float) -> float:
         """How much lies within the last minute."""
         passed = now - self.began
         if passed >= WINDOW_SECONDS:
@@ -38,7 +38,7 @@ class _Window(State):
             passed = now - self.began
         return self.current + self.previous * (1 - passed / WINDOW_SECONDS)
 
-    def seconds_until(self, level: float, now: float) -> float:
+    def estimate_seconds_until(self, level: float, now: float) -> float:
         """When the level will have sunk to `level`, if nothing more comes."""
         passed = now - self.began
         if self.current <= level and self.previous:
@@ -61,36 +61,39 @@ class RateLimits:
             if limit is not None:
                 headers |= self._check(caller.id, kind, limit)
         if caller.requests_per_minute is not None:
-            self._window(caller.id, "requests").current += 1
+            self._get_window(caller.id, "requests").current += 1
         return headers
 
-    def left(self, caller: Caller) -> dict[str, dict[str, int]]:
+    def get_remaining(self, caller: Caller) -> dict[str, dict[str, int]]:
         """What a key may still do within this minute: limit and remaining, for each kind that is limited."""
         limits = {"requests": caller.requests_per_minute, "tokens": caller.tokens_per_minute}
         now = self._clock()
         return {
-            kind: {"limit": limit, "remaining": max(0, int(limit - self._window(caller.id, kind).level(now)))}
+            kind: {
+                "limit": limit,
+                "remaining": max(0, int(limit - self._get_window(caller.id, kind).estimate_level(now))),
+            }
             for kind, limit in limits.items()
             if limit is not None
         }
 
-    def spent(self, caller: Caller, tokens: int) -> None:
+    def count_tokens(self, caller: Caller, tokens: int) -> None:
         """Count tokens, when an answer has told how many it took."""
         if caller.tokens_per_minute is not None:
             now = self._clock()
-            window = self._window(caller.id, "tokens")
-            window.level(now)
+            window = self._get_window(caller.id, "tokens")
+            window.estimate_level(now)
             window.current += tokens
 
     def _check(self, key: str, kind: str, limit: int) -> dict[str, str]:
         now = self._clock()
-        window = self._window(key, kind)
-        level = window.level(now)
+        window = self._get_window(key, kind)
+        level = window.estimate_level(now)
         room = limit - 1  # a request takes a place of its own, and one token at least
         left = max(0, int(room - level))
         headers = {f"x-ratelimit-limit-{kind}": str(limit), f"x-ratelimit-remaining-{kind}": str(left)}
         if level > room:
-            wait = math.ceil(window.seconds_until(room, now)) or 1
+            wait = math.ceil(window.estimate_seconds_until(room, now)) or 1
             error = RateLimited(
                 f"This API key may use {limit} {kind} per minute and has used {math.ceil(level)}; try again in {wait} s.",
                 retry_after=wait,
@@ -99,7 +102,7 @@ class RateLimits:
             raise error
         return headers
 
-    def _window(self, key: str, kind: str) -> _Window:
+    def _get_window(self, key: str, kind: str) -> _Window:
         window = self._windows.get((key, kind))
         if window is None:
             window = self._windows[key, kind] = _Window(began=self._clock())

@@ -16,19 +16,19 @@ from tornado_gate.types import Route
 from tornado_gate.types.value import Value
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
-_NOTHING: Mapping[str, list[Served]] = {}
+_NO_ROUTES: Mapping[str, list[ServedRoute]] = {}
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 
 
-class Served(Value, frozen=True):
+class ServedRoute(Value, frozen=True):
     """A route and the format that serves it."""
 
     format: str
     route: Route
 
 
-class Matched(Value, frozen=True):
-    served: Served
+class MatchedRoute(Value, frozen=True):
+    served: ServedRoute
     arguments: Mapping[str, str]
 
 
@@ -39,59 +39,59 @@ class RouteConflict(Exception):
 class RouteTable:
     """Every method and path of every format. Exact paths cost one look-up, however many there are."""
 
-    def __init__(self, served: Iterable[Served]) -> None:
-        self._exact: dict[str, dict[str, list[Served]]] = {}
-        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], dict[str, list[Served]]]]] = {}
-        self._own: dict[tuple[str, str], Matched] = {}
+    def __init__(self, served: Iterable[ServedRoute]) -> None:
+        self._exact: dict[str, dict[str, list[ServedRoute]]] = {}
+        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], dict[str, list[ServedRoute]]]]] = {}
+        self._own: dict[tuple[str, str], MatchedRoute] = {}
         for one in served:
             self._add(one)
 
-    def _add(self, one: Served) -> None:
+    def _add(self, one: ServedRoute) -> None:
         path = one.route.path
         if "{" not in path:
             methods = self._exact.setdefault(path, {})
         else:
             alike = self._patterns.setdefault(path.partition("{")[0], {})
-            _, methods = alike.setdefault(path, (_pattern(path), {}))
+            _, methods = alike.setdefault(path, (_compile_pattern(path), {}))
         rivals = methods.setdefault(one.route.method, [])
         if one.route.claims is None and any(rival.route.claims is None for rival in rivals):
             raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
         rivals.append(one)
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
-    def own(self, method: str, path: str) -> Matched | None:
+    def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """The route that alone has this method and exact path, whatever the headers say."""
         found = self._own.get((method, path))
         if found is None:
-            rivals = self._exact.get(path, _NOTHING).get(method, ())
+            rivals = self._exact.get(path, _NO_ROUTES).get(method, ())
             if len(rivals) == 1 and rivals[0].route.claims is None:
-                found = self._own[method, path] = Matched(rivals[0], _NO_ARGUMENTS)
+                found = self._own[method, path] = MatchedRoute(rivals[0], _NO_ARGUMENTS)
         return found
 
-    def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Matched:
+    def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 
         `path` is as it stood in the request line: it is compared before anything is decoded, so that no spelling of a
         path reaches another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
-        for rival in self._exact.get(plain, _NOTHING).get(method, ()):
+        for rival in self._exact.get(plain, _NO_ROUTES).get(method, ()):
             if rival.route.claims is None or rival.route.claims(headers, query):
-                return Matched(rival, _NO_ARGUMENTS)
+                return MatchedRoute(rival, _NO_ARGUMENTS)
         found = self._find(plain)
         for methods, arguments in found:
             for rival in methods.get(method, ()):
                 if rival.route.claims is None or rival.route.claims(headers, query):
-                    return Matched(rival, arguments)
+                    return MatchedRoute(rival, arguments)
         allowed = {name for methods, _ in found for name in methods}
         if method not in allowed:
             raise MethodNotAllowed(method, list(allowed))
         raise NotFound(f"Nothing here answers {method} in this form.")
 
-    def _find(self, path: str) -> list[tuple[dict[str, list[Served]], dict[str, str]]]:
+    def _find(self, path: str) -> list[tuple[dict[str, list[ServedRoute]], dict[str, str]]]:
         """What serves a path, an exact one before patterns: `/v1/models/x:generate` is a model's name to GET alone."""
         methods = self._exact.get(path)
-        found: list[tuple[dict[str, list[Served]], dict[str, str]]] = [] if methods is None else [(methods, {})]
+        found: list[tuple[dict[str, list[ServedRoute]], dict[str, str]]] = [] if methods is None else [(methods, {})]
         alike = [patterns.values() for start, patterns in self._patterns.items() if path.startswith(start)]
         for pattern, candidates in chain.from_iterable(alike):
             match = pattern.fullmatch(path)
@@ -106,7 +106,7 @@ class RouteTable:
             raise NotFound(f"There is no route '{shown}'.", code="unknown_route")
         return found
 
-    def any_format(self, path: str) -> str:
+    def find_format(self, path: str) -> str:
         """The format that serves a path in any method, or "": whose envelope an error there should have."""
         plain = path[:-1] if path.endswith("/") else path
         try:
@@ -115,13 +115,13 @@ class RouteTable:
             return ""
         return next(iter(methods.values()))[-1].format
 
-    def __iter__(self) -> Iterable[Served]:
+    def __iter__(self) -> Iterable[ServedRoute]:
         patterns = chain.from_iterable(alike.values() for alike in self._patterns.values())
         tables = [*self._exact.values(), *(methods for _, methods in patterns)]
         return (served for methods in tables for rivals in methods.values() for served in rivals)
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def _compile_pattern(path: str) -> re.Pattern[str]:
     """``/v1/models/{model}`` as a pattern. Only the last segment may hold slashes, as the names of models do."""
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
@@ -159,7 +159,7 @@ class ModelTable:
                 return FoundModel(entry, rest)
         return None
 
-    def listed(self) -> Iterable[ModelEntry]:
+    def list_entries(self) -> Iterable[ModelEntry]:
         """The entries that a list can name: those without a wildcard."""
         return (found.entry for found in self._exact.values())
 
@@ -174,7 +174,7 @@ class Weighted(Protocol):
 W = TypeVar("W", bound=Weighted)
 
 
-def in_order_of_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
+def order_by_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
     """A random order in which the first is each target as often as its weight says, and so on for the rest.
 
     Source of the method: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tornado_gate.streams.stages import Pause, Step, then
+from tornado_gate.streams.stages import Pause, Step, add_step
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -33,28 +33,28 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 
-KEPT_SECONDS = 24 * 3600.0
+SIGNATURE_SECONDS = 24 * 3600.0
 
 
-def _of_call(identity: str) -> str:
+def _make_call_key(identity: str) -> str:
     return f"call:{identity}"
 
 
-def _of_signature(value: Any) -> str:
+def _make_signature_key(value: Any) -> str:
     return "signature:" + hashlib.sha256(repr(value).encode()).hexdigest()
 
 
-def recorded(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+def record_signatures(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
-    return then(events, _Recorded(call))
+    return add_step(events, _RecordedEvents(call))
 
 
-class _Recorded(Step[StreamEvent, StreamEvent]):
+class _RecordedEvents(Step[StreamEvent, StreamEvent]):
     __slots__ = ("_call", "_recorder")
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._recorder = _Recorder(call.target.provider)
+        self._recorder = _SignatureRecorder(call.target.provider)
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
         for place, event in enumerate(items):
@@ -66,10 +66,10 @@ class _Recorded(Step[StreamEvent, StreamEvent]):
         return None
 
     async def _remember(self) -> None:
-        await self._call.memory.put_many(self._recorder.take(), KEPT_SECONDS)
+        await self._call.memory.put_many(self._recorder.take_values(), SIGNATURE_SECONDS)
 
 
-class _Recorder:
+class _SignatureRecorder:
     """Collects the thinking and the tool calls of one answer."""
 
     def __init__(self, issuer: str) -> None:
@@ -92,7 +92,7 @@ class _Recorder:
 
     def _note_end(self, end: PartEnd) -> None:
         if end.signature is not None:
-            self.values[_of_signature(end.signature.value)] = self._issuer
+            self.values[_make_signature_key(end.signature.value)] = self._issuer
         start, pieces = self._open.pop(end.index, (None, []))
         if start is None:
             return
@@ -102,38 +102,38 @@ class _Recorder:
             before.append({"text": "".join(pieces), "signature": value, "redacted": start.redacted})
         elif value is not None or any(thought["signature"] for thought in before):
             remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
-            self.values[_of_call(start.id)] = remembered
+            self.values[_make_call_key(start.id)] = remembered
 
-    def take(self) -> dict[str, Any]:
+    def take_values(self) -> dict[str, Any]:
         values, self.values = self.values, {}
         return values
 
 
-async def restored(call: Call, request: Request, *, signatures: bool) -> Request:
+async def restore_signatures(call: Call, request: Request, *, signatures: bool) -> Request:
     """`request` as this target may see it. `signatures` says whether the target issues any."""
     match request:
         case CountTokensRequest(chat=chat):
-            return replace(request, chat=await _restored_chat(call, chat, signatures))
+            return replace(request, chat=await _restore_chat(call, chat, signatures))
         case ChatRequest():
-            return await _restored_chat(call, request, signatures)
+            return await _restore_chat(call, request, signatures)
     return request
 
 
-async def foreign(call: Call, request: Request) -> bool:
+async def has_foreign_signatures(call: Call, request: Request) -> bool:
     """Whether a request carries a signature that is known to be another provider's."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request
     if not isinstance(chat, ChatRequest):
         return False
-    names = _signatures(chat)
+    names = _list_signature_keys(chat)
     known = await call.memory.get_many(names) if names else {}
     return any(issuer != call.target.provider for issuer in known.values())
 
 
-async def _restored_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
-    names = _names(request) if signatures else []
+async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
+    names = _list_memory_keys(request) if signatures else []
     known = await call.memory.get_many(names) if names else {}
     messages = tuple(
-        _restored_message(call, partial(request.path, number), message, known)
+        _restore_message(call, partial(request.path, number), message, known)
         if message.role == "assistant"
         else message
         for number, message in enumerate(request.messages)
@@ -141,65 +141,67 @@ async def _restored_chat(call: Call, request: ChatRequest, signatures: bool) -> 
     return request if messages == request.messages else replace(request, messages=messages)
 
 
-def _names(request: ChatRequest) -> list[str]:
+def _list_memory_keys(request: ChatRequest) -> list[str]:
     calls = [
-        _of_call(part.id)
+        _make_call_key(part.id)
         for message in request.messages
         if message.role == "assistant"
         for part in message.parts
         if isinstance(part, ToolCall)
     ]
-    return calls + _signatures(request)
+    return calls + _list_signature_keys(request)
 
 
-def _signatures(request: ChatRequest) -> list[str]:
+def _list_signature_keys(request: ChatRequest) -> list[str]:
     return [
-        _of_signature(signature.value)
+        _make_signature_key(signature.value)
         for message in request.messages
         if message.role == "assistant"
         for part in message.parts
-        if (signature := _signature(part)) is not None
+        if (signature := _get_signature(part)) is not None
     ]
 
 
-def _signature(part: Part) -> Opaque | None:
+def _get_signature(part: Part) -> Opaque | None:
     return part.signature if isinstance(part, Text | Thinking | ToolCall) else None
 
 
-def _restored_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
+def _restore_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
     """Foreign signatures out, dropped ones in."""
     issuer = call.target.provider
-    parts = list(_without_foreign(call, path, message, known))
-    memories = [known.get(_of_call(part.id)) for part in parts if isinstance(part, ToolCall)]
+    parts = list(_drop_foreign_signatures(call, path, message, known))
+    memories = [known.get(_make_call_key(part.id)) for part in parts if isinstance(part, ToolCall)]
     own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
     if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
         # What a client shows as reasoning without its signature is no use to the issuer: the remembered thinking is whole.
         kept = [part for part in parts if not isinstance(part, Thinking)]
-        parts = [*(_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
-    return replace(message, parts=tuple(_signed(part, issuer, known) for part in parts))
+        parts = [*(_build_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
+    return replace(message, parts=tuple(_add_signature(part, issuer, known) for part in parts))
 
 
-def _without_foreign(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Iterator[Part]:
+def _drop_foreign_signatures(
+    call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]
+) -> Iterator[Part]:
     """Thinking whose signature is foreign goes with it: nobody else can read it."""
     for place, part in enumerate(message.parts):
-        signature = _signature(part)
-        if signature is None or known.get(_of_signature(signature.value)) == call.target.provider:
+        signature = _get_signature(part)
+        if signature is None or known.get(_make_signature_key(signature.value)) == call.target.provider:
             yield part
         elif isinstance(part, Text | ToolCall):
             yield replace(part, signature=None)
         else:
-            call.lose(path(place))
+            call.drop_field(path(place))
 
 
-def _thinking(issuer: str, thought: dict[str, Any]) -> Thinking:
+def _build_thinking(issuer: str, thought: dict[str, Any]) -> Thinking:
     value = thought["signature"]
     signature = None if value is None else Opaque(issuer=issuer, value=value)
     return Thinking(text=thought["text"], signature=signature, redacted=thought["redacted"])
 
 
-def _signed(part: Part, issuer: str, known: dict[str, Any]) -> Part:
+def _add_signature(part: Part, issuer: str, known: dict[str, Any]) -> Part:
     if isinstance(part, ToolCall) and part.signature is None:
-        memory = known.get(_of_call(part.id)) or {}
+        memory = known.get(_make_call_key(part.id)) or {}
         if memory.get("issuer") == issuer and memory["signature"] is not None:
             return replace(part, signature=Opaque(issuer=issuer, value=memory["signature"]))
     return part

@@ -15,19 +15,19 @@ from typing import Any
 from cachetools import FIFOCache
 
 from tornado_gate.config import FileFaults
-from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, Provider
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
 from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, Served, in_order_of_weight
+from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute, order_by_weight
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import FormatLane, Plugin, PluginHost, ProviderLane
 from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
 from tornado_gate.types.value import Value, field, replace
 
-VENDOR = "/vendor/"
+VENDOR_PREFIX = "/vendor/"
 """Stands in the paths of formats for the names of makers of videos."""
 
-MOST_OFFERS = 20_000
+MAX_OFFERS = 20_000
 """Names of models whose targets are kept. Callers make the names that a wildcard answers to."""
 
 _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
@@ -35,36 +35,38 @@ _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 Faults = list[tuple[tuple[str | int, ...], str]]
 
 
-class ProviderInUse(Value, frozen=True):
+class ConfiguredProvider(Value, frozen=True):
     """A provider entry with what its plugin said of it; `lane` is None when the plugin failed.
 
     `identity` is equal for two snapshots in which the account is the same: they share its connections.
     """
 
-    entry: Provider
+    entry: ProviderConfig
     lane: ProviderLane | None
     capabilities: Capabilities
     identity: Hashable
 
     @property
-    def working(self) -> ProviderLane:
+    def usable_lane(self) -> ProviderLane:
         """The lane. Raises PluginError when the plugin failed."""
         if self.lane is None:
             raise PluginError(self.entry.plugin, "it is not usable")
         return self.lane
 
     @classmethod
-    def of(cls, entry: Provider, lane: ProviderLane | None, capabilities: Capabilities) -> ProviderInUse:
+    def from_entry(
+        cls, entry: ProviderConfig, lane: ProviderLane | None, capabilities: Capabilities
+    ) -> ConfiguredProvider:
         headers = tuple(sorted((name, str(value)) for name, value in entry.headers.items()))
         account = (entry.name, entry.plugin, entry.base_url, str(entry.api_key), headers, entry.timeouts)
         return cls(entry, lane, capabilities, account)
 
 
-class _Offer(Value, frozen=True):
+class _WeightedTarget(Value, frozen=True):
     """A target of a model, made once for all requests that ask for this name."""
 
     target: Target
-    provider: ProviderInUse
+    provider: ConfiguredProvider
     weight: float
 
 
@@ -74,18 +76,18 @@ class Snapshot(Value, frozen=True, kw_only=True):
     number: int
     config: Config
     formats: Mapping[str, FormatLane]
-    providers: Mapping[str, ProviderInUse]
+    providers: Mapping[str, ConfiguredProvider]
     routes: RouteTable
     models: ModelTable
     created: int
     chance: random.Random = field(default_factory=random.Random)
-    _offers: FIFOCache[str, tuple[_Offer, ...]] = field(default_factory=lambda: FIFOCache(MOST_OFFERS))
-    _usual: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ProviderInUse]]] = field(
-        default_factory=lambda: FIFOCache(MOST_OFFERS)
+    _offers: FIFOCache[str, tuple[_WeightedTarget, ...]] = field(default_factory=lambda: FIFOCache(MAX_OFFERS))
+    _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
+        default_factory=lambda: FIFOCache(MAX_OFFERS)
     )
     """Of names with one target, which most are, who answers what."""
 
-    unshown = frozenset({"chance", "_offers", "_usual"})
+    hidden_fields = frozenset({"chance", "_offers", "_usual"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""
@@ -95,7 +97,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         auth.check_model(caller, name)
         return found.entry
 
-    def asked_model(self, wire: WireRequest) -> str:
+    def resolve_model_name(self, wire: WireRequest) -> str:
         """The model that the caller named, or the operation's default. Raises InvalidField when there is neither."""
         route = wire.route
         if route.model == "path":
@@ -111,30 +113,30 @@ class Snapshot(Value, frozen=True, kw_only=True):
             raise InvalidField("model", "'model' must be a string that names a model.")
         return model
 
-    def about(self, call: Call, model: str) -> Call:
+    def for_model(self, call: Call, model: str) -> Call:
         """The call for `model`, with what conf says of it."""
         found = self.models.find(model)
         if found is not None and found.entry.facts:
             return replace(call, model=model, facts=found.entry.facts)
         return replace(call, model=model)
 
-    def targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
+    def select_targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ConfiguredProvider]]:
         """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
 
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
         """
-        usual = self._usual.get((call.model, operations))
+        usual = self._single_targets.get((call.model, operations))
         if usual is not None and not call.caller.models:
             return usual
         entry = self.find_model(call.model, call.caller)
-        able = self._able(call.model, operations)
+        able = self._select_model_targets(call.model, operations)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
             if len(entry.targets) == 1:
-                self._usual[call.model, operations] = able
+                self._single_targets[call.model, operations] = able
             return able
         for name in entry.fallback:
             if auth.may_use_model(call.caller, name):
-                able += self._able(name, operations)
+                able += self._select_model_targets(name, operations)
         if not able:
             raise UnsupportedOperation(f"The model '{call.model}' cannot do '{call.operation}'.")
         working = [pair for pair in able if pair[1].lane is not None]
@@ -142,27 +144,31 @@ class Snapshot(Value, frozen=True, kw_only=True):
             raise PluginError(able[0][1].entry.plugin, "it is not usable")
         return working
 
-    def _able(self, name: str, operations: tuple[Operation, ...]) -> list[tuple[Target, ProviderInUse]]:
+    def _select_model_targets(
+        self, name: str, operations: tuple[Operation, ...]
+    ) -> list[tuple[Target, ConfiguredProvider]]:
         """The targets of one model that can do one of `operations`, in an order that their weights make likely."""
         offers = self._offers.get(name)
         if offers is None:
             offers = self._offers[name] = tuple(self._make_offers(name))
         if len(offers) > 1:
-            offers = tuple(in_order_of_weight(offers, self.chance))
-        return [(offer.target, offer.provider) for offer in offers if offer.target.first_of(operations)]
+            offers = tuple(order_by_weight(offers, self.chance))
+        return [
+            (offer.target, offer.provider) for offer in offers if offer.target.first_supported_operation(operations)
+        ]
 
-    def _make_offers(self, name: str) -> Iterator[_Offer]:
+    def _make_offers(self, name: str) -> Iterator[_WeightedTarget]:
         found = self.models.find(name)
         if found is not None:
             for target in found.entry.targets:
-                made = self._target(name, found.rest, found.entry, target)
-                yield _Offer(made, self.providers[target.provider], target.weight)
+                made = self._make_target(name, found.rest, found.entry, target)
+                yield _WeightedTarget(made, self.providers[target.provider], target.weight)
 
-    def _target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
+    def _make_target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
-        upstream_model = _upstream_model(name, rest, target)
+        upstream_model = _resolve_upstream_model(name, rest, target)
         return Target(
             provider=target.provider,
             plugin=provider.entry.plugin,
@@ -173,20 +179,22 @@ class Snapshot(Value, frozen=True, kw_only=True):
             headers=provider.entry.headers,
             settings=provider.entry.settings if settings is None else settings,
             facts=entry.facts,
-            timeouts=narrowed(provider.entry.timeouts, entry.timeouts),
-            operations=_operations(provider, upstream_model, entry),
+            timeouts=override_timeouts(provider.entry.timeouts, entry.timeouts),
+            operations=_get_target_operations(provider, upstream_model, entry),
         )
 
-    def target_of(self, model: str, provider_name: str, upstream_model: str) -> Target:
+    def make_task_target(self, model: str, provider_name: str, upstream_model: str) -> Target:
         """The target of a task that was begun earlier, as conf has it now; its model may be gone from conf."""
         found = self.models.find(model)
         entry = found.entry if found else ModelEntry(name=model, targets=())
-        return self._target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
+        return self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
         """The models that a key may use, in the order of conf."""
         return tuple(
-            self._model(entry.name, entry) for entry in self.models.listed() if auth.may_use_model(caller, entry.name)
+            self._make_model(entry.name, entry)
+            for entry in self.models.list_entries()
+            if auth.may_use_model(caller, entry.name)
         )
 
     def get_model(self, name: str, caller: Caller) -> Model:
@@ -194,13 +202,13 @@ class Snapshot(Value, frozen=True, kw_only=True):
         found = self.models.find(name)
         if found is None or not auth.may_use_model(caller, name):
             raise UnknownModel(name)
-        return self._model(name, found.entry)
+        return self._make_model(name, found.entry)
 
-    def _model(self, name: str, entry: ModelEntry) -> Model:
+    def _make_model(self, name: str, entry: ModelEntry) -> Model:
         offered: set[str] = set()
         for target in entry.targets:
             upstream_model = target.model if target.model and "*" not in target.model else name
-            offered |= self.providers[target.provider].capabilities.offered(upstream_model)
+            offered |= self.providers[target.provider].capabilities.get_operations(upstream_model)
         if entry.operations is not None:
             offered &= entry.operations
         return Model(
@@ -212,26 +220,28 @@ class Snapshot(Value, frozen=True, kw_only=True):
         )
 
 
-def _upstream_model(name: str, rest: str, target: ModelTarget) -> str:
+def _resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
     if target.model is None:
         return rest or name
     return target.model.replace("*", rest) if rest else target.model
 
 
-def _operations(provider: ProviderInUse, upstream_model: str, entry: ModelEntry) -> frozenset[Operation] | None:
+def _get_target_operations(
+    provider: ConfiguredProvider, upstream_model: str, entry: ModelEntry
+) -> frozenset[Operation] | None:
     """What a target can do; None where nobody knows: a provider whose plugin failed is asked, and its failure told."""
     if provider.lane is None:
         return entry.operations
-    offered = provider.capabilities.offered(upstream_model)
+    offered = provider.capabilities.get_operations(upstream_model)
     return offered if entry.operations is None else offered & entry.operations
 
 
-def narrowed(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
+def override_timeouts(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
     """A model may make its provider's timeouts shorter or longer for itself."""
     return replace(timeouts, **by_model) if by_model else timeouts
 
 
-def configured(entry: Provider, lane: ProviderLane) -> Capabilities:
+def configure_entry(entry: ProviderConfig, lane: ProviderLane) -> Capabilities:
     """What the plugin says of an entry. Raises ConfigError with paths below the entry, or PluginError."""
     seen_by_plugin = ProviderEntry(
         name=entry.name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
@@ -241,10 +251,10 @@ def configured(entry: Provider, lane: ProviderLane) -> Capabilities:
 
 def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
     """Everything that conf says, joined with the plugins. Raises ConfigError with every fault."""
-    return _Builder(config, host).build(number)
+    return _SnapshotBuilder(config, host).build(number)
 
 
-class _Builder:
+class _SnapshotBuilder:
     """Collects faults while it builds, so that a person sees all of them at once."""
 
     def __init__(self, config: Config, host: PluginHost) -> None:
@@ -254,11 +264,11 @@ class _Builder:
 
     def build(self, number: int) -> Snapshot:
         on = self._load_plugins()
-        wrappers = self.host.wrappers(name for name, plugin in on.items() if not plugin.error)
-        formats = self._formats(on, wrappers)
-        providers = self._providers(on, wrappers)
+        wrappers = self.host.select_wrappers(name for name, plugin in on.items() if not plugin.error)
+        formats = self._build_formats(on, wrappers)
+        providers = self._build_providers(on, wrappers)
         self._check_operations(providers)
-        routes = self._routes(formats)
+        routes = self._build_routes(formats)
         if self.faults:
             raise FileFaults(self.faults, self.config.path, self.config.lines)
         return Snapshot(
@@ -283,7 +293,7 @@ class _Builder:
                 self.faults.append((("plugins", name), f"no plugin of this name is installed; installed: {installed}"))
         return on
 
-    def _formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
+    def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
         lanes: dict[str, FormatLane] = {}
         for name, plugin in on.items():
             if plugin.error or plugin.wrapper or "format" not in plugin.hooks:
@@ -294,9 +304,9 @@ class _Builder:
                 continue  # named in the log by the lane; its routes are gone, everything else goes on
         return lanes
 
-    def _providers(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, ProviderInUse]:
+    def _build_providers(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, ConfiguredProvider]:
         lanes: dict[str, ProviderLane] = {}
-        providers: dict[str, ProviderInUse] = {}
+        providers: dict[str, ConfiguredProvider] = {}
         for name, entry in self.config.providers.items():
             plugin = on.get(entry.plugin)
             if plugin is None:
@@ -309,34 +319,36 @@ class _Builder:
             if not plugin.error and plugin.name not in lanes:
                 lanes[plugin.name] = ProviderLane(self.host, plugin, wrappers)
             lane = lanes.get(plugin.name)
-            providers[name] = self._configured(name, entry, lane)
+            providers[name] = self._configure_provider(name, entry, lane)
         return providers
 
-    def _configured(self, name: str, entry: Provider, lane: ProviderLane | None) -> ProviderInUse:
+    def _configure_provider(self, name: str, entry: ProviderConfig, lane: ProviderLane | None) -> ConfiguredProvider:
         if lane is None:
-            return ProviderInUse.of(entry, None, Capabilities(operations=frozenset()))
+            return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
         try:
-            return ProviderInUse.of(entry, lane, configured(entry, lane))
+            return ConfiguredProvider.from_entry(entry, lane, configure_entry(entry, lane))
         except ConfigError as error:
             self.faults += [(("providers", name, *path), message) for path, message in error.faults]
         except GateError:
             pass  # named in the log by the lane; the entry's models answer 503
-        return ProviderInUse.of(entry, None, Capabilities(operations=frozenset()))
+        return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
 
-    def _check_operations(self, providers: Mapping[str, ProviderInUse]) -> None:
+    def _check_operations(self, providers: Mapping[str, ConfiguredProvider]) -> None:
         for name, model in self.config.models.items():
             wanted = model.operations or frozenset()
             used = [providers[target.provider] for target in model.targets if target.provider in providers]
             if not wanted or any(provider.lane is None for provider in used):
                 continue
-            offered = self._offered(name, model, providers)
+            offered = self._list_offered_operations(name, model, providers)
             for operation in sorted(wanted - offered):
                 able = ", ".join(sorted(offered)) or "nothing"
                 self.faults.append(
                     (("models", name, "operations"), f"no target of it can do '{operation}'; they can do: {able}")
                 )
 
-    def _offered(self, name: str, model: ModelEntry, providers: Mapping[str, ProviderInUse]) -> frozenset[Operation]:
+    def _list_offered_operations(
+        self, name: str, model: ModelEntry, providers: Mapping[str, ConfiguredProvider]
+    ) -> frozenset[Operation]:
         """All that some target of a model can do. What a wildcard stands for is not known yet."""
         offered: frozenset[Operation] = frozenset()
         for target in model.targets:
@@ -344,16 +356,18 @@ class _Builder:
             if provider is not None:
                 upstream_model = target.model or name
                 known = "*" not in upstream_model
-                offered |= provider.capabilities.offered(upstream_model) if known else provider.capabilities.operations
+                offered |= (
+                    provider.capabilities.get_operations(upstream_model) if known else provider.capabilities.operations
+                )
         return offered
 
-    def _routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
+    def _build_routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
         prefixes = self.config.videos.prefixes
         served = [
-            Served(name, one)
+            ServedRoute(name, one)
             for name, lane in formats.items()
             for route in lane.routes
-            for one in prefixed(route, prefixes)
+            for one in expand_prefixes(route, prefixes)
         ]
         try:
             return RouteTable(served)
@@ -362,14 +376,14 @@ class _Builder:
             return RouteTable([])
 
 
-def prefixed(route: Route, prefixes: Iterable[str]) -> list[Route]:
+def expand_prefixes(route: Route, prefixes: Iterable[str]) -> list[Route]:
     """A route, and for one below ``/vendor/`` the same below each word that conf has for the makers of videos."""
-    if not route.path.startswith(VENDOR):
+    if not route.path.startswith(VENDOR_PREFIX):
         return [route]
-    return [replace(route, path=f"/{prefix}/{route.path.removeprefix(VENDOR)}") for prefix in prefixes]
+    return [replace(route, path=f"/{prefix}/{route.path.removeprefix(VENDOR_PREFIX)}") for prefix in prefixes]
 
 
-def secrets_of(config: Config) -> set[str]:
+def collect_secrets(config: Config) -> set[str]:
     """Every secret that conf holds, for the scrubber of logs; a plugin's setting is one by its name."""
     values: set[Any] = {provider.api_key for provider in config.providers.values()}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}

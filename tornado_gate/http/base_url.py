@@ -24,7 +24,7 @@ def normalize_base_url(base_url: str, version_path: str, *, default: str = "", e
     endpoint = next((endpoint for endpoint in endpoints if path.endswith(endpoint)), "")
     segments = path.removesuffix(endpoint).rstrip("/").split("/")
     if not any(_VERSION.fullmatch(segment) for segment in segments):
-        segments += _missing(segments, version_path)
+        segments += _find_missing_segments(segments, version_path)
     return urlunsplit((parts.scheme, parts.netloc, "/".join(segments), "", ""))
 
 
@@ -32,7 +32,7 @@ def _parse(url: str, example: str) -> SplitResult:
     """The parts of a URL that keys may be sent to. Raises ConfigError for any other."""
     try:
         parts = urlsplit(url)
-        fault = _fault(parts, example)
+        fault = _find_fault(parts, example)
     except ValueError:  # a bracket that is not closed, a port that is no number
         fault = _no_address(example)
     if fault:
@@ -40,7 +40,7 @@ def _parse(url: str, example: str) -> SplitResult:
     return parts
 
 
-def _fault(parts: SplitResult, example: str) -> str:
+def _find_fault(parts: SplitResult, example: str) -> str:
     """What is wrong, "" for what may be used. Raises ValueError for a port that is none."""
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         return _no_address(example)
@@ -55,7 +55,7 @@ def _no_address(example: str) -> str:
     return f"must be an http or https address such as {example}"
 
 
-def _missing(segments: list[str], version_path: str) -> list[str]:
+def _find_missing_segments(segments: list[str], version_path: str) -> list[str]:
     """The end of `version_path` that `segments` do not end with: of ``openai/v1`` only ``v1`` when ``openai`` is there."""
     wanted = [segment for segment in version_path.split("/") if segment]
     for length in range(len(wanted), 0, -1):
@@ -67,12 +67,12 @@ def _missing(segments: list[str], version_path: str) -> list[str]:
 def is_same_origin(url: str, base_url: str) -> bool:
     """Whether both have the same scheme, host and port, so that the key for `base_url` may go to `url`; ws counts as http."""
     try:
-        return _origin(url) == _origin(base_url)
+        return _parse_origin(url) == _parse_origin(base_url)
     except ValueError:  # no port, or a bracket that is not closed
         return False
 
 
-def _origin(url: str) -> tuple[str, str, int | None, str | None]:
+def _parse_origin(url: str) -> tuple[str, str, int | None, str | None]:
     """Scheme, host, port and what stands before an ``@``."""
     parts = urlsplit(url)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)

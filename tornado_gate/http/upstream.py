@@ -17,25 +17,25 @@ import orjson
 from tornado_gate.errors import PluginError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
-from tornado_gate.http.client.faults import Broken, Fault, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.pool import Client
-from tornado_gate.http.client.response import Answer
-from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout, HttpClientError
+from tornado_gate.http.client.pool import HttpClient
+from tornado_gate.http.client.response import HttpResponse
+from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from tornado_gate.http.client.aiohttp_pool import AiohttpAnswer, AiohttpClient
+    from tornado_gate.http.client.aiohttp_pool import AiohttpClient, AiohttpResponse
 
 log = logging.getLogger(__name__)
 
-_AFTER_HOST = frozenset({"", "/", "?", "#"})
+_HOST_DELIMITERS = frozenset({"", "/", "?", "#"})
 """What ends the part of a URL that says where it leads; RFC 3986 3.2."""
 
-_USUAL = (("Accept-Encoding", "identity"), ("Accept", "*/*"))
-_OF_JSON = (("Content-Type", "application/json"), *_USUAL)
-_OF_BYTES = (("Content-Type", "application/octet-stream"), *_USUAL)
+_DEFAULT_HEADERS = (("Accept-Encoding", "identity"), ("Accept", "*/*"))
+_JSON_HEADERS = (("Content-Type", "application/json"), *_DEFAULT_HEADERS)
+_BYTES_HEADERS = (("Content-Type", "application/octet-stream"), *_DEFAULT_HEADERS)
 """Headers that each request has unless the plugin says otherwise."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -57,17 +57,17 @@ class Pool:
     def __init__(self, timeouts: Timeouts, client: Literal["httptools", "aiohttp"] = "httptools") -> None:
         self._timeouts = timeouts
         self._kind = client
-        self._client: Client | None = None
+        self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    def client(self) -> Client | AiohttpClient:
+    def client(self) -> HttpClient | AiohttpClient:
         """What sends requests; made inside the running loop. Raises NotConnected when the pool is closed."""
         if self._client is None:
             if self._kind == "aiohttp":
-                return _on_aiohttp(self.session())
+                return _make_aiohttp_client(self.session())
             self._check_open()
-            self._client = Client(self._timeouts.connect)
+            self._client = HttpClient(self._timeouts.connect)
         return self._client
 
     def session(self) -> aiohttp.ClientSession:
@@ -76,13 +76,13 @@ class Pool:
             self._check_open()
             from tornado_gate.http.client import aiohttp_pool
 
-            self._session = aiohttp_pool.session(self._timeouts.connect)
+            self._session = aiohttp_pool.create_session(self._timeouts.connect)
         return self._session
 
     def _check_open(self) -> None:
         """What outlives its provider entry opens no new connections for it."""
         if self._closed:
-            raise NotConnected("the provider entry is no longer in conf")
+            raise ConnectError("the provider entry is no longer in conf")
 
     async def close(self) -> None:
         self._closed = True
@@ -94,7 +94,7 @@ class Pool:
             await session.close()
 
 
-def _on_aiohttp(session: aiohttp.ClientSession) -> AiohttpClient:
+def _make_aiohttp_client(session: aiohttp.ClientSession) -> AiohttpClient:
     from tornado_gate.http.client.aiohttp_pool import AiohttpClient
 
     return AiohttpClient(session)
@@ -110,40 +110,44 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     if outgoing.file_types and not is_same_origin(outgoing.url, call.target.base_url):
         return await _open_elsewhere(call, outgoing)
     check_host(call, outgoing)
-    body, usual = outgoing.body, _USUAL if outgoing.body is None else _OF_BYTES
+    body, usual = outgoing.body, _DEFAULT_HEADERS if outgoing.body is None else _BYTES_HEADERS
     if outgoing.json is not None:
-        body, usual = orjson.dumps(outgoing.json), _OF_JSON
+        body, usual = orjson.dumps(outgoing.json), _JSON_HEADERS
     provider = call.target.provider
     exact = redirected or bool(outgoing.file_types)  # the upstream gave the URL, which may be signed
     try:
         client = call.pool.client()
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
-    except (Fault, ValueError) as error:
+    except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
     if answer.status < 300 and (body := answer.whole()):
-        return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=Whole(body), provider=provider)
+        return UpstreamResponse(
+            status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
+        )
     call.closing.callback(answer.close)
     if answer.status >= 300:
-        return await _not_ok(call, outgoing, answer)
+        return await _handle_status(call, outgoing, answer)
     answer.explain = partial(connection_error, provider, answered=True)
     return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider)
 
 
-async def _not_ok(call: Call, outgoing: UpstreamRequest, answer: Answer | AiohttpAnswer) -> UpstreamResponse:
+async def _handle_status(
+    call: Call, outgoing: UpstreamRequest, answer: HttpResponse | AiohttpResponse
+) -> UpstreamResponse:
     """What an answer of status 300 or above becomes: the one behind a redirect, an accepted answer, or an error."""
     status, headers = answer.status, answer.headers
     accepted = status in outgoing.accepted_statuses
     location = headers.get("location") if status in _REDIRECTS and not accepted else None
     if location and outgoing.redirects and outgoing.method == "GET":
         answer.close()
-        return await call_upstream(call, _redirected(call, outgoing, location), redirected=True)
-    body = await _beginning(answer)
+        return await call_upstream(call, _follow_redirect(call, outgoing, location), redirected=True)
+    body = await _read_error_body(answer)
     if not accepted:
-        raise refusal(call, status, headers, body)
-    return UpstreamResponse(status=status, headers=headers, chunks=Whole(body), provider=call.target.provider)
+        raise make_refusal_error(call, status, headers, body)
+    return UpstreamResponse(status=status, headers=headers, chunks=BufferedBody(body), provider=call.target.provider)
 
 
-def _redirected(call: Call, outgoing: UpstreamRequest, location: str) -> UpstreamRequest:
+def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> UpstreamRequest:
     """The request to where a redirect leads. Raises UpstreamError for another host, unless a file is sought."""
     provider = call.target.provider
     try:
@@ -171,14 +175,18 @@ async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResp
 
 def connection_error(provider: str, error: Exception, *, answered: bool = False) -> UpstreamError:
     """The error for an exchange that failed. `answered`: the head of an answer had come."""
-    if isinstance(error, NotConnectedInTime):
+    if isinstance(error, ConnectTimeout):
         return upstream_errors.not_connected_in_time(provider)
     log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
-    if isinstance(error, NotConnected):
+    if isinstance(error, ConnectError):
         return upstream_errors.unreachable(provider)
-    if isinstance(error, Broken) or answered:
+    if isinstance(error, ConnectionBroken) or answered:
         return upstream_errors.connection_lost(provider, answered=answered)
-    return upstream_errors.bad_answer(provider) if isinstance(error, Fault) else upstream_errors.not_sent(provider)
+    return (
+        upstream_errors.bad_answer(provider)
+        if isinstance(error, HttpClientError)
+        else upstream_errors.not_sent(provider)
+    )
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
@@ -186,21 +194,21 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
-    here = _scheme_and_host(base_url)
-    if url.startswith(here) and url[len(here) : len(here) + 1] in _AFTER_HOST:
+    here = _parse_scheme_and_host(base_url)
+    if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
         return
     if not is_same_origin(url, base_url):  # the long way: other case, ws for http
         raise PluginError(call.target.plugin, f"the request was to go to {urlsplit(url).netloc}, not to {here}")
 
 
 @lru_cache(maxsize=256)
-def _scheme_and_host(base_url: str) -> str:
+def _parse_scheme_and_host(base_url: str) -> str:
     """Of conf's addresses only: those that requests go to may hold keys and signatures, which no cache is to keep."""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:
+async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
     """As much of an error's body as matters, or as came."""
     pieces: list[bytes] = []
     size = 0
@@ -211,12 +219,12 @@ async def _beginning(answer: Answer | AiohttpAnswer) -> bytes:
                 size += len(piece)
                 if size >= ERROR_BODY_BYTES:
                     break
-    except (Fault, TimeoutError):
+    except (HttpClientError, TimeoutError):
         log.debug("an upstream's error came without its end")
     return b"".join(pieces)[:ERROR_BODY_BYTES]
 
 
-def refusal(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
     """The error for an upstream's answer that is not what was asked for, without our key in it."""
     provider = call.target.provider
     log.info("upstream '%s' answered %d", provider, status, extra={"fields": {"request_id": call.id}})

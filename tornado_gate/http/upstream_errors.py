@@ -37,7 +37,7 @@ from tornado_gate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from tornado_gate.types.wire import named
+from tornado_gate.types.wire import describe_provider
 
 MOST_TEXT: Final = 2000
 """Characters of an upstream's message that are shown."""
@@ -112,7 +112,7 @@ def error_for_status(
         return key_refused(provider)
     row = next((row for row in _ROWS if status in row.statuses), _ANY_OTHER)
     shown = text.message if in_answer or (400 <= status < 500 and row.error is not UpstreamTimeout) else ""
-    message = shown[:MOST_TEXT] or row.says.format(upstream=named(provider), status=status)
+    message = shown[:MOST_TEXT] or row.says.format(upstream=describe_provider(provider), status=status)
     if row.error is UpstreamRefused:
         return UpstreamRefused(message, status=status, param=text.param, code=text.code or None)
     if headers and "retry-after" in headers and row.error in (UpstreamRateLimited, UpstreamOverloaded):
@@ -123,29 +123,29 @@ def error_for_status(
 def key_refused(provider: str = "") -> UpstreamKeyRefused:
     """The upstream refused the gateway's own key, or the account that it belongs to."""
     return UpstreamKeyRefused(
-        f"{named(provider)} refused the gateway's own credentials; check the provider's api_key and its account."
+        f"{describe_provider(provider)} refused the gateway's own credentials; check the provider's api_key and its account."
     )
 
 
 def unreachable(provider: str) -> UpstreamUnreachable:
     """No connection: no such host, refused, bad TLS."""
-    return UpstreamUnreachable(f"{named(provider)} could not be reached; check the provider's base_url.")
+    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached; check the provider's base_url.")
 
 
 def not_connected_in_time(provider: str) -> UpstreamConnectTimeout:
     """No connection within ``timeouts.connect``."""
-    return UpstreamConnectTimeout(f"{named(provider)} did not accept a connection in time.")
+    return UpstreamConnectTimeout(f"{describe_provider(provider)} did not accept a connection in time.")
 
 
 def connection_lost(provider: str, *, answered: bool) -> UpstreamLost:
     """The connection ended: in the answer, or before it."""
     when = "before its answer was complete" if answered else "without an answer"
-    return UpstreamLost(f"{named(provider)} broke off the connection {when}.")
+    return UpstreamLost(f"{describe_provider(provider)} broke off the connection {when}.")
 
 
 def bad_answer(provider: str) -> UpstreamError:
     """What came is not HTTP, or not the answer that the protocol demands."""
-    return UpstreamError(f"{named(provider)} sent an answer that is not valid HTTP.")
+    return UpstreamError(f"{describe_provider(provider)} sent an answer that is not valid HTTP.")
 
 
 def not_sent(provider: str) -> UpstreamError:

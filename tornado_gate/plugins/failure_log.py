@@ -16,10 +16,10 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-FILE = "plugin-failures.json"
+FILE_NAME = "plugin-failures.json"
 
 
-class FailureJournal:
+class FailureLog:
     """The writing side: one for each process; the last writer's entry for a plugin wins."""
 
     def __init__(self, data_dir: Path, interval_seconds: float = 1.0) -> None:
@@ -46,8 +46,8 @@ class FailureJournal:
         if not pending:
             return
         text = json.dumps(read(self._data_dir) | pending)
-        path = self._data_dir / FILE
-        fresh = path.with_name(f".{FILE}.{os.getpid()}")
+        path = self._data_dir / FILE_NAME
+        fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
         try:
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(path)
@@ -58,7 +58,7 @@ class FailureJournal:
 def read(data_dir: Path) -> dict[str, Any]:
     """What servers have noted; {} when there is nothing, or nothing that can be read."""
     try:
-        noted = json.loads((data_dir / FILE).read_text(encoding="utf-8"))
+        noted = json.loads((data_dir / FILE_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return noted if isinstance(noted, dict) else {}
@@ -66,4 +66,4 @@ def read(data_dir: Path) -> dict[str, Any]:
 
 def clear(data_dir: Path) -> None:
     """Forget everything, as at a start."""
-    (data_dir / FILE).unlink(missing_ok=True)
+    (data_dir / FILE_NAME).unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from tornado_gate.hookspecs import (
 )
 from tornado_gate.http import upstream, websocket
 from tornado_gate.plugins.lazy_import import take_waiting
-from tornado_gate.plugins.watchdog import Blocked, Watchdog
+from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
 from tornado_gate.streams.events import OrderError
 from tornado_gate.telemetry.redaction import redact_answer, redact_error
 from tornado_gate.types import (
@@ -40,7 +40,7 @@ from tornado_gate.types import (
     CountTokensRequest,
     MediaRequest,
     ModelsRequest,
-    RealtimeSide,
+    RealtimeAdapter,
     Reply,
     Request,
     Route,
@@ -49,20 +49,20 @@ from tornado_gate.types import (
     TaskRequest,
     UpstreamRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import State, field
 
 log = logging.getLogger(__name__)
 
-GROUP = "tornado_gate"
+ENTRY_POINT_GROUP = "tornado_gate"
 IMPORT_SECONDS = 20.0
-REQUIRED = {
+REQUIRED_HOOKS = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
-REQUESTS = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
+REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
 
 
@@ -90,7 +90,7 @@ class PluginHost:
 
     def __init__(self, watchdog_seconds: float = 5.0) -> None:
         self.plugins: dict[str, Plugin] = {}
-        self.watchdog = Watchdog(self.owner, watchdog_seconds)
+        self.watchdog = Watchdog(self.find_owner, watchdog_seconds)
         self.failures: dict[str, tuple[float, str]] = {}
         self.on_failure: list[Any] = []
         self.discover()
@@ -98,7 +98,7 @@ class PluginHost:
     def discover(self) -> None:
         """Look for newly installed plugins; keep what is loaded, try again what had failed."""
         found: dict[str, Plugin] = {}
-        for entry_point in metadata.entry_points(group=GROUP):
+        for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
             distribution = entry_point.dist
             plugin = Plugin(
                 name=entry_point.name,
@@ -123,7 +123,7 @@ class PluginHost:
     def add(self, name: str, implementation: Any) -> Plugin:
         """Put a plugin in without an entry point: for tests of plugins and of the core."""
         module = getattr(implementation, "__name__", None) or type(implementation).__module__
-        entry_point = metadata.EntryPoint(name, module, GROUP)
+        entry_point = metadata.EntryPoint(name, module, ENTRY_POINT_GROUP)
         plugin = Plugin(name=name, module=module, distribution="", version="", entry_point=entry_point)
         self._register(plugin, implementation)
         self.plugins[name] = plugin
@@ -141,13 +141,13 @@ class PluginHost:
             raise
         except BaseException as error:
             plugin.error = f"{type(error).__name__}: {error}".strip()
-            if isinstance(error, Blocked):
+            if isinstance(error, EventLoopBlocked):
                 plugin.error = f"did not finish its import within {IMPORT_SECONDS:.0f} s"
-            self.failed(name, plugin.error, error)
+            self.record_failure(name, plugin.error, error)
         return plugin
 
-    def load_rest(self) -> dict[str, str]:
-        """Import what plugins have put off with `needed_later`, so that no request waits for it.
+    def load_deferred_modules(self) -> dict[str, str]:
+        """Import what plugins have put off with `lazy_import`, so that no request waits for it.
 
         What cannot be imported is noted as a failure of its plugin, and given back as a text by the plugin's name ("" for
         modules of the core): only requests that need the module fail.
@@ -155,14 +155,14 @@ class PluginHost:
         faults: dict[str, str] = {}
         for module in take_waiting():
             try:
-                with self.watchdog.guard(self._owner_of(module), IMPORT_SECONDS):
+                with self.watchdog.guard(self._find_module_owner(module), IMPORT_SECONDS):
                     import_module(module)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                name = self._owner_of(module)
+                name = self._find_module_owner(module)
                 faults[name] = f"{module}: {type(error).__name__}: {error}"
-                self.failed(name, faults[name], error)
+                self.record_failure(name, faults[name], error)
         return faults
 
     def _register(self, plugin: Plugin, implementation: Any) -> None:
@@ -170,14 +170,14 @@ class PluginHost:
             implementation = implementation()
         wrappers: list[bool] = []
         for project, (side, spec) in SIDES.items():
-            manager = _manager(project, spec, [(plugin.name, implementation)])
+            manager = _make_manager(project, spec, [(plugin.name, implementation)])
             callers = manager.get_hookcallers(manager.get_plugin(plugin.name)) or []
             names = [caller.name for caller in callers]
             if not names:
                 continue
             wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
             wrappers += wrapping
-            if not any(wrapping) and (missing := [hook for hook in REQUIRED[project] if hook not in names]):
+            if not any(wrapping) and (missing := [hook for hook in REQUIRED_HOOKS[project] if hook not in names]):
                 raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
             plugin.hooks[side] = names
         if not plugin.hooks:
@@ -187,29 +187,29 @@ class PluginHost:
         plugin.wrapper = any(wrappers)
         plugin.implementation = implementation
 
-    def failed(self, name: str, detail: str, error: BaseException | None = None) -> None:
+    def record_failure(self, name: str, detail: str, error: BaseException | None = None) -> None:
         """Note that a plugin failed, name it in the log, and tell whoever listens."""
         self.failures[name] = (time.time(), detail)
         log.error("plugin '%s' failed: %s", name, detail, exc_info=error, extra={"fields": {"plugin": name}})
         for listener in self.on_failure:
             listener(name, detail)
 
-    def owner(self, frame: FrameType) -> str:
+    def find_owner(self, frame: FrameType) -> str:
         """The plugin whose module a frame runs in, or ""."""
-        return self._owner_of(str(frame.f_globals.get("__name__", "")))
+        return self._find_module_owner(str(frame.f_globals.get("__name__", "")))
 
-    def _owner_of(self, module: str) -> str:
+    def _find_module_owner(self, module: str) -> str:
         for plugin in self.plugins.values():
             if module == plugin.module or module.startswith(plugin.module + "."):
                 return plugin.name
         return ""
 
-    def wrappers(self, names: Iterable[str]) -> list[Plugin]:
+    def select_wrappers(self, names: Iterable[str]) -> list[Plugin]:
         """The wrappers among the plugins `names`, in their order."""
         return [plugin for name in names if (plugin := self.plugins[name]).wrapper]
 
 
-def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pluggy.PluginManager:
+def _make_manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pluggy.PluginManager:
     manager = pluggy.PluginManager(project)
     manager.add_hookspecs(spec)
     for name, implementation in plugins:
@@ -218,12 +218,12 @@ def _manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pl
     return manager
 
 
-def _direct(caller: pluggy.HookCaller) -> Callable[..., Any]:
+def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
     """A hook without the machinery that calls several, where nobody wraps it: a request has some seven calls."""
     implementations = caller.get_hookimpls()
     if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
         return caller
-    *others, only = (_by_name(one, caller) for one in implementations)  # the last is asked first
+    *others, only = (_adapt_to_keyword_arguments(one, caller) for one in implementations)  # the last is asked first
     if not others:
         return only
 
@@ -238,7 +238,7 @@ def _direct(caller: pluggy.HookCaller) -> Callable[..., Any]:
     return first
 
 
-def _by_name(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
+def _adapt_to_keyword_arguments(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
     """The function of an implementation, which may take fewer arguments than there are, taken by their names."""
     function, names = implementation.function, implementation.argnames
     parameters = inspect.signature(function).parameters.values()
@@ -248,7 +248,7 @@ def _by_name(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Call
     return lambda **arguments: function(*[arguments[name] for name in names])
 
 
-class _Defaults:
+class _DefaultProviderHooks:
     """What the core does where a provider plugin does not say."""
 
     @provider_impl(trylast=True)
@@ -266,7 +266,7 @@ class _Defaults:
         return Capabilities()
 
 
-_VERBATIM_OR_NOT = (Verbatim, type(None))
+_OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
 class Lane:
@@ -282,9 +282,11 @@ class Lane:
         self.name = plugin.name
         side, spec = SIDES[project]
         others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
-        defaults = [("tornado_gate", _Defaults())] if project == PROVIDER_PROJECT else []
-        manager = _manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
-        self.hooks = {hook: _direct(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")}
+        defaults = [("tornado_gate", _DefaultProviderHooks())] if project == PROVIDER_PROJECT else []
+        manager = _make_manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
+        self.hooks = {
+            hook: _make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
+        }
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook and check that what it returns is of `kind`."""
@@ -292,64 +294,66 @@ class Lane:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
-        except (Exception, Blocked) as error:
-            raise self.fault(error, hook) from error
-        return self._checked(hook, result, kind)
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
+        return self._check_result(hook, result, kind)
 
-    async def awaited(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+    async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function, and check what it gives in the end."""
-        given = self.begun(hook, kind, **arguments)
+        given = self.invoke(hook, kind, **arguments)
         return (await given) if inspect.iscoroutine(given) else given
 
-    def begun(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+    def invoke(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function: what it gives at once, which most do, or an awaitable of it; checked."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
-        except (Exception, Blocked) as error:
-            raise self.fault(error, hook) from error
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
         if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
-            return self._finished(hook, kind, result)
+            return self._await_result(hook, kind, result)
         return result
 
-    async def _finished(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
+    async def _await_result(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
         try:
             result = (await result) if inspect.isawaitable(result) else result
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
-        except (Exception, Blocked) as error:
-            raise self.fault(error, hook) from error
-        return self._checked(hook, result, kind)
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
+        return self._check_result(hook, result, kind)
 
-    def blame(self, error: BaseException) -> BaseException:
+    def as_plugin_error(self, error: BaseException) -> BaseException:
         """What is raised when a plugin's items end with `error`: a PluginError where it is the plugin's fault."""
         if isinstance(error, (GateError, asyncio.CancelledError)):
             return error
-        return self.fault(error, "its answer") if isinstance(error, (Exception, Blocked)) else error
+        return self.record_exception(error, "its answer") if isinstance(error, (Exception, EventLoopBlocked)) else error
 
-    def _checked(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
+    def _check_result(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
         if not isinstance(result, kind):
-            raise self.broken(f"{hook} gave {type(result).__name__}, which the specification does not allow")
+            raise self.contract_error(f"{hook} gave {type(result).__name__}, which the specification does not allow")
         return result
 
-    def fault(self, error: BaseException, where: str) -> GateError:
+    def record_exception(self, error: BaseException, where: str) -> GateError:
         """The PluginError for something that the plugin, or a wrapper around it, raised."""
         if isinstance(error, GateError):
             return error
         culprit = self.name
-        if isinstance(error, Blocked):
+        if isinstance(error, EventLoopBlocked):
             culprit = error.plugin
         else:
             for frame, _ in traceback.walk_tb(error.__traceback__):
-                culprit = self.host.owner(frame) or culprit
+                culprit = self.host.find_owner(frame) or culprit
         detail = f"{where} raised {type(error).__name__}"
-        self.host.failed(culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error)
+        self.host.record_failure(
+            culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error
+        )
         return PluginError(culprit, detail)
 
-    def broken(self, detail: str) -> PluginError:
+    def contract_error(self, detail: str) -> PluginError:
         """The PluginError for a contract that was not kept."""
-        self.host.failed(self.name, detail)
+        self.host.record_failure(self.name, detail)
         return PluginError(self.name, detail)
 
 
@@ -363,25 +367,27 @@ class FormatLane(Lane):
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
 
     def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
-        return self.awaited("translate_request", REQUESTS, call=call, wire=wire)
+        return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)
 
-    async def answer_itself(
+    async def translate_modelless_request(
         self, call: Call, wire: WireRequest
     ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
         """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
         kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
-        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.awaited(
+        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.invoke_async(
             "translate_request", kinds, call=call, wire=wire
         )
         return result
 
-    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Verbatim | None]:
-        return self.awaited("forward_request", _VERBATIM_OR_NOT, call=call, wire=wire)
+    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, VerbatimRequest | None]:
+        return self.invoke_async("forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire)
 
-    def forwarded(self, call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
+    def invoke_forward_request(
+        self, call: Call, wire: WireRequest
+    ) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
         """`forward_request`, but what is there at once is given at once."""
-        result: Verbatim | Awaitable[Verbatim | None] | None = self.begun(
-            "forward_request", _VERBATIM_OR_NOT, call=call, wire=wire
+        result: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = self.invoke(
+            "forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire
         )
         return result
 
@@ -389,16 +395,16 @@ class FormatLane(Lane):
         result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
         return result
 
-    def forward_response(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
         """The reply of the verbatim lane. The format does not see the target's secrets."""
         incoming = redact_answer(call.target, incoming)
         result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
         return result
 
-    async def open_session(self, call: Call, wire: WireRequest) -> RealtimeSide:
-        side: RealtimeSide = await self.awaited("open_session", object, call=call, wire=wire)
+    async def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
+        side: RealtimeAdapter = await self.invoke_async("open_session", object, call=call, wire=wire)
         if side is None:
-            raise self.broken("it has a route for sockets, but no open_session")
+            raise self.contract_error("it has a route for sockets, but no open_session")
         return side
 
     def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
@@ -417,11 +423,11 @@ class ProviderLane(Lane):
         return result
 
     def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
-        return self.awaited("translate_request", UpstreamRequest, call=call, request=request)
+        return self.invoke_async("translate_request", UpstreamRequest, call=call, request=request)
 
-    def translated(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
+    def invoke_translate_request(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
         """`translate_request`, but what is there at once is given at once."""
-        result: UpstreamRequest | Awaitable[UpstreamRequest] = self.begun(
+        result: UpstreamRequest | Awaitable[UpstreamRequest] = self.invoke(
             "translate_request", UpstreamRequest, call=call, request=request
         )
         return result
@@ -429,7 +435,7 @@ class ProviderLane(Lane):
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
         """The upstream's answer as it came. Its errors are without the target's secrets."""
         try:
-            given = self.begun("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+            given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
             incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
         except GateError as error:
             redact_error(call.target, error)
@@ -439,7 +445,7 @@ class ProviderLane(Lane):
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """The provider's end of a realtime session. Its errors are without the target's secrets."""
         try:
-            socket: Socket = await self.awaited("open_socket", object, call=call, outgoing=outgoing)
+            socket: Socket = await self.invoke_async("open_socket", object, call=call, outgoing=outgoing)
         except GateError as error:
             redact_error(call.target, error)
             raise
@@ -456,5 +462,5 @@ class ProviderLane(Lane):
         if not hasattr(events, "__aiter__"):
             if inspect.iscoroutine(events):
                 events.close()
-            raise self.broken("translate_response must return an async iterator, as an async generator does")
+            raise self.contract_error("translate_response must return an async iterator, as an async generator does")
         return events

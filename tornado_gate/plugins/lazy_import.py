@@ -12,7 +12,7 @@ _lock = Lock()
 _waiting: dict[str, None] = {}
 
 
-def needed_later(package: str, *modules: str) -> None:
+def lazy_import(package: str, *modules: str) -> None:
     """Name modules of `package` (usually ``__name__``) that are imported inside functions only."""
     with _lock:
         _waiting.update(dict.fromkeys(f"{package}.{module}" for module in modules))

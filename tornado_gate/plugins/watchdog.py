@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 0.25
 
 
-class Blocked(BaseException):
+class EventLoopBlocked(BaseException):
     """Raised inside plugin code that ran for too long. No Exception, so that the plugin does not swallow it."""
 
     def __init__(self, plugin: str) -> None:
@@ -85,18 +85,18 @@ class Watchdog:
         self._beat_at = time.monotonic()
         self._timer = loop.call_later(BEAT_SECONDS, self._beat, loop)
 
-    def _late(self) -> bool:
+    def _is_late(self) -> bool:
         beat_at = self._beat_at
         return beat_at is not None and time.monotonic() - beat_at > self.limit_seconds
 
     def _watch(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            if self._late():
+            if self._is_late():
                 signal.pthread_kill(self._main, signal.SIGALRM)
                 self._stop.wait(1)  # one signal a second is enough
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
-        if not self._late():
+        if not self._is_late():
             return
         plugin = self._guarded
         running = frame
@@ -106,5 +106,5 @@ class Watchdog:
         if plugin:
             if not self._guarded:
                 self._beat_at = time.monotonic()
-            raise Blocked(plugin)
+            raise EventLoopBlocked(plugin)
         log.warning("the event loop is blocked: %s", "".join(traceback.format_stack(frame, limit=5)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 
-from tornado_gate.gateway.attempts import asked, try_targets
+from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import close
 from tornado_gate.types import Call, Meter, Request, StreamEvent, Usage, UsageReport
-from tornado_gate.types.call import Closing
+from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import replace
 
 
@@ -26,32 +26,32 @@ class InnerModels:
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
         """The events of an answer. Raises the GateError that a caller of `model` would get; targets are tried in order."""
         self._call.meter.charged = True
-        async with Closing() as closing:
+        async with LazyExitStack() as closing:
             call = replace(
                 self._call, model=model, operation=operation, losses=[], meter=Meter(), strict=False, closing=closing
             )
             first, rest = await try_targets(
                 self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
             )
-            usage = _usage_of(first)
+            usage = _find_usage(first)
             try:
                 yield first
                 async for event in rest:
-                    usage = _usage_of(event) or usage
+                    usage = _find_usage(event) or usage
                     yield event
             finally:
                 await close(rest)
                 if usage is not None and usage.total_tokens:
-                    self._gate.limits.spent(call.caller, usage.total_tokens)
+                    self._gate.limits.count_tokens(call.caller, usage.total_tokens)
 
 
 async def _begin_events(
-    request: Request, call: Call, provider: ProviderInUse
+    request: Request, call: Call, provider: ConfiguredProvider
 ) -> tuple[StreamEvent, AsyncIterator[StreamEvent]]:
     """Ask one target; its first event, and those after it. Until that is there, another target may be tried."""
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    events = await asked(call, provider.working, request, deadlines)
+    events = await call_provider(call, provider.usable_lane, request, deadlines)
     try:
         return await anext(events), events
     except BaseException:
@@ -59,10 +59,10 @@ async def _begin_events(
         raise
 
 
-def _usage_of(event: StreamEvent) -> Usage | None:
+def _find_usage(event: StreamEvent) -> Usage | None:
     return event.usage if isinstance(event, UsageReport) else getattr(event, "usage", None)
 
 
-def with_inner(gate: Gate, snapshot: Snapshot, call: Call) -> Call:
+def add_inner_models(gate: Gate, snapshot: Snapshot, call: Call) -> Call:
     """The call, from which other models of the gateway can be asked."""
     return replace(call, inner=InnerModels(gate, snapshot, call))

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import orjson
 
-from tornado_gate.config.model import Realtime
+from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import (
     GateError,
     InternalError,
@@ -24,10 +24,10 @@ from tornado_gate.errors import (
     UpstreamError,
 )
 from tornado_gate.http.websocket import UpstreamSocket
-from tornado_gate.http.websocket.connection import Connection
+from tornado_gate.http.websocket.connection import WebSocketConnection
 from tornado_gate.http.websocket.frames import NO_CODE
 from tornado_gate.telemetry.redaction import SecretMask
-from tornado_gate.types import RealtimeSide, Socket
+from tornado_gate.types import RealtimeAdapter, Socket
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ class Relay:
 
     def __init__(
         self,
-        side: RealtimeSide,
-        caller: Connection,
+        side: RealtimeAdapter,
+        caller: WebSocketConnection,
         socket: Socket,
-        rules: Realtime,
+        rules: RealtimeConfig,
         request_id: str,
         mask: SecretMask | None,
     ) -> None:
@@ -60,7 +60,7 @@ class Relay:
         self._mask = mask
         self._rules = rules
         self._request_id = request_id
-        self._slow_down = _Bucket(rules.messages_per_second)
+        self._slow_down = _MessageBucket(rules.messages_per_second)
         self._pulling: asyncio.Task[None] | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -70,13 +70,13 @@ class Relay:
 
     def begin(self) -> None:
         """Let come what the provider says."""
-        self._expiry = asyncio.get_running_loop().call_later(self._rules.minutes * 60, self._expired)
+        self._expiry = asyncio.get_running_loop().call_later(self._rules.minutes * 60, self._on_expiry)
         if isinstance(self.socket, UpstreamSocket):
-            self.socket.relay(self._down, self._upstream_ended)
+            self.socket.relay_to(self._relay_to_caller, self._on_upstream_end)
         else:
-            self._pulling = asyncio.ensure_future(self._pull(self.socket))
+            self._pulling = asyncio.ensure_future(self._read_provider(self.socket))
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """The gateway shuts down."""
         self.caller.close(GOING_AWAY, "the gateway is shutting down")
 
@@ -94,113 +94,113 @@ class Relay:
         """One message of the caller; the next is read when this one has gone up. Most wait for nothing, and cost no task."""
         wait = self._slow_down.take()
         if wait:
-            return self._later(message, wait)
+            return self._send_after_wait(message, wait)
         try:
-            texts = self._understood(message)
+            texts = self._translate_caller_message(message)
             if not isinstance(self.socket, UpstreamSocket):
-                return self._send(texts, message)
+                return self._send_to_provider(texts, message)
             rest = None
             for text in texts:
                 rest = self.socket.write(text)
             return rest
         except Exception as error:
-            self._failed(error, message)
+            self._on_send_failure(error, message)
             return None
 
-    def _understood(self, message: str | bytes) -> list[str]:
+    def _translate_caller_message(self, message: str | bytes) -> list[str]:
         if isinstance(message, bytes):
             raise InvalidField(
                 "", "Messages must be JSON text, not binary; send audio in base64.", code="invalid_message"
             )
         if len(message) > self._rules.message_bytes:
             raise TooLarge(f"A message may have {self._rules.message_bytes} bytes; send audio in smaller pieces.")
-        return self._side.client(message)
+        return self._side.translate_client_message(message)
 
-    async def _later(self, message: str | bytes, wait: float) -> None:
-        if self._slow_down.first_of_a_flood():
+    async def _send_after_wait(self, message: str | bytes, wait: float) -> None:
+        if self._slow_down.should_report_limit():
             limit = f"At most {self._rules.messages_per_second} messages a second are taken; you are slowed down."
-            self._say(RateLimited(limit, retry_after=1), "")
+            self._send_error_to_caller(RateLimited(limit, retry_after=1), "")
         await asyncio.sleep(wait)
         try:
-            await self._send(self._understood(message), message)
+            await self._send_to_provider(self._translate_caller_message(message), message)
         except Exception as error:
-            self._failed(error, message)
+            self._on_send_failure(error, message)
 
-    async def _send(self, texts: list[str], message: str | bytes) -> None:
+    async def _send_to_provider(self, texts: list[str], message: str | bytes) -> None:
         try:
             for text in texts:
                 await self.socket.send(text)
         except Exception as error:
-            self._failed(error, message)
+            self._on_send_failure(error, message)
 
-    def _failed(self, error: Exception, message: str | bytes) -> None:
+    def _on_send_failure(self, error: Exception, message: str | bytes) -> None:
         if isinstance(error, UpstreamError):
-            self._upstream_lost(error)
+            self._on_upstream_lost(error)
         elif isinstance(error, GateError):
-            self._say(error, message)
+            self._send_error_to_caller(error, message)
         else:
             log.error("realtime session %s", self._request_id, exc_info=error)
-            self._say(InternalError(), message)
+            self._send_error_to_caller(InternalError(), message)
 
     # What the provider says
 
-    def _down(self, message: str | bytes) -> Awaitable[object] | None:
+    def _relay_to_caller(self, message: str | bytes) -> Awaitable[object] | None:
         """One message of the provider; what is given is to be waited for, because the caller reads slowly."""
         rest = None
         try:
-            for text in self._side.server(self._masked(str(message))):
+            for text in self._side.translate_server_message(self._masked(str(message))):
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
         except ConnectionError:
             pass  # the caller left
         except Exception:
             log.exception("realtime session %s", self._request_id)
-            self._say(InternalError(), "")
+            self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
 
     def _masked(self, text: str) -> str:
-        return text if self._mask is None else self._mask.message(text)
+        return text if self._mask is None else self._mask.mask_text(text)
 
-    async def _pull(self, socket: Socket) -> None:
+    async def _read_provider(self, socket: Socket) -> None:
         """What a provider says that has no connection, until it ends."""
         try:
             while (message := await socket.receive()) is not None:
-                await (self._down(message) or asyncio.sleep(0))
-            self._upstream_ended()
+                await (self._relay_to_caller(message) or asyncio.sleep(0))
+            self._on_upstream_end()
         except UpstreamError as error:
-            self._upstream_lost(error)
+            self._on_upstream_lost(error)
         except Exception:
             log.exception("realtime session %s", self._request_id)
-            self._say(InternalError(), "")
+            self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
 
-    def _upstream_ended(self) -> None:
+    def _on_upstream_end(self) -> None:
         code = self.socket.close_code
         if isinstance(self.socket, UpstreamSocket) and code is None:
-            self._upstream_lost(self.socket.lost)
+            self._on_upstream_lost(self.socket.lost_error)
         else:
             self.caller.close(NORMAL if code in (None, NO_CODE) else code, self._masked(self.socket.close_reason))
 
-    def _expired(self) -> None:
+    def _on_expiry(self) -> None:
         minutes = f"{self._rules.minutes:g}"
-        self._say(
+        self._send_error_to_caller(
             RequestError(f"A session lasts {minutes} minutes at most; open a new one.", code="session_expired"), ""
         )
         self.caller.close(NORMAL, "session expired")
 
-    def _upstream_lost(self, error: UpstreamError) -> None:
+    def _on_upstream_lost(self, error: UpstreamError) -> None:
         if not self._stopped:
-            self._say(error, "")
+            self._send_error_to_caller(error, "")
             self.caller.close(UPSTREAM_FAILED, "the provider's connection broke")
 
-    def _say(self, error: GateError, about: str | bytes) -> None:
+    def _send_error_to_caller(self, error: GateError, about: str | bytes) -> None:
         """Tell the caller of a failure; the session lives on."""
         with suppress(ConnectionError):
-            self.caller.write(self._side.error(error, _event_id(about)))
+            self.caller.write(self._side.render_error(error, _extract_event_id(about)))
 
 
-def _event_id(message: str | bytes) -> str:
+def _extract_event_id(message: str | bytes) -> str:
     """The id that the caller gave its message, if that can be read."""
     try:
         event = orjson.loads(message)
@@ -210,7 +210,7 @@ def _event_id(message: str | bytes) -> str:
     return given if isinstance(given, str) else ""
 
 
-class _Bucket:
+class _MessageBucket:
     """So many a second, twice that at once."""
 
     def __init__(self, per_second: int) -> None:
@@ -226,7 +226,7 @@ class _Bucket:
         self._then = now
         return max(0.0, (self._level - 2 * self._per_second) / self._per_second)
 
-    def first_of_a_flood(self) -> bool:
+    def should_report_limit(self) -> bool:
         """Whether the caller should be told: once a second is enough."""
         now = asyncio.get_running_loop().time()
         if now - self._told < 1:

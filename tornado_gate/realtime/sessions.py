@@ -17,10 +17,10 @@ from tornado_gate.errors import RateLimited
 from tornado_gate.storage.conversation_state import AccountMemory
 from tornado_gate.types import Caller, ClientSecret, ClientSecretRequest
 
-PREFIX = "ek_"
+SECRET_PREFIX = "ek_"
 
 
-class Held(NamedTuple):
+class ClientSecretClaims(NamedTuple):
     """What a client secret stands for."""
 
     key_digest: bytes
@@ -36,25 +36,25 @@ class ClientSecrets:
 
     async def make(self, request: ClientSecretRequest, key_digest: bytes) -> ClientSecret:
         """A new one."""
-        value = PREFIX + secrets.token_urlsafe(32)
+        value = SECRET_PREFIX + secrets.token_urlsafe(32)
         held = {"key": key_digest.hex(), "model": request.model, "session": dict(request.session)}
-        await self._memory.put(_name(value), held, request.seconds)
+        await self._memory.put(_make_memory_name(value), held, request.seconds)
         expires = int(time.time()) + request.seconds
         return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
 
-    async def find(self, value: str) -> Held | None:
+    async def find(self, value: str) -> ClientSecretClaims | None:
         """What a secret stands for; None for one that never was or has expired."""
-        held = await self._memory.get(_name(value))
+        held = await self._memory.get(_make_memory_name(value))
         if not isinstance(held, dict):
             return None
-        return Held(bytes.fromhex(held["key"]), held["model"], held["session"])
+        return ClientSecretClaims(bytes.fromhex(held["key"]), held["model"], held["session"])
 
 
-def _name(value: str) -> str:
+def _make_memory_name(value: str) -> str:
     return hashlib.sha256(value.encode()).hexdigest()
 
 
-class Sessions:
+class OpenSessions:
     """The sessions that are open in this process. `close` of each is called when the gateway shuts down."""
 
     def __init__(self) -> None:

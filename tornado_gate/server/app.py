@@ -21,23 +21,23 @@ from tornado.web import Application
 
 from tornado_gate.errors import GateError, MethodNotAllowed
 from tornado_gate.server.handlers.answer import AnswerHandler
-from tornado_gate.server.handlers.authenticated import query_of
+from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
-from tornado_gate.server.handlers.exchange import CallersRequest
+from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
 from tornado_gate.server.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
 from tornado_gate.server.services import Services
 
-PUBLIC: Mapping[str, type[GateHandler]] = {
+PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
     "/healthz": HealthHandler,
     "/readyz": ReadyHandler,
     "/metrics": MetricsHandler,
 }
 """Paths that need no key. `GET` only."""
 
-EXPLAIN = "/v1/_explain"
+EXPLAIN_PATH = "/v1/_explain"
 
 
 class GateApplication(Application):
@@ -53,19 +53,19 @@ class GateApplication(Application):
         self._public = public
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        return _Dispatch(self, server_conn, request_conn)
+        return _RequestDispatcher(self, server_conn, request_conn)
 
-    def exchange(
+    def create_exchange(
         self, connection: HTTPConnection, start_line: RequestStartLine, headers: HTTPHeaders
     ) -> HTTPMessageDelegate | None:
         """What answers on a route of a format that has its path for itself, as most do; None for everything else.
 
         Raises HTTPInputError for a request without a sane Host.
         """
-        matched = self._gate.snapshot.routes.own(start_line.method, start_line.path.partition("?")[0])
+        matched = self._gate.snapshot.routes.find_exclusive(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
             return None
-        return AnswerHandler(self._services, CallersRequest(connection, start_line, headers), matched)
+        return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
         """Never declines: what no route answers is answered here with 404 or 405."""
@@ -75,34 +75,36 @@ class GateApplication(Application):
             if public is not None:
                 if method != "GET":
                     raise MethodNotAllowed(method, ["GET"])
-                return self._delegate(request, public)
+                return self._create_delegate(request, public)
             for store in (self._services.media, self._services.tasks.files):
                 if path.startswith(store.address):
                     if method not in ("GET", "HEAD"):
                         raise MethodNotAllowed(method, ["GET", "HEAD"])
-                    return self._delegate(request, MediaHandler, store=store)
-            if method == "POST" and path in (EXPLAIN, EXPLAIN + "/"):
-                return ExplainHandler(self._services, _asked(request))
-            matched = self._gate.snapshot.routes.match(method, path, request.headers, query_of(_asked(request)))
+                    return self._create_delegate(request, MediaHandler, store=store)
+            if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
+                return ExplainHandler(self._services, _to_caller_request(request))
+            matched = self._gate.snapshot.routes.match(
+                method, path, request.headers, parse_query(_to_caller_request(request))
+            )
         except GateError as error:
-            wire_format = self._gate.snapshot.routes.any_format(path)
-            return self._delegate(request, RefusalHandler, error=error, format=wire_format)
+            wire_format = self._gate.snapshot.routes.find_format(path)
+            return self._create_delegate(request, RefusalHandler, error=error, format=wire_format)
         if matched.served.route.socket:
             arguments = {"services": self._services, "matched": matched}
             return self.get_handler_delegate(request, RealtimeHandler, arguments)
-        return AnswerHandler(self._services, _asked(request), matched)
+        return AnswerHandler(self._services, _to_caller_request(request), matched)
 
-    def _delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
+    def _create_delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
 
 
-def _asked(request: HTTPServerRequest) -> CallersRequest:
+def _to_caller_request(request: HTTPServerRequest) -> CallerRequest:
     assert request.connection is not None
     start_line = RequestStartLine(request.method or "", request.uri or "", request.version)
-    return CallersRequest(request.connection, start_line, request.headers)
+    return CallerRequest(request.connection, start_line, request.headers)
 
 
-class _Dispatch(HTTPMessageDelegate):
+class _RequestDispatcher(HTTPMessageDelegate):
     """A request whose head is still to come: an Exchange takes it, or Tornado's own router."""
 
     __slots__ = ("_application", "_connection", "_server_connection", "_taker")
@@ -117,7 +119,7 @@ class _Dispatch(HTTPMessageDelegate):
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         assert isinstance(start_line, RequestStartLine)
-        taker = self._application.exchange(self._connection, start_line, headers)
+        taker = self._application.create_exchange(self._connection, start_line, headers)
         if taker is None:
             taker = Application.start_request(self._application, self._server_connection, self._connection)
         self._taker = taker
@@ -136,7 +138,11 @@ class _Dispatch(HTTPMessageDelegate):
 
 def make_app(services: Services, *, metrics: bool = True) -> Application:
     """The application that an HTTPServer serves. `metrics` false leaves /metrics to a port of its own."""
-    public = dict(PUBLIC) if metrics else {path: handler for path, handler in PUBLIC.items() if path != "/metrics"}
+    public = (
+        dict(PUBLIC_HANDLERS)
+        if metrics
+        else {path: handler for path, handler in PUBLIC_HANDLERS.items() if path != "/metrics"}
+    )
     return GateApplication(services, public)
 
 

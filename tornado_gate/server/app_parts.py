@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tornado_gate.config.model import Config
-from tornado_gate.gateway.body_budget import Bodies
+from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.realtime.sessions import ClientSecrets, Sessions
+from tornado_gate.realtime.sessions import ClientSecrets, OpenSessions
 from tornado_gate.server.services import MediaSweeper, Services
-from tornado_gate.storage.conversation_state import Memory, MemoryStore
-from tornado_gate.storage.files import MediaStore, media_secret
+from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
+from tornado_gate.storage.files import MediaStore, load_media_secret
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
@@ -28,28 +28,28 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     """The parts of a process that serves `config`."""
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
-    memory = Memory(MemoryStore(data_dir))
+    memory = SharedMemory(MemoryStore(data_dir))
     fetcher = Fetcher()
-    media = MediaStore(data_dir / "media", secret=media_secret(data_dir))
-    tasks = _make_tasks(config, gate, fetcher)
+    media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
+    tasks = _make_task_service(config, gate, fetcher)
     services = Services(
         gate=gate,
         memory=memory,
         fetcher=fetcher,
-        bodies=Bodies(config.limits.bodies_bytes),
+        bodies=BodyBudget(config.limits.bodies_bytes),
         media=media,
         tasks=tasks,
-        secrets=ClientSecrets(memory.of(SECRETS_OWNER)),
-        sessions=Sessions(),
+        secrets=ClientSecrets(memory.get_account_memory(SECRETS_OWNER)),
+        sessions=OpenSessions(),
         sweeper=MediaSweeper((media, tasks.files)),
     )
     services.apply(config)
     return services
 
 
-def _make_tasks(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
+def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
     data_dir = config.server.data_dir
-    files = MediaStore(data_dir / "videos", secret=media_secret(data_dir), address="/videos/", evicts=False)
+    files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
     sender = WebhookSender(fetcher, load_webhook_secret(data_dir))
     store = FileTaskStore(data_dir / "tasks")
     engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)

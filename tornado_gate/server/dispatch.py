@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from tornado_gate.gateway import pipeline
-from tornado_gate.gateway.pipeline import Answer
+from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.plugins.host import FormatLane
 from tornado_gate.realtime import connect
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import MediaFile
-from tornado_gate.streams.events import aiter_events
+from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import (
     Call,
     ClientSecret,
@@ -25,7 +25,9 @@ from tornado_gate.types import (
 )
 
 
-def dispatch(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> Awaitable[Answer | MediaFile]:
+def dispatch(
+    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
+) -> Awaitable[PreparedAnswer | MediaFile]:
     """Answer one request; with a file where the caller asked for a finished video.
 
     Raises GateError, which the handler puts into the caller's envelope.
@@ -37,17 +39,17 @@ def dispatch(services: Services, snapshot: Snapshot, call: Call, wire: WireReque
     return pipeline.answer(services.gate, snapshot, call, wire)
 
 
-async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> Answer:
+async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
     """Keep a video task; its first state is the answer."""
-    return Answer(*await services.tasks.create(snapshot, call, wire, snapshot.formats[call.format]))
+    return PreparedAnswer(*await services.tasks.create(snapshot, call, wire, snapshot.formats[call.format]))
 
 
 async def _answer_without_model(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
-) -> Answer | MediaFile:
+) -> PreparedAnswer | MediaFile:
     """No provider is asked. The format says what the request is, or has the answer itself."""
     wire_format = snapshot.formats[call.format]
-    request = await wire_format.answer_itself(call, wire)
+    request = await wire_format.translate_modelless_request(call, wire)
     if isinstance(request, Reply):
         return await pipeline.begin_answer(call, wire_format, request)
     if isinstance(request, TaskRequest):
@@ -63,8 +65,8 @@ async def _answer_without_model(
 
 async def _answer_with(
     call: Call, wire_format: FormatLane, request: Request, result: ClientSecret | ModelList
-) -> Answer:
-    reply = wire_format.translate_response(call, request, aiter_events(iter([result])))
+) -> PreparedAnswer:
+    reply = wire_format.translate_response(call, request, iterate_events(iter([result])))
     return await pipeline.begin_answer(call, wire_format, reply)
 
 

@@ -23,8 +23,8 @@ from tornado_gate import config as conf
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import Snapshot, build, secrets_of
-from tornado_gate.http.server.front import Server
+from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.http.server.front import HttpServer
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import heap
@@ -33,7 +33,7 @@ from tornado_gate.server.app_parts import make_services
 from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.telemetry import logs
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory, process_ended
+from tornado_gate.telemetry.metrics import Metrics, prepare_directory, remove_process
 from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
@@ -43,14 +43,14 @@ RELOAD_SECONDS = 120.0
 IDLE_SECONDS = 120.0
 BODY_SECONDS = 600.0
 RESTART_SECONDS = 1.0
-REST_SECONDS = 0.5
+LOAD_DELAY_SECONDS = 0.5
 """How long a server has served before it imports what was put off: who waits for its start, waits for nothing else."""
 
 
 FileState = tuple[int, int, int] | None
 
 
-class CannotServe(Exception):
+class ServeError(Exception):
     """The server cannot start; the message says what to do."""
 
 
@@ -74,10 +74,10 @@ def load_config(path: Path | None, overrides: Overrides, environment: Mapping[st
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
-    seen = file_state(path)
+    seen = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server
-    logging_ = logs.configure(server.log_level, server.log_format, secrets_of(config))
+    logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
     keystore = KeyStore.open(server.data_dir)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
@@ -86,11 +86,11 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     host = PluginHost()
     first = check_plugins(config, host)
     if count > 1:
-        host.load_rest()  # once, in memory that the processes share
-        heap.leave_garbage_alone()  # also what they share, or a collection would copy all of it
+        host.load_deferred_modules()  # once, in memory that the processes share
+        heap.reduce_garbage_collection()  # also what they share, or a collection would copy all of it
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
-    process = Process(
+    process = ServingProcess(
         path=path,
         seen=seen,
         overrides=overrides,
@@ -103,7 +103,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     )
 
     def ready() -> None:
-        _greet(say, _address(server.host, sockets), config, first, keystore)
+        _print_greeting(say, _format_address(server.host, sockets), config, first, keystore)
 
     if count == 1:
         run_loop(server.loop, process.serve(ready))
@@ -138,22 +138,24 @@ def _bind(host: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, host)
     except OSError as error:
-        raise CannotServe(
+        raise ServeError(
             f"cannot listen on {host}:{port}: {error.strerror or error}. "
             "Choose another with --port (or server.port in conf), or stop what uses it."
         ) from error
 
 
-def _address(host: str, sockets: list[socket.socket]) -> str:
+def _format_address(host: str, sockets: list[socket.socket]) -> str:
     shown = f"[{host}]" if ":" in host else host or "127.0.0.1"
     return f"http://{shown}:{sockets[0].getsockname()[1]}"
 
 
-def _greet(say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore) -> None:
+def _print_greeting(
+    say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore
+) -> None:
     """Where to find the gateway; and on the very first start, with no key anywhere, a key and a line that works as pasted."""
-    if not config.keys and not keystore.any_key():
+    if not config.keys and not keystore.has_keys():
         key, _ = keystore.create("first")
-        model = next((entry.name for entry in snapshot.models.listed()), "MODEL")
+        model = next((entry.name for entry in snapshot.models.list_entries()), "MODEL")
         say(
             "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
             f"  {key}\nTry it:\n"
@@ -165,7 +167,7 @@ def _greet(say: Callable[[str], None], address: str, config: Config, snapshot: S
     sys.stdout.flush()
 
 
-def file_state(path: Path | None) -> FileState:
+def get_file_state(path: Path | None) -> FileState:
     """What changes when a file does; None for one that is not there."""
     try:
         status = path.stat() if path else None
@@ -174,14 +176,14 @@ def file_state(path: Path | None) -> FileState:
     return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
-class Listening(Protocol):
+class Listener(Protocol):
     """A front that serves callers: Tornado's HTTPServer, or ours."""
 
     def stop(self) -> None: ...
     async def close_all_connections(self) -> None: ...
 
 
-class Process(Value, frozen=True, kw_only=True):
+class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process: everything that `run` has prepared, joined inside a loop."""
 
     path: Path | None
@@ -197,7 +199,7 @@ class Process(Value, frozen=True, kw_only=True):
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""
         services = make_services(self.config, self.host, self.keystore, Metrics())
-        journal = failure_log.FailureJournal(self.config.server.data_dir)
+        journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()
         servers = await self._listen(services)
@@ -206,11 +208,11 @@ class Process(Value, frozen=True, kw_only=True):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, services, stop)
-        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        loop.add_signal_handler(signal.SIGHUP, reloader.request_reload)
         watching = asyncio.ensure_future(reloader.watch())
-        heap.leave_garbage_alone()
+        heap.reduce_garbage_collection()
         ready()
-        resting = asyncio.ensure_future(self._load_rest())
+        resting = asyncio.ensure_future(self._load_deferred_modules())
         await stop.wait()
         watching.cancel()
         resting.cancel()
@@ -218,32 +220,32 @@ class Process(Value, frozen=True, kw_only=True):
         await services.close()
         await asyncio.to_thread(journal.write)
 
-    async def _load_rest(self) -> None:
+    async def _load_deferred_modules(self) -> None:
         """Import what was put off, in a thread: the loop has its turn every few milliseconds.
 
         The thread is a daemon: a module that never comes must not keep the server from ending.
         """
-        await asyncio.sleep(REST_SECONDS)
-        threading.Thread(target=self._import_rest, name="imports", daemon=True).start()
+        await asyncio.sleep(LOAD_DELAY_SECONDS)
+        threading.Thread(target=self._import_deferred_modules, name="imports", daemon=True).start()
 
-    def _import_rest(self) -> None:
-        self.host.load_rest()
-        heap.keep_freed()
+    def _import_deferred_modules(self) -> None:
+        self.host.load_deferred_modules()
+        heap.retain_freed_memory()
         gc.freeze()
 
     def _load(self) -> Config:
         return load_config(self.path, self.overrides)
 
-    async def _listen(self, services: Services) -> list[Listening]:
+    async def _listen(self, services: Services) -> list[Listener]:
         app = make_app(services, metrics=not self.metrics_sockets)
-        servers = [await self._serving(app, self.sockets)]
+        servers = [await self._start_listener(app, self.sockets)]
         if self.metrics_sockets:
-            servers.append(await self._serving(make_metrics_app(services), self.metrics_sockets))
+            servers.append(await self._start_listener(make_metrics_app(services), self.metrics_sockets))
         return servers
 
-    async def _serving(self, app: Application, sockets: list[socket.socket]) -> Listening:
+    async def _start_listener(self, app: Application, sockets: list[socket.socket]) -> Listener:
         if self.config.server.http == "httptools":
-            server = Server(app, idle_seconds=IDLE_SECONDS, body_seconds=BODY_SECONDS)
+            server = HttpServer(app, idle_seconds=IDLE_SECONDS, body_seconds=BODY_SECONDS)
             await server.listen(sockets)
             return server
         tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
@@ -256,7 +258,7 @@ class Process(Value, frozen=True, kw_only=True):
         services.drain()
         stop.set()
 
-    async def _drain(self, gate: Gate, servers: list[Listening]) -> None:
+    async def _drain(self, gate: Gate, servers: list[Listener]) -> None:
         """Take no new connection, let open requests end, then close what is left."""
         for server in servers:
             server.stop()
@@ -290,7 +292,7 @@ class Reloader:
         self._path = path
         self._asked = asyncio.Event()
 
-    def ask(self) -> None:
+    def request_reload(self) -> None:
         """Reload soon, as SIGHUP does."""
         self._asked.set()
 
@@ -302,7 +304,7 @@ class Reloader:
                     await self._asked.wait()
             except TimeoutError:
                 pass
-            now = await asyncio.to_thread(file_state, self._path)
+            now = await asyncio.to_thread(get_file_state, self._path)
             if self._asked.is_set() or now != self._seen:
                 self._asked.clear()
                 self._seen = now
@@ -323,7 +325,7 @@ class Reloader:
         else:
             self._put_in_force(snapshot)
             return True
-        self._gate.metrics.reload(False)
+        self._gate.metrics.count_reload(False)
         return False
 
     def _build(self) -> Snapshot:
@@ -331,7 +333,7 @@ class Reloader:
         host = self._gate.host
         host.discover()
         snapshot = build(config, host, self._gate.snapshot.number + 1)
-        host.load_rest()
+        host.load_deferred_modules()
         return snapshot
 
     def _put_in_force(self, snapshot: Snapshot) -> None:
@@ -340,10 +342,10 @@ class Reloader:
         changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
         if changed:
             log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))
-        self._scrubber.replace(secrets_of(old) | secrets_of(new))
+        self._scrubber.replace(collect_secrets(old) | collect_secrets(new))
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
-        self._gate.metrics.reload(True)
+        self._gate.metrics.count_reload(True)
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
 
 
@@ -364,7 +366,7 @@ class Supervisor:
     def run(self, ready: Callable[[], None]) -> None:
         """Returns when the last child has ended. `ready` is called when all of them serve."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._pass_on)
+            signal.signal(number, self._forward_signal)
         for _ in range(self._count):
             self._start()
         heard = 0
@@ -372,7 +374,7 @@ class Supervisor:
             heard += len(os.read(self._hear, self._count - heard))
         ready()
         while self._started:
-            self._replace(*os.wait())
+            self._restart_child(*os.wait())
 
     def _start(self) -> None:
         process = os.fork()
@@ -380,8 +382,8 @@ class Supervisor:
             self._run_child()
         self._started[process] = time.monotonic()
 
-    def _replace(self, process: int, status: int) -> None:
-        process_ended(process)
+    def _restart_child(self, process: int, status: int) -> None:
+        remove_process(process)
         started = self._started.pop(process, None)
         if started is None or self._stopping:
             return
@@ -390,12 +392,12 @@ class Supervisor:
             time.sleep(RESTART_SECONDS)
         self._start()
 
-    def _pass_on(self, number: int, _frame: object) -> None:
+    def _forward_signal(self, number: int, _frame: object) -> None:
         self._stopping = self._stopping or number != signal.SIGHUP
         for process in list(self._started):
             os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
 
-    def _serves(self) -> None:
+    def _report_serving(self) -> None:
         os.write(self._tell, b".")
 
     def _run_child(self) -> None:
@@ -405,7 +407,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_DFL)
         code = 1
         try:
-            self._child(self._serves)
+            self._child(self._report_serving)
             code = 0
         except BaseException:
             log.exception("a process failed")

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.body_budget import Bodies
+from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.realtime.sessions import ClientSecrets, Sessions
-from tornado_gate.storage.conversation_state import Memory
+from tornado_gate.realtime.sessions import ClientSecrets, OpenSessions
+from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
@@ -52,13 +52,13 @@ class Services(Value, frozen=True, kw_only=True):
     """The parts of one serving process. `start` inside the loop, `close` before it ends."""
 
     gate: Gate
-    memory: Memory
+    memory: SharedMemory
     fetcher: Fetcher
-    bodies: Bodies
+    bodies: BodyBudget
     media: MediaStore
     tasks: TaskService
     secrets: ClientSecrets
-    sessions: Sessions
+    sessions: OpenSessions
     sweeper: MediaSweeper
 
     async def start(self) -> None:

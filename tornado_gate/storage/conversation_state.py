@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "memory.db"
 LONGEST_VALUE = 8 * 1024 * 1024
-MOST_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
 CACHED_BYTES = 16 * 1024 * 1024
 WRITES_BETWEEN_PRUNES = 200
 
@@ -53,7 +53,7 @@ class MemoryStore:
         """The values of those names that are there and have not expired."""
         self._make()
         found: dict[str, bytes] = {}
-        with self._file.using() as connection:
+        with self._file.use_connection() as connection:
             for name in names:
                 row = connection.execute(
                     "SELECT value FROM memory WHERE account = ? AND name = ? AND expires > ?",
@@ -89,20 +89,20 @@ class MemoryStore:
         """Expired values go first, then those that would expire soonest, until the rest fits."""
         connection.execute("DELETE FROM memory WHERE expires <= ?", (time.time(),))
         (total,) = connection.execute("SELECT COALESCE(SUM(bytes), 0) FROM memory").fetchone()
-        while total > MOST_BYTES:
+        while total > MAX_BYTES:
             rows = connection.execute("SELECT account, name, bytes FROM memory ORDER BY expires LIMIT 500").fetchall()
             connection.executemany("DELETE FROM memory WHERE account = ? AND name = ?", [row[:2] for row in rows])
             total -= sum(row[2] for row in rows)
 
 
-class Memory:
+class SharedMemory:
     """The async side: one for each process. `of` gives the part that belongs to an account."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._cache: LRUCache[tuple[str, str], tuple[float, bytes]] = LRUCache(CACHED_BYTES, lambda kept: len(kept[1]))
 
-    def of(self, account: str) -> AccountMemory:
+    def get_account_memory(self, account: str) -> AccountMemory:
         return AccountMemory(self, account)
 
     async def get(self, account: str, names: Iterable[str]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class AccountMemory:
 
     __slots__ = ("_account", "_memory")
 
-    def __init__(self, memory: Memory, account: str) -> None:
+    def __init__(self, memory: SharedMemory, account: str) -> None:
         self._memory = memory
         self._account = account
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import aiofiles
 from msgspec.structs import asdict
 
-from tornado_gate.codec.media_types import extension
+from tornado_gate.codec.media_types import get_extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
 from tornado_gate.types.value import Value
@@ -39,19 +39,19 @@ log = logging.getLogger(__name__)
 
 SECRET_FILE = "media.secret"
 SECRET_BYTES = 32
-ADDRESS = "/media/"
-BYTES_BETWEEN_LOOKS = 16 * 1024 * 1024
+MEDIA_PATH = "/media/"
+BYTES_BETWEEN_SCANS = 16 * 1024 * 1024
 """How much a file of unknown size may grow before room is made for it again."""
-LEFT_SECONDS = 60.0
+ABANDONED_SECONDS = 60.0
 """Age from which an unfinished file counts as left behind: a younger one may not have been locked yet."""
 LONGEST_NAME = 200
-ABOUT_BYTES = 1024
+MAX_METADATA_BYTES = 1024
 """More than the metadata of a file takes."""
 
 T = TypeVar("T")
 
 _ID = re.compile(r"[0-9a-f]{32}\.[a-z0-9]{1,5}")
-_OURS = re.compile(rf"(?P<id>{_ID.pattern})(?P<rest>(\.about)?(\.part)?)")
+_OWN_FILE_NAME = re.compile(rf"(?P<id>{_ID.pattern})(?P<rest>(\.about)?(\.part)?)")
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w.+-]+=[\w.+-]+){0,3}", re.ASCII)
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f/\\]")
 
@@ -80,21 +80,21 @@ class MediaFile(Value, frozen=True, kw_only=True):
     expires: float
 
 
-class Readable(Protocol):
+class ReadableFile(Protocol):
     """What `MediaStore.reading` gives: an open file."""
 
     async def read(self, size: int = -1, /) -> bytes: ...
     async def seek(self, offset: int, /) -> int: ...
 
 
-class _Kept(NamedTuple):
+class _StoredFile(NamedTuple):
     written: float
     size: int
     expires: float
     id: str
 
 
-def media_secret(data_dir: Path) -> bytes:
+def load_media_secret(data_dir: Path) -> bytes:
     """The secret that addresses below `data_dir` are signed with: created once, shared by processes, readable by its owner only.
 
     If it cannot be stored, the secret and the addresses are valid for this process only. Blocks on the disk.
@@ -129,7 +129,7 @@ class MediaStore:
         secret: bytes,
         max_bytes: int = MEDIA_BYTES,
         seconds: float = MEDIA_SECONDS,
-        address: str = ADDRESS,
+        address: str = MEDIA_PATH,
         evicts: bool = True,
     ) -> None:
         """`evicts` false keeps files until they expire: a full store then rejects new ones."""
@@ -145,14 +145,16 @@ class MediaStore:
     def sign(self, file_id: str, expires: float) -> str:
         """The path that serves a file without a key until `expires` (Unix seconds), or until the file expires."""
         until = str(int(expires))
-        return f"{self.address}{file_id}?expires={until}&signature={self._signature(file_id, until)}"
+        return f"{self.address}{file_id}?expires={until}&signature={self._make_signature(file_id, until)}"
 
-    def signed(self, file_id: str, expires: str, signature: str) -> bool:
+    def verify_signature(self, file_id: str, expires: str, signature: str) -> bool:
         """Whether an address has a valid signature and has not expired. Takes the same time for every wrong signature."""
-        right = hmac.compare_digest(self._signature(file_id, expires).encode(), signature.encode("utf-8", "replace"))
+        right = hmac.compare_digest(
+            self._make_signature(file_id, expires).encode(), signature.encode("utf-8", "replace")
+        )
         return right and bool(re.fullmatch(r"[0-9]{1,12}", expires)) and int(expires) > time.time()
 
-    def _signature(self, file_id: str, expires: str) -> str:
+    def _make_signature(self, file_id: str, expires: str) -> str:
         text = f"media\n{file_id}\n{expires}".encode("utf-8", "replace")
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
@@ -164,13 +166,13 @@ class MediaStore:
         Raises MediaFull (507), MediaUnavailable (503), and what `chunks` raises; then nothing of the file is left.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
-        file_id = f"{secrets.token_hex(16)}.{extension(media_type)}"
+        file_id = f"{secrets.token_hex(16)}.{get_extension(media_type)}"
         part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
-        await self._await_disk(asyncio.to_thread(self._make_room, known_size + ABOUT_BYTES))
+        await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES))
         file = await self._await_disk(aiofiles.open(part, "wb", opener=_create))
         try:
-            _lock(file.fileno(), fcntl.LOCK_EX)
+            _try_lock(file.fileno(), fcntl.LOCK_EX)
             size = await self._write(file, chunks)
             now = time.time()
             kept = MediaFile(
@@ -193,25 +195,25 @@ class MediaStore:
 
     async def _write(self, file: Any, chunks: AsyncIterator[bytes] | bytes) -> int:
         size = looked = 0
-        async for chunk in _once(chunks) if isinstance(chunks, bytes) else chunks:
+        async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
-            if size + ABOUT_BYTES > self.max_bytes:  # before others are evicted for it
-                raise _no_room()
+            if size + MAX_METADATA_BYTES > self.max_bytes:  # before others are evicted for it
+                raise _media_full_error()
             await self._await_disk(file.write(chunk))
-            if size - looked > BYTES_BETWEEN_LOOKS:
+            if size - looked > BYTES_BETWEEN_SCANS:
                 looked = size
-                await self._grow(file)
-        await self._grow(file)
+                await self._reserve_growth(file)
+        await self._reserve_growth(file)
         return size
 
-    async def _grow(self, file: Any) -> None:
+    async def _reserve_growth(self, file: Any) -> None:
         """Make room for the present size of this file, which counts as content of the folder."""
         await self._await_disk(file.flush())  # a full disk must be noticed before the file is visible
-        await self._await_disk(asyncio.to_thread(self._make_room, ABOUT_BYTES))
+        await self._await_disk(asyncio.to_thread(self._make_room, MAX_METADATA_BYTES))
 
     async def _await_disk(self, work: Awaitable[T]) -> T:
         """Await work on the disk and map its errors; those of others, such as the source of the chunks, are not mapped."""
-        with self._explained():
+        with self._map_disk_errors():
             return await work
 
     def _commit(self, kept: MediaFile) -> None:
@@ -229,14 +231,14 @@ class MediaStore:
     # Reading
 
     @asynccontextmanager
-    async def reading(self, file_id: str) -> AsyncIterator[tuple[MediaFile, Readable]]:
+    async def open_for_reading(self, file_id: str) -> AsyncIterator[tuple[MediaFile, ReadableFile]]:
         """A file and its open content, protected from eviction inside the block. Raises NotFound, MediaUnavailable."""
         kept = await self.find(file_id)
         file = await self._open_file(kept.id)
         try:
             # Locked by another process: it is being evicted. Another size: the machine crashed while it was written.
-            if not _lock(file.fileno(), fcntl.LOCK_SH) or os.fstat(file.fileno()).st_size != kept.size:
-                raise gone()
+            if not _try_lock(file.fileno(), fcntl.LOCK_SH) or os.fstat(file.fileno()).st_size != kept.size:
+                raise file_not_found_error()
             yield kept, file
         finally:
             await file.close()
@@ -244,7 +246,7 @@ class MediaStore:
     async def find(self, file_id: str) -> MediaFile:
         """The metadata of a file that has not expired. Raises NotFound, MediaUnavailable."""
         if not _ID.fullmatch(file_id):
-            raise gone()
+            raise file_not_found_error()
         file = await self._open_file(f"{file_id}.about")
         try:
             kept = MediaFile(**json.loads(await self._await_disk(file.read())))
@@ -254,14 +256,14 @@ class MediaStore:
             log.error("%s.about in %s is damaged", file_id, self.folder)
         finally:
             file.raw.close()  # not in a thread: to close a file that was only read does not block
-        raise gone()
+        raise file_not_found_error()
 
     async def _open_file(self, name: str) -> Any:
-        with self._explained():
+        with self._map_disk_errors():
             try:
                 return await aiofiles.open(self.folder / name, "rb", opener=_open)
             except FileNotFoundError:
-                raise gone() from None
+                raise file_not_found_error() from None
 
     async def delete(self, file_id: str) -> None:
         """Delete a file, unless it is being read. A file that does not exist is not an error."""
@@ -277,9 +279,9 @@ class MediaStore:
     def _make_room(self, needed: int) -> None:
         """Delete expired files, then the oldest, until `needed` more bytes fit. Raises MediaFull when they do not."""
         if needed > self.max_bytes:
-            raise _no_room()
+            raise _media_full_error()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept, left, total = self._look()
+        kept, left, total = self._scan_folder()
         now = time.time()
         for file in sorted(kept, key=lambda file: (file.expires > now, file.written)):
             if file.expires > now and (total + needed <= self.max_bytes or not self.evicts):
@@ -292,23 +294,23 @@ class MediaStore:
             log.error(
                 "%s is full: files that are in use or have not expired take its %d bytes", self.folder, self.max_bytes
             )
-            raise _no_room()
+            raise _media_full_error()
 
-    def _look(self) -> tuple[list[_Kept], list[str], int]:
+    def _scan_folder(self) -> tuple[list[_StoredFile], list[str], int]:
         """Complete files, the ids of unfinished ones that were left behind, and the bytes of all."""
         found: dict[str, dict[str, os.stat_result]] = {}  # by id, by what follows it in the name
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                if ours := _OURS.fullmatch(entry.name):
+                if ours := _OWN_FILE_NAME.fullmatch(entry.name):
                     with suppress(FileNotFoundError):
                         found.setdefault(ours["id"], {})[ours["rest"]] = entry.stat(follow_symlinks=False)
-        kept: list[_Kept] = []
+        kept: list[_StoredFile] = []
         left: list[str] = []
         for file_id, parts in found.items():
             size = sum(status.st_size for status in parts.values())
             if "" in parts and ".about" in parts:
-                kept.append(_Kept(parts[""].st_mtime, size, parts[".about"].st_mtime, file_id))
-            elif max(status.st_ctime for status in parts.values()) < time.time() - LEFT_SECONDS:
+                kept.append(_StoredFile(parts[""].st_mtime, size, parts[".about"].st_mtime, file_id))
+            elif max(status.st_ctime for status in parts.values()) < time.time() - ABANDONED_SECONDS:
                 left.append(file_id)
         return kept, left, sum(status.st_size for parts in found.values() for status in parts.values())
 
@@ -319,7 +321,7 @@ class MediaStore:
             for suffix in ("", ".part"):
                 with suppress(FileNotFoundError):
                     locked.append(_open(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
-                    if not _lock(locked[-1], fcntl.LOCK_EX):
+                    if not _try_lock(locked[-1], fcntl.LOCK_EX):
                         return False
             for suffix in (
                 ".about",
@@ -338,7 +340,7 @@ class MediaStore:
                 os.close(descriptor)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _map_disk_errors(self) -> Iterator[None]:
         """Raise errors of the disk as MediaFull or MediaUnavailable; the log has the path and the cause."""
         try:
             yield
@@ -349,7 +351,7 @@ class MediaStore:
             raise MediaUnavailable("The gateway cannot use its storage for files. Try again later.") from error
 
 
-class AnswerFiles:
+class SignedFileStore:
     """Stores the files of one answer, at addresses below `public_url` (scheme and host, without a trailing slash)."""
 
     def __init__(self, store: MediaStore, public_url: str) -> None:
@@ -362,13 +364,13 @@ class AnswerFiles:
         return self.public_url + self._store.sign(kept.id, kept.expires)
 
 
-def _no_room() -> MediaFull:
+def _media_full_error() -> MediaFull:
     return MediaFull(
         "The gateway's storage for files has no room for this one. Try again later, or ask for a smaller one."
     )
 
 
-def gone() -> NotFound:
+def file_not_found_error() -> NotFound:
     """The error for a file that never existed, one that has expired, and an address without a valid signature."""
     return NotFound("There is no such file, or its address has expired. Ask for a new one.", code="file_not_found")
 
@@ -381,7 +383,7 @@ def _open(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _lock(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -394,5 +396,5 @@ async def _write_metadata(path: Path, kept: MediaFile) -> None:
         await file.write(json.dumps(asdict(kept)).encode())
 
 
-async def _once(chunk: bytes) -> AsyncIterator[bytes]:
+async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk

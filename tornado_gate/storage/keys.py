@@ -69,7 +69,7 @@ class KeyStoreError(Exception):
     """The file of keys cannot be used. The message says which file, what is wrong and what to do."""
 
 
-def digest(key: str) -> bytes:
+def digest_key(key: str) -> bytes:
     """What is kept of a key. Never raises, whatever a caller sent."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
@@ -114,13 +114,13 @@ class StoredKey(Value, frozen=True, kw_only=True):
     revoked: float | None
     last_used: float | None
 
-    unshown = frozenset({"digest"})
+    hidden_fields = frozenset({"digest"})
 
-    def in_force(self, now: float) -> bool:
+    def is_active(self, now: float) -> bool:
         return self.revoked is None and (self.expires is None or self.expires > now)
 
 
-def _stored_key(row: Sequence[Any]) -> StoredKey:
+def _parse_stored_key(row: Sequence[Any]) -> StoredKey:
     values = dict(zip(_COLUMNS, row, strict=True))
     for name in ("models", "operations"):
         values[name] = tuple(json.loads(values[name]))
@@ -165,7 +165,7 @@ class KeyStore:
             id=identity,
             name=name,
             account=account or identity,
-            digest=digest(text),
+            digest=digest_key(text),
             prefix=text[:PREFIX_CHARACTERS],
             models=tuple(models),
             operations=tuple(operations),
@@ -176,40 +176,40 @@ class KeyStore:
         )
         values = [getattr(stored, column) for column in _COLUMNS]
         row = [json.dumps(value) if isinstance(value, tuple) else value for value in values]
-        with self._changing() as connection:
+        with self._begin_change() as connection:
             connection.execute(f"INSERT INTO api_keys VALUES ({', '.join('?' * len(row))})", row)
         return text, stored
 
     def list(self) -> tuple[StoredKey, ...]:
         """All keys, those out of force too, oldest first."""
-        with self._file.using() as connection:
+        with self._file.use_connection() as connection:
             rows = connection.execute(f"{_SELECT} ORDER BY created, id").fetchall()
-            return tuple(_stored_key(row) for row in rows)
+            return tuple(_parse_stored_key(row) for row in rows)
 
     def find(self, wanted: bytes) -> StoredKey | None:
         """The key with this digest; None for one that is unknown, revoked or expired."""
-        with self._file.using() as connection:
+        with self._file.use_connection() as connection:
             row = connection.execute(f"{_SELECT} WHERE digest = ?", (wanted,)).fetchone()
-            key = None if row is None else _stored_key(row)
-        if key is None or not hmac.compare_digest(key.digest, wanted) or not key.in_force(time.time()):
+            key = None if row is None else _parse_stored_key(row)
+        if key is None or not hmac.compare_digest(key.digest, wanted) or not key.is_active(time.time()):
             return None
         return key
 
     def revoke(self, identity: str) -> bool:
         """Put the key with this id out of force for good. False when there is none, or it was revoked before."""
-        with self._changing() as connection:
+        with self._begin_change() as connection:
             update = "UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return bool(connection.execute(update, (time.time(), identity)).rowcount)
 
     def revision(self) -> int:
         """A number that differs after every change to what keys there are or may do."""
-        with self._file.using() as connection:
+        with self._file.use_connection() as connection:
             (revision,) = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
             return int(revision)
 
-    def any_key(self) -> bool:
+    def has_keys(self) -> bool:
         """Whether a key was ever made here, in force or not."""
-        with self._file.using() as connection:
+        with self._file.use_connection() as connection:
             return connection.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is not None
 
     def touch(self, times: Mapping[str, float]) -> None:
@@ -219,7 +219,7 @@ class KeyStore:
             connection.executemany(update, [(moment, identity) for identity, moment in times.items()])
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _begin_change(self) -> Iterator[sqlite3.Connection]:
         """A transaction that every process will notice."""
         with self._file.transaction() as connection:
             yield connection
@@ -240,7 +240,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     source: Literal["conf", "store"] = "store"
 
 
-def _of_conf(entry: KeyEntry) -> KeyRecord:
+def _make_conf_record(entry: KeyEntry) -> KeyRecord:
     return KeyRecord(
         id=f"conf:{entry.name}",
         account=entry.account,
@@ -253,7 +253,7 @@ def _of_conf(entry: KeyEntry) -> KeyRecord:
     )
 
 
-def _of_store(key: StoredKey) -> KeyRecord:
+def _make_store_record(key: StoredKey) -> KeyRecord:
     return KeyRecord(
         id=key.id,
         account=key.account,
@@ -286,7 +286,7 @@ class KeyRing:
 
     def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
         """Take these keys for conf's. An empty key is no key."""
-        self._conf = {digest: _of_conf(entry) for digest, entry in conf.items() if entry.key}
+        self._conf = {digest: _make_conf_record(entry) for digest, entry in conf.items() if entry.key}
 
     async def start(self) -> None:
         """Read the revision, and watch it from now on."""
@@ -300,24 +300,24 @@ class KeyRing:
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-        await self._write_used()
+        await self._write_last_used()
 
     async def find(self, key: str) -> KeyRecord | None:
         """What the key may do; None for one that is unknown, revoked or expired.
 
         Raises Unavailable for a key that is not known yet while the store cannot be read.
         """
-        return await self.find_digest(digest(key)) if key else None
+        return await self.find_by_digest(digest_key(key)) if key else None
 
-    async def find_digest(self, wanted: bytes) -> KeyRecord | None:
+    async def find_by_digest(self, wanted: bytes) -> KeyRecord | None:
         """`find` by the digest of a key."""
-        record = self.known(wanted)
+        record = self.find_cached(wanted)
         if record is not None or wanted in self._found or wanted in self._unknown:
             return record
-        record = await self._look_up(wanted)
-        return None if record is None else self._noted(record)
+        record = await self._find_in_store(wanted)
+        return None if record is None else self._mark_used(record)
 
-    def known(self, wanted: bytes) -> KeyRecord | None:
+    def find_cached(self, wanted: bytes) -> KeyRecord | None:
         """`find_digest` without the store: None where it must be asked, and for a key that has expired."""
         record = self._conf.get(wanted)
         if record is not None:
@@ -325,9 +325,9 @@ class KeyRing:
         record = self._found.get(wanted)
         if record is None:
             return None
-        return self._noted(record)
+        return self._mark_used(record)
 
-    def _noted(self, record: KeyRecord) -> KeyRecord | None:
+    def _mark_used(self, record: KeyRecord) -> KeyRecord | None:
         """A record that is used now; None when it has expired."""
         now = time.time()
         if record.expires is not None and record.expires <= now:
@@ -335,26 +335,26 @@ class KeyRing:
         self._used[record.id] = now
         return record
 
-    async def _look_up(self, wanted: bytes) -> KeyRecord | None:
+    async def _find_in_store(self, wanted: bytes) -> KeyRecord | None:
         changes = self._changes
         try:
             key = await asyncio.to_thread(self._store.find, wanted)
         except KeyStoreError as error:
-            self._note_lost(error)
+            self._log_store_failure(error)
             raise Unavailable("API keys cannot be checked at the moment. Try again soon.") from error
         if changes == self._changes:  # else what was read may be older than a revocation
             if key is None:
                 self._unknown[wanted] = None
             else:
-                self._found[wanted] = _of_store(key)
-        return None if key is None else _of_store(key)
+                self._found[wanted] = _make_store_record(key)
+        return None if key is None else _make_store_record(key)
 
     async def check(self) -> None:
         """Look for changes now. A change makes the ring forget what it knows of the store. Never raises."""
         try:
             revision = await asyncio.to_thread(self._store.revision)
         except KeyStoreError as error:
-            self._note_lost(error)
+            self._log_store_failure(error)
             return
         if revision != self._revision or self._lost:
             self._changes += 1
@@ -364,7 +364,7 @@ class KeyRing:
             log.warning("the keys made by command can be read again: %s", self._store.path)
         self._revision, self._lost = revision, False
 
-    def _note_lost(self, error: KeyStoreError) -> None:
+    def _log_store_failure(self, error: KeyStoreError) -> None:
         if not self._lost:
             log.error("keys made by command are known only as far as they were used before: %s", error)
         self._lost = True
@@ -377,11 +377,11 @@ class KeyRing:
                 await self.check()
                 if time.monotonic() >= next_write:
                     next_write = time.monotonic() + TOUCH_SECONDS
-                    await self._write_used()
+                    await self._write_last_used()
             except Exception:  # a watch that ended would leave revoked keys in force
                 log.exception("the watch over keys stumbled")
 
-    async def _write_used(self) -> None:
+    async def _write_last_used(self) -> None:
         used, self._used = self._used, {}
         if used and not self._lost:
             try:

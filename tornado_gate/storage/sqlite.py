@@ -40,13 +40,13 @@ class SqliteFile:
 
     def make(self) -> None:
         """Make the file and its folder where they are missing, for their owner's eyes only, and the tables."""
-        with self._explained():
+        with self._map_errors():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with suppress(PermissionError):  # of another owner, who let us in: theirs to decide
                 self.path.chmod(0o600)
-        with self.using():
+        with self.use_connection():
             pass
 
     def close(self) -> None:
@@ -56,18 +56,18 @@ class SqliteFile:
                 self._connection = None
 
     @contextmanager
-    def using(self) -> Iterator[sqlite3.Connection]:
+    def use_connection(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone while the block runs."""
-        with self._lock, self._explained():
-            yield self._connected()
+        with self._lock, self._map_errors():
+            yield self._get_connection()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The connection inside a transaction, which the block's end commits and its failure rolls back."""
-        with self.using() as connection, _transaction(connection):
+        with self.use_connection() as connection, _open_transaction(connection):
             yield connection
 
-    def _connected(self) -> sqlite3.Connection:
+    def _get_connection(self) -> sqlite3.Connection:
         """A connection to the file that has the name now: it may have been replaced, and we may be a fork."""
         status = self.path.stat()
         wanted = (os.getpid(), status.st_dev, status.st_ino)
@@ -102,11 +102,11 @@ class SqliteFile:
         return connection
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _map_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-            raise self._error(f"{self.path} {_explanation(error)}") from error
+            raise self._error(f"{self.path} {_explain_error(error)}") from error
 
 
 def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
@@ -117,17 +117,17 @@ def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             break
         except sqlite3.OperationalError as error:  # this one statement does not wait for others by itself
-            if not _code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
+            if not _get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
                 raise
             time.sleep(0.02)
-    with _transaction(connection):
+    with _open_transaction(connection):
         for statement in schema.statements:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {schema.version}")
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _open_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -138,14 +138,14 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _code(error: Exception) -> str:
+def _get_error_code(error: Exception) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
 
 
-def _explanation(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     """What is wrong, and what to do."""
     number = error.errno if isinstance(error, OSError) else None
-    code = _code(error)
+    code = _get_error_code(error)
     if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
         return "cannot be written: its disk is full. Free some space and try again."
     if code.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or number in (errno.EROFS, errno.EACCES, errno.EPERM):

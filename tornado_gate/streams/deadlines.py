@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from tornado_gate.errors import UpstreamTimeout
-from tornado_gate.streams.stages import Attributed, Flow, then
-from tornado_gate.streams.timer_wheel import wheel
+from tornado_gate.streams.stages import Attributed, Flow, add_step
+from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import Timeouts
 
 T = TypeVar("T")
-Blame = Callable[[BaseException], BaseException]
+ErrorMapper = Callable[[BaseException], BaseException]
 
 NEVER = float("inf")
 
@@ -32,7 +32,7 @@ class Deadlines:
     def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
         self._timeouts = timeouts
         self._provider = provider
-        self._wheel = wheel()
+        self._wheel = get_wheel()
         self._loop = self._wheel.loop
         now = self._loop.time()
         self._ends = now + timeouts.total
@@ -46,14 +46,14 @@ class Deadlines:
         self._task: asyncio.Task[object] | None = None
         self._slot: int | None = None  # of the wheel
 
-    async def first(self, awaitable: Awaitable[T]) -> T:
+    async def wait_for_first_event(self, awaitable: Awaitable[T]) -> T:
         """What must be there by the first event. Raises UpstreamTimeout."""
-        self._set(self._first)
+        self._set_limit(self._first)
         try:
             return await awaitable
         except BaseException as error:
             self.stop()
-            if self._is_ours(error):
+            if self._is_own_cancellation(error):
                 raise UpstreamTimeout(f"The provider '{self._provider}' did not begin to answer in time.") from None
             raise
         finally:
@@ -61,11 +61,11 @@ class Deadlines:
             if self._over:
                 self.stop()
 
-    def alive(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    def extend_gap_on_chunks(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
         return Flow(chunks, limits=_SignsOfLife(self))
 
-    def between(self, items: AsyncIterator[T], blame: Blame | None = None) -> AsyncIterator[T]:
+    def limit_gaps(self, items: AsyncIterator[T], blame: ErrorMapper | None = None) -> AsyncIterator[T]:
         """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout.
 
         `blame` is given what they raise, and gives what is raised instead. A flow of `alive` chunks that nobody has read from
@@ -75,7 +75,7 @@ class Deadlines:
             items.limits = self
         else:
             items = Flow(items, limits=self)
-        return then(items, _Begins(self, blame or _same))
+        return add_step(items, _Begins(self, blame or _same))
 
     def _may_limit(self, items: Flow[T]) -> bool:
         limits = items.limits
@@ -89,7 +89,7 @@ class Deadlines:
             self._slot = None
             self._rings_at = NEVER
 
-    def _set(self, due: float) -> None:
+    def _set_limit(self, due: float) -> None:
         """From here until it is unset, the task that runs now may wait until `due`."""
         self._due = due
         self._rang = False
@@ -98,25 +98,25 @@ class Deadlines:
         if due < self._rings_at:
             if self._slot is not None:
                 self._wheel.remove(self._slot, self)
-            self._ring_at(due)
+            self._schedule_timer(due)
 
-    def _ring_at(self, due: float) -> None:
+    def _schedule_timer(self, due: float) -> None:
         self._rings_at = due
         self._slot = self._wheel.add(due, self)
 
-    def ring(self) -> None:
+    def on_timer(self) -> None:
         """For the wheel."""
         self._slot = None
         self._rings_at = NEVER
         if self._due == NEVER:
             return
         if self._loop.time() < self._due:
-            self._ring_at(self._due)
+            self._schedule_timer(self._due)
         elif self._task is not None:
             self._rang = True
             self._task.cancel()
 
-    def _is_ours(self, error: BaseException) -> bool:
+    def _is_own_cancellation(self, error: BaseException) -> bool:
         """Whether a cancellation is the timer's alone, and not also that of somebody who wants the task to end."""
         if not self._rang or not isinstance(error, asyncio.CancelledError) or self._task is None:
             return False
@@ -130,15 +130,15 @@ class Deadlines:
         outer = self._due
         self._in_gap = outer == NEVER
         if self._in_gap or self.gap != NEVER:  # else what holds around it is narrower already
-            self._set(min(outer, self._ends, self._loop.time() + self.gap))
+            self._set_limit(min(outer, self._ends, self._loop.time() + self.gap))
         return outer
 
-    def came(self, outer: float) -> None:
+    def on_items(self, outer: float) -> None:
         self._due = outer
 
-    def failed(self, outer: float, error: BaseException) -> BaseException:
+    def explain_error(self, outer: float, error: BaseException) -> BaseException:
         self._due = outer
-        if outer != NEVER or not self._is_ours(error):
+        if outer != NEVER or not self._is_own_cancellation(error):
             return error
         return UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.")
 
@@ -163,7 +163,7 @@ class _Begins(Attributed[T]):
 
     __slots__ = ("_deadlines",)
 
-    def __init__(self, deadlines: Deadlines, blame: Blame) -> None:
+    def __init__(self, deadlines: Deadlines, blame: ErrorMapper) -> None:
         super().__init__(blame)
         self._deadlines = deadlines
 
@@ -183,10 +183,10 @@ class _SignsOfLife:
     def begin(self) -> float:
         return NEVER
 
-    def came(self, outer: float) -> None:
+    def on_items(self, outer: float) -> None:
         self.deadlines.put_off()
 
-    def failed(self, outer: float, error: BaseException) -> BaseException:
+    def explain_error(self, outer: float, error: BaseException) -> BaseException:
         return error
 
     def end(self) -> None:

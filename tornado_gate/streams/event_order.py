@@ -26,7 +26,7 @@ from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import ModelList, TokenCount
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 
-_WHOLE = (
+_RESULT_EVENTS = (
     ClientSecret,
     EmbeddingResult,
     ModelList,
@@ -37,7 +37,7 @@ _WHOLE = (
     VideoOperation,
 )
 """Events that are an answer by themselves."""
-_OTHER_THAN_CHAT = (*_WHOLE, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
+_NON_CHAT_EVENTS = (*_RESULT_EVENTS, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
 
 
 class OrderError(Exception):
@@ -68,25 +68,25 @@ class OrderChecker:
                 if index not in self.open:
                     raise OrderError(f"PartDelta for part {index}, which is not open")
             case PartStart():
-                self._part_starts(event)
+                self._check_part_start(event)
             case PartEnd(index=index):
                 if self.open.pop(index, None) is None:
                     raise OrderError(f"PartEnd for part {index}, which is not open")
             case Finish():
-                self._choice_finishes(event)
+                self._check_finish(event)
             case ResponseStart():
                 if self.started:
                     raise OrderError("a second ResponseStart")
                 self.started = True
             case UsageReport():
-                self._need_start(event)
+                self._require_start(event)
             case StreamError():
                 self.finished = True
             case _:
-                self._other_than_chat(event)
+                self._check_non_chat_event(event)
 
-    def _other_than_chat(self, event: StreamEvent) -> None:
-        if not isinstance(event, _OTHER_THAN_CHAT):
+    def _check_non_chat_event(self, event: StreamEvent) -> None:
+        if not isinstance(event, _NON_CHAT_EVENTS):
             raise OrderError(f"{type(event).__name__}, which is no stream event")
         if self._indexes or self._done:
             raise OrderError(f"{type(event).__name__} in a chat")
@@ -106,8 +106,8 @@ class OrderChecker:
             case _:
                 self.finished = True
 
-    def _part_starts(self, event: PartStart) -> None:
-        self._need_start(event)
+    def _check_part_start(self, event: PartStart) -> None:
+        self._require_start(event)
         if event.index in self._indexes:
             raise OrderError(f"PartStart for part {event.index}, which was there before")
         if event.choice in self._done:
@@ -116,18 +116,18 @@ class OrderChecker:
         self.open[event.index] = event.choice
         self._choices.add(event.choice)
 
-    def _choice_finishes(self, event: Finish) -> None:
-        self._need_start(event)
+    def _check_finish(self, event: Finish) -> None:
+        self._require_start(event)
         if event.choice in self.open.values():
             raise OrderError(f"Finish of choice {event.choice}, which has an open part")
         if event.choice in self._done:
             raise OrderError(f"Finish of choice {event.choice}, which is finished")
         self._done.add(event.choice)
 
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether a stream that ends here has ended well."""
         return self.finished or (bool(self._done) and not self.open and self._choices <= self._done)
 
-    def _need_start(self, event: StreamEvent) -> None:
+    def _require_start(self, event: StreamEvent) -> None:
         if not self.started:
             raise OrderError(f"{type(event).__name__} before ResponseStart")

@@ -32,19 +32,19 @@ __all__ = [
     "Collector",
     "OrderChecker",
     "OrderError",
-    "aiter_events",
-    "checked",
+    "check_events",
     "close",
     "collect",
-    "collected",
-    "rendered",
+    "iterate_events",
+    "read_single_event",
+    "render_collected",
+    "render_events",
     "replay",
-    "single",
 ]
 
 E = TypeVar("E")
 
-_HELD = (ResponseStart, SpeechStart)
+_HELD_EVENTS = (ResponseStart, SpeechStart)
 """Events that promise something and say nothing yet."""
 
 
@@ -79,7 +79,7 @@ class Collector:
                 self._choices.setdefault(event.choice, _OpenChoice())
             case PartEnd(index=index):
                 part = self._open.pop(index)
-                self._choices[part.start.choice].parts[index] = _closed(part, event)
+                self._choices[part.start.choice].parts[index] = _close_part(part, event)
             case Finish(choice=choice):
                 self._choices.setdefault(choice, _OpenChoice()).finish = event
             case UsageReport(usage=usage):
@@ -110,11 +110,11 @@ class Collector:
             created=self._start.created,
             extra=self._start.extra,
             usage=self._usage,
-            choices=tuple(_choice(self._choices[index]) for index in sorted(self._choices)),
+            choices=tuple(_build_choice(self._choices[index]) for index in sorted(self._choices)),
         )
 
 
-def _choice(choice: _OpenChoice) -> Choice:
+def _build_choice(choice: _OpenChoice) -> Choice:
     finish = choice.finish
     assert finish is not None, "result() has looked"
     return Choice(
@@ -127,7 +127,7 @@ def _choice(choice: _OpenChoice) -> Choice:
     )
 
 
-def _closed(part: _OpenPart, end: PartEnd) -> Part:
+def _close_part(part: _OpenPart, end: PartEnd) -> Part:
     start = part.start
     extra = {**start.extra, **end.extra}
     if start.part is not None:
@@ -159,13 +159,13 @@ def _closed(part: _OpenPart, end: PartEnd) -> Part:
 async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
     """The whole answer. Raises the error of a stream that failed, UpstreamError for one that just stopped."""
     collector = Collector()
-    async for together in stages.in_batches(events):
+    async for together in stages.iterate_batches(events):
         for event in together:
             collector.add(event)
     return collector.result()
 
 
-def rendered(
+def render_events(
     events: AsyncIterator[E],
     frames: Callable[[list[E], list[bytes]], None],
     last: Callable[[], bytes],
@@ -177,10 +177,10 @@ def rendered(
     that has ended well, with b"" for nothing. A failure before the first chunk is raised and keeps its status, a later one is
     the last chunk, by `failure`.
     """
-    return stages.then(events, _Rendered(frames, last, failure))
+    return stages.add_step(events, _RenderStep(frames, last, failure))
 
 
-class _Rendered(stages.Step[E, bytes]):
+class _RenderStep(stages.Step[E, bytes]):
     __slots__ = ("_begun", "_failure", "_frames", "_last")
 
     def __init__(
@@ -211,12 +211,12 @@ class _Rendered(stages.Step[E, bytes]):
         return [self._failure(error)] if self._begun else error
 
 
-def collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
+def render_collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
     """What `render` makes of the whole answer, as one chunk. Raises as `collect`."""
-    return stages.then(events, _Collected(render))
+    return stages.add_step(events, _CollectStep(render))
 
 
-class _Collected(stages.Step[StreamEvent, bytes]):
+class _CollectStep(stages.Step[StreamEvent, bytes]):
     __slots__ = ("_collector", "_render")
 
     def __init__(self, render: Callable[[ChatResult], bytes]) -> None:
@@ -284,7 +284,7 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
 R = TypeVar("R")
 
 
-async def single(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
+async def read_single_event(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
     """The one event of a whole answer. Raises the error of a StreamError, and OrderError for anything else."""
     async for event in events:
         if isinstance(event, kind):
@@ -296,13 +296,13 @@ async def single(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
     raise UpstreamError("The upstream's answer ended before it was complete.")
 
 
-async def aiter_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+async def iterate_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """A plain iterator as the async one that hooks return."""
     for event in events:
         yield event
 
 
-def checked(
+def check_events(
     events: AsyncIterator[StreamEvent],
     blame: Callable[[OrderError, str], GateError],
     redact: Callable[[GateError], object] | None = None,
@@ -313,10 +313,10 @@ def checked(
     and another target may be tried. `blame` makes the error for events in a wrong order, `redact`
     changes every error in place before it is raised or becomes a StreamError.
     """
-    return stages.then(events, _Checked(blame, redact))
+    return stages.add_step(events, _CheckStep(blame, redact))
 
 
-class _Checked(stages.Step[StreamEvent, StreamEvent]):
+class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
     __slots__ = ("_blame", "_checker", "_held", "_redact", "_spoken")
 
     def __init__(
@@ -339,7 +339,7 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
                     raise self._blame(error, "the order of its events") from error
                 if self._redact is not None and isinstance(event, StreamError):
                     self._redact(event.error)
-                if not self._spoken and self._holds(event, out):
+                if not self._spoken and self._hold_or_release(event, out):
                     continue
             out.append(event)
             if checker.finished:
@@ -347,7 +347,7 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
         return False
 
     def end(self, out: list[StreamEvent]) -> None:
-        if not self._checker.complete():
+        if not self._checker.is_complete():
             raise UpstreamError("The upstream's stream stopped before its end.")
 
     def fail(self, error: GateError) -> list[StreamEvent] | GateError:
@@ -355,9 +355,9 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
             self._redact(error)
         return [StreamError(error=error)] if self._spoken else error
 
-    def _holds(self, event: StreamEvent, out: list[StreamEvent]) -> bool:
+    def _hold_or_release(self, event: StreamEvent, out: list[StreamEvent]) -> bool:
         """Whether an event waits for the first that says something. Raises the error of a StreamError in that one's place."""
-        if isinstance(event, _HELD):
+        if isinstance(event, _HELD_EVENTS):
             self._held.append(event)
             return True
         if isinstance(event, StreamError):
@@ -370,3 +370,11 @@ class _Checked(stages.Step[StreamEvent, StreamEvent]):
 
 close = stages.close
 """End an async generator that nobody will read on; anything else has nothing to close."""
+
+
+# The names that plugins written for 0.1 use. They go with 0.2.
+rendered = render_events
+collected = render_collected
+single = read_single_event
+aiter_events = iterate_events
+checked = check_events

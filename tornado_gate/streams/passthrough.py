@@ -17,7 +17,7 @@ import orjson
 
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
-from tornado_gate.types import Call, Reply, UpstreamResponse, Verbatim, Whole
+from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
@@ -66,7 +66,7 @@ class StreamAdapter(ABC):
     """Whether a whole body becomes a stream, by `render_stream`, when the caller asked for a stream."""
 
     @abstractmethod
-    def meter(self, call: Call, request: Verbatim) -> StreamMeter:
+    def meter(self, call: Call, request: VerbatimRequest) -> StreamMeter:
         """What reads the frames of one stream."""
 
     def splitter(self, meter: Any) -> Splitter | None:
@@ -89,7 +89,7 @@ class StreamAdapter(ABC):
     def parse_error(self, body: Any) -> GateError | None:
         """The error that the JSON of the first frame is, or None."""
 
-    def hides_usage(self, request: Verbatim) -> bool:
+    def hides_usage(self, request: VerbatimRequest) -> bool:
         """Whether frames for which `StreamMeter.note` is true are taken out."""
         return False
 
@@ -105,16 +105,16 @@ class StreamAdapter(ABC):
         """The JSON of a whole body, where long values may be left out. Raises JSONDecodeError."""
         return orjson.loads(raw)
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         """What the caller gets for a whole body, whose usage is noted. Raises the error that it may be."""
         return raw
 
-    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         """A whole body as the stream that the caller asked for. Only called when `streams_bodies` is true."""
         raise NotImplementedError
 
 
-def forward_answer(call: Call, adapter: StreamAdapter, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The reply for an upstream's answer. Its content type says whether it is a stream; without one, the request does.
 
     A body that is there already is read at once: raises the error that it may be.
@@ -136,28 +136,28 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: Verbatim, incomi
 
 
 def forward_stream(
-    call: Call, adapter: StreamAdapter, request: Verbatim, incoming: UpstreamResponse
+    call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """The chunks of a stream."""
-    return stages.then(incoming.chunks, _Passthrough(call, adapter, request))
+    return stages.add_step(incoming.chunks, _Passthrough(call, adapter, request))
 
 
 def forward_body(
-    call: Call, adapter: StreamAdapter, request: Verbatim, incoming: UpstreamResponse
+    call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """The chunks of a whole body; a `Whole` for a `Whole`, whose error is raised at once."""
-    if isinstance(incoming.chunks, Whole):
-        return Whole(_read_body(call, adapter, request, incoming.chunks.data))
+    if isinstance(incoming.chunks, BufferedBody):
+        return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
     return _forward_body(call, adapter, request, incoming)
 
 
 async def _forward_body(
-    call: Call, adapter: StreamAdapter, request: Verbatim, incoming: UpstreamResponse
+    call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     yield _read_body(call, adapter, request, await incoming.read())
 
 
-def _read_body(call: Call, adapter: StreamAdapter, request: Verbatim, raw: bytes) -> bytes:
+def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:
     try:
         body = adapter.parse_body(raw)
     except orjson.JSONDecodeError as error:
@@ -166,7 +166,7 @@ def _read_body(call: Call, adapter: StreamAdapter, request: Verbatim, raw: bytes
 
 
 async def _stream_body(
-    call: Call, adapter: StreamAdapter, request: Verbatim, incoming: UpstreamResponse
+    call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """An answer that failed is still raised: nothing was sent yet."""
     try:
@@ -184,7 +184,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     __slots__ = ("_adapter", "_begun", "_call", "_frames", "_held", "_hides_usage", "_meter", "_sent", "_splitter")
 
-    def __init__(self, call: Call, adapter: StreamAdapter, request: Verbatim) -> None:
+    def __init__(self, call: Call, adapter: StreamAdapter, request: VerbatimRequest) -> None:
         self._call = call
         self._adapter = adapter
         self._meter = adapter.meter(call, request)
@@ -243,7 +243,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
     def _choose(self, frames: bytes, chosen: list[bytes]) -> None:
         """What there is to note mostly stands in the last frames: those before are not parsed if they are quiet."""
         if not self._begun:
-            first, frames = sse.first_frame(frames)
+            first, frames = sse.split_first_frame(frames)
             self._choose_each([first], chosen)
             if not frames:
                 return
@@ -259,7 +259,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _pass_rest(self, out: list[bytes]) -> None:
         """Some upstreams omit the border of their last frame; one that was cut off in the middle is no frame."""
-        rest = self._frames.rest()
+        rest = self._frames.flush()
         frame = sse.parse(rest)
         if frame is not None and (frame.data.strip() == _DONE or _is_json(frame.data)):
             self._pass(rest.rstrip(b"\r\n") + b"\n\n", out)
@@ -280,7 +280,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if not self._adapter.has_data(raw):
             self._held.append(raw)
             return
-        if (error := self._adapter.parse_error(_json_of(raw))) is not None:
+        if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
         passes = self._passes(raw)  # may raise, as if nothing had come
         self._begun = True
@@ -305,7 +305,7 @@ def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
     return frames[: end + 2], frames[end + 2 :]
 
 
-def _json_of(raw: bytes) -> Any:
+def _parse_frame_json(raw: bytes) -> Any:
     """The JSON in a frame; None when it has none."""
     frame = sse.parse(raw)
     try:

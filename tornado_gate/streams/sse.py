@@ -20,7 +20,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A frame above this size is an upstream fault: nothing may grow without bound."""
 
 _BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
-_WHOLE_ENDS = (b"\n\n", b"\r\n\r\n")
+_FRAME_ENDS = (b"\n\n", b"\r\n\r\n")
 _LINE = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -42,10 +42,10 @@ class FrameSplitter:
 
     def take(self, chunk: bytes) -> bytes:
         """The frames that `chunk` completes, in one piece as they came. Raises UpstreamError for one without end."""
-        if not self._held and chunk.endswith(_WHOLE_ENDS):
+        if not self._held and chunk.endswith(_FRAME_ENDS):
             return chunk
         window = self._last + chunk
-        end = _end_of_last_border(window)
+        end = _find_last_border_end(window)
         self._held.append(chunk)
         self._size += len(chunk)
         if end:
@@ -63,14 +63,14 @@ class FrameSplitter:
         """The frames that `chunk` completes, one by one. Raises as `take`."""
         return split(self.take(chunk))
 
-    def rest(self) -> bytes:
+    def flush(self) -> bytes:
         """What came after the last border, when the stream has ended."""
         rest = b"".join(self._held)
         self._held, self._size, self._last = [], 0, b""
         return rest
 
 
-def _end_of_last_border(piece: bytes) -> int:
+def _find_last_border_end(piece: bytes) -> int:
     """Where the last border in `piece` ends, or 0. A border that ends with CR may go on with an LF that is still to come."""
     if piece.find(b"\r") < 0:
         start = piece.rfind(b"\n\n")
@@ -82,15 +82,15 @@ def _end_of_last_border(piece: bytes) -> int:
     return end
 
 
-def first_frame(frames: bytes) -> tuple[bytes, bytes]:
+def split_first_frame(frames: bytes) -> tuple[bytes, bytes]:
     """Raw frames that came in one piece as the first of them and the others, b"" where there are none."""
     if frames.find(b"\r") < 0:
-        return _cut(frames, frames.find(b"\n\n") + 2)
+        return _split_at(frames, frames.find(b"\n\n") + 2)
     first, *others = split(frames)
     return first, b"".join(others)
 
 
-def _cut(frames: bytes, end: int) -> tuple[bytes, bytes]:
+def _split_at(frames: bytes, end: int) -> tuple[bytes, bytes]:
     """Empty lines at the very end belong to the last frame."""
     rest = frames[end:]
     return (frames[:end], rest) if rest.strip(b"\n") else (frames, b"")
@@ -124,7 +124,7 @@ def parse(raw: bytes) -> Frame | None:
     return Frame(b"\n".join(data), event) if data else None
 
 
-def _data(raw: bytes) -> bytes | None:
+def _extract_data(raw: bytes) -> bytes | None:
     """The data of a raw frame, with its border or without; None when it has none."""
     if not raw:
         return None
@@ -135,7 +135,7 @@ def _data(raw: bytes) -> bytes | None:
     return None if frame is None else frame.data
 
 
-async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
+async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
     """The frames of a byte stream, however it is cut. An unfinished last frame is given too: some upstreams omit its border."""
     splitter = FrameSplitter()
     try:
@@ -143,18 +143,18 @@ async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
             for raw in splitter.feed(chunk):
                 if (frame := parse(raw)) is not None:
                     yield frame
-        if (frame := parse(splitter.rest())) is not None:
+        if (frame := parse(splitter.flush())) is not None:
             yield frame
     finally:
         await stages.close(chunks)
 
 
-def json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+def read_json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The JSON of each frame's data; ends at ``[DONE]``. Raises UpstreamError for a frame that is no JSON."""
-    return stages.then(chunks, _JsonFrames())
+    return stages.add_step(chunks, _JsonFrameStep())
 
 
-class _JsonFrames(stages.Step[bytes, Any]):
+class _JsonFrameStep(stages.Step[bytes, Any]):
     """An unfinished last frame is given too: some upstreams omit its border."""
 
     __slots__ = ("_splitter",)
@@ -167,18 +167,18 @@ class _JsonFrames(stages.Step[bytes, Any]):
             frames = self._splitter.take(chunk)
             if not frames:
                 continue
-            if _read(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
+            if _append_json(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
                 return True
         return False
 
     def end(self, out: list[Any]) -> None:
-        _read([self._splitter.rest()], out)
+        _append_json([self._splitter.flush()], out)
 
 
-def _read(raw_frames: list[bytes], out: list[Any]) -> bool:
+def _append_json(raw_frames: list[bytes], out: list[Any]) -> bool:
     """Append the JSON of raw frames; whether ``[DONE]`` was among them. Raises UpstreamError."""
     for raw in raw_frames:
-        data = _data(raw)
+        data = _extract_data(raw)
         if data is None:
             continue
         try:
@@ -201,3 +201,9 @@ def render(data: bytes, event: str = "") -> bytes:
 def render_json(value: Any, event: str = "") -> bytes:
     """One frame with `value` as its JSON."""
     return render(orjson.dumps(value), event)
+
+
+# The names that plugins written for 0.1 use. They go with 0.2.
+first_frame = split_first_frame
+frames = read_frames
+json_frames = read_json_frames

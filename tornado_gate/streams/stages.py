@@ -22,7 +22,7 @@ Ending = BaseException | Literal["end"] | None
 """How items have ended; None while they go on."""
 
 
-class Batched(Generic[T]):
+class BatchIterator(Generic[T]):
     """An async iterator whose items come in batches. For one reader, who may take single items and batches by turns."""
 
     __slots__ = ("_left",)
@@ -30,19 +30,19 @@ class Batched(Generic[T]):
     def __init__(self) -> None:
         self._left: list[T] = []  # of a batch that is read one by one, the next at the end
 
-    def __aiter__(self) -> Batched[T]:
+    def __aiter__(self) -> BatchIterator[T]:
         return self
 
     async def __anext__(self) -> T:
         if not self._left:
-            self._left = (await self.more())[::-1]
+            self._left = (await self.fetch_batch())[::-1]
         return self._left.pop()
 
-    def batch(self) -> Awaitable[list[T]]:
+    def next_batch(self) -> Awaitable[list[T]]:
         """The next items, at least one. Raises StopAsyncIteration after the last."""
-        return self._rest() if self._left else self.more()
+        return self._take_left() if self._left else self.fetch_batch()
 
-    async def _rest(self) -> list[T]:
+    async def _take_left(self) -> list[T]:
         rest, self._left = self._left[::-1], []
         return rest
 
@@ -51,11 +51,11 @@ class Batched(Generic[T]):
         self._left += items[::-1]
 
     @property
-    def over(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether it is known already that nothing comes after what was given, nor any failure."""
         return False
 
-    async def more(self) -> list[T]:
+    async def fetch_batch(self) -> list[T]:
         """What a subclass says: as `batch`, when nothing is left of the one before."""
         raise NotImplementedError
 
@@ -116,17 +116,17 @@ class Limits(Protocol):
     def begin(self) -> float:
         """The wait begins. What it gives is given back when the wait has ended."""
 
-    def came(self, outer: float) -> None:
+    def on_items(self, outer: float) -> None:
         """The wait has ended with items."""
 
-    def failed(self, outer: float, error: BaseException) -> BaseException:
+    def explain_error(self, outer: float, error: BaseException) -> BaseException:
         """The wait has ended with `error`: that, or the error for a limit by which the wait was cancelled."""
 
     def end(self) -> None:
         """The flow has ended."""
 
 
-class Flow(Batched[T]):
+class Flow(BatchIterator[T]):
     """Items from a source, put through steps. Ends with its source, or with a step; closes the source then.
 
     After a failure the source is closed before anything else is given. `limits` may be set until the first item is asked for.
@@ -137,7 +137,7 @@ class Flow(Batched[T]):
     def __init__(self, source: AsyncIterator[Any], *steps: Step[Any, Any], limits: Limits | None = None) -> None:
         super().__init__()
         self._source: AsyncIterator[Any] | None = source
-        self._next = reader(source)
+        self._next = make_batch_reader(source)
         self._steps = list(steps)
         self._ready: list[T] = []
         self._ending: Ending = None
@@ -145,7 +145,7 @@ class Flow(Batched[T]):
         self.begun = False
         self.limits = limits
 
-    async def more(self) -> list[T]:
+    async def fetch_batch(self) -> list[T]:
         self.begun = True
         limits = self.limits
         outer = 0.0
@@ -154,27 +154,27 @@ class Flow(Batched[T]):
                 await self._resume()
                 continue
             if self._ending is not None:
-                await self._end()
+                await self._raise_ending()
             if limits is not None:
                 outer = limits.begin()
             try:
                 items = await self._next()
             except BaseException as error:
-                failed = self._put([], self._ending_by(error, outer))
+                failed = self._run_steps([], self._find_ending(error, outer))
             else:
                 if limits is not None:
-                    limits.came(outer)
-                failed = self._put(items, None)
+                    limits.on_items(outer)
+                failed = self._run_steps(items, None)
                 del items  # they may be many, and the next may be long in coming
             if failed:
                 await self._close()
-        return self._taken()
+        return self._take_ready()
 
     @property
-    def over(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self._ending is END and not self._ready and not self._left
 
-    def _taken(self) -> list[T]:
+    def _take_ready(self) -> list[T]:
         """What is ready. In a frame of its own, which no error's traceback leads to."""
         ready, self._ready = self._ready, []
         return ready
@@ -201,12 +201,12 @@ class Flow(Batched[T]):
                     raise
                 raise found from error
 
-    def _ending_by(self, error: BaseException, outer: float) -> Ending:
+    def _find_ending(self, error: BaseException, outer: float) -> Ending:
         """What it means that the source raised `error`."""
-        found = error if self.limits is None else self.limits.failed(outer, error)
+        found = error if self.limits is None else self.limits.explain_error(outer, error)
         return END if isinstance(found, StopAsyncIteration) else found
 
-    async def _end(self) -> None:
+    async def _raise_ending(self) -> None:
         """Raises how it ended; StopAsyncIteration when it ended well."""
         ending, self._ending = self._ending, END
         await self._close()
@@ -225,14 +225,14 @@ class Flow(Batched[T]):
         try:
             await pause.until()
         except BaseException as error:
-            failed = self._put([], error, place)
+            failed = self._run_steps([], error, place)
         else:
-            failed = self._put(pause.items, ending, place)
+            failed = self._run_steps(pause.items, ending, place)
         del ending  # it would hold itself by its traceback
         if failed:
             await self._close()
 
-    def _put(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
+    def _run_steps(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
         """Put items through the steps from `place`, with how they have ended: what comes out is ready. Whether any failed."""
         failed = isinstance(ending, BaseException)
         for step in self._steps[place:] if place else self._steps:
@@ -249,7 +249,7 @@ class Flow(Batched[T]):
                 ending = error
             if isinstance(ending, BaseException):
                 failed = True
-                out, ending = _told(step, ending, out)
+                out, ending = _handle_error(step, ending, out)
             items = out
         if ending is not None:
             self._paused = None  # a later step has ended the items
@@ -258,7 +258,7 @@ class Flow(Batched[T]):
         return failed
 
 
-def _told(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[list[Any], Ending]:
+def _handle_error(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[list[Any], Ending]:
     """What a step gives, and how that ends, when the items or itself ended with `error` after it gave `out`."""
     error = error if isinstance(error, GateError) else step.attribute(error)
     if not isinstance(error, GateError):
@@ -268,7 +268,7 @@ def _told(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[l
     return (out + told, END) if isinstance(told, list) else (out, told)
 
 
-def then(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
+def add_step(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
     """`items` after one more step. They belong to what is returned, which may be what they were in already."""
     if isinstance(items, Flow) and not items.begun:
         items._steps.append(step)
@@ -276,10 +276,10 @@ def then(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
     return Flow(items, step)
 
 
-def reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
+def make_batch_reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
     """What gives the next batch of `items`: of what is no flow, one after the other."""
-    if isinstance(items, Batched):
-        return items.batch
+    if isinstance(items, BatchIterator):
+        return items.next_batch
 
     async def one() -> list[T]:
         return [await anext(items)]
@@ -287,25 +287,25 @@ def reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
     return one
 
 
-class _InBatches(Generic[T]):
+class _BatchesIterator(Generic[T]):
     __slots__ = ("_next",)
 
     def __init__(self, items: AsyncIterator[T]) -> None:
-        self._next = reader(items)
+        self._next = make_batch_reader(items)
 
-    def __aiter__(self) -> _InBatches[T]:
+    def __aiter__(self) -> _BatchesIterator[T]:
         return self
 
     def __anext__(self) -> Awaitable[list[T]]:
         return self._next()
 
 
-def in_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
+def iterate_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
     """`items` as they come together."""
-    return _InBatches(items)
+    return _BatchesIterator(items)
 
 
-class Later(Batched[T]):
+class DeferredItems(BatchIterator[T]):
     """Items that are all there once something was awaited, which begins when they are read. `source` is closed at the end."""
 
     __slots__ = ("_make", "_source")
@@ -315,7 +315,7 @@ class Later(Batched[T]):
         self._make: Callable[[], Awaitable[Iterable[T]]] | None = make
         self._source = source
 
-    async def more(self) -> list[T]:
+    async def fetch_batch(self) -> list[T]:
         make, self._make = self._make, None
         items: list[T] = []
         try:
@@ -337,3 +337,11 @@ async def close(items: AsyncIterator[Any]) -> None:
     aclose = getattr(items, "aclose", None)
     if aclose is not None:
         await aclose()
+
+
+# The names that plugins written for 0.1 use. They go with 0.2.
+then = add_step
+reader = make_batch_reader
+in_batches = iterate_batches
+Batched = BatchIterator
+Later = DeferredItems

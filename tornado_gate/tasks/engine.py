@@ -13,11 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from weakref import WeakValueDictionary
 
-from tornado_gate.config.model import Videos
+from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.run import ENDED, MAX_PAUSE, Provider, Run, RunContext, Sender
+from tornado_gate.tasks.run import ENDED_STATUSES, MAX_PAUSE, Provider, RunContext, Sender, TaskRun
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import VideoOperation
@@ -25,14 +25,14 @@ from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+SCAN_SECONDS = 1.0
 """How often a process looks for tasks that no process runs, and readers for changes that another process has made."""
 SWEEP_SECONDS = 600.0
 CANCEL_SECONDS = 10.0
 """How long a caller who deletes a task waits for the process that runs it."""
 
 
-class NoSlot:
+class NullSlot:
     """The slot of a task that is only to be ended."""
 
     def release(self) -> None:
@@ -46,7 +46,9 @@ class TaskEngine:
     when `active` holds all that have not ended: both are for metrics.
     """
 
-    def __init__(self, store: TaskStore, files: MediaStore, provider: Provider, rules: Videos, sender: Sender) -> None:
+    def __init__(
+        self, store: TaskStore, files: MediaStore, provider: Provider, rules: VideosConfig, sender: Sender
+    ) -> None:
         self.store = store
         self.files = files
         self.rules = rules
@@ -114,7 +116,7 @@ class TaskEngine:
             if (now.status, now.progress) != (record.status, record.progress) or left <= 0:
                 return now
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, LOOK_SECONDS)):
+                async with asyncio.timeout(min(left, SCAN_SECONDS)):
                     await event.wait()
 
     # Ending
@@ -123,10 +125,10 @@ class TaskEngine:
         """Cancel a task, whatever process runs it. Returns when it has ended, or after CANCEL_SECONDS."""
         await self.store.request_cancel(record.id)
         if record.id not in self.running and (lease := await self.store.acquire_lease(record.id)) is not None:
-            self._start(record.id, lease, NoSlot())  # no process runs it: it ends without a slot
+            self._start(record.id, lease, NullSlot())  # no process runs it: it ends without a slot
         ends = time.monotonic() + CANCEL_SECONDS
-        while not record.ended and (left := ends - time.monotonic()) > 0:
-            record = await self.wait_for_change(record, min(left, LOOK_SECONDS))
+        while not record.has_ended and (left := ends - time.monotonic()) > 0:
+            record = await self.wait_for_change(record, min(left, SCAN_SECONDS))
 
     async def delete(self, task_id: str) -> None:
         """Delete a task. Raises NotFound."""
@@ -165,7 +167,7 @@ class TaskEngine:
             except Exception:
                 log.exception("looking for tasks failed")
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(SCAN_SECONDS):
                     await self._look_now.wait()
 
     async def _start_waiting(self) -> None:
@@ -197,7 +199,7 @@ class TaskEngine:
                 store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
                 publish=self._publish, note_end=self.on_end, cancel_when_started=self._cancel_when_started,
             )  # fmt: skip
-            await Run(record, lease, context, slot=slot, translated=translated).run()
+            await TaskRun(record, lease, context, slot=slot, translated=translated).run()
         except NotFound:
             log.info("task %s was deleted", task_id)
         except GateError as error:
@@ -215,7 +217,7 @@ class TaskEngine:
 
     def _publish(self, record: TaskRecord) -> None:
         """Give the changed record to those who wait for it."""
-        if record.status in ENDED:  # from now on it is read from the store, where it may be deleted
+        if record.status in ENDED_STATUSES:  # from now on it is read from the store, where it may be deleted
             self._latest.pop(record.id, None)
         else:
             self._latest[record.id] = record

@@ -53,7 +53,7 @@ class Held:
         _all_held.add(self)
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return self._descriptor >= 0
 
     def write(self, data: bytes) -> None:

@@ -24,7 +24,7 @@ class StoredImage(Value, frozen=True):
     size: int
     field: str = "image"
 
-    unshown = frozenset({"disk"})
+    hidden_fields = frozenset({"disk"})
 
     async def read(self, size: int = -1) -> bytes:
         """The first `size` bytes, or all."""

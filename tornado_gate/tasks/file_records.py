@@ -17,7 +17,7 @@ from tornado_gate.tasks.file_disk import Disk, Held
 from tornado_gate.tasks.file_index import ID, record_path
 from tornado_gate.tasks.file_sweep import list_markers, marker_name
 from tornado_gate.tasks.record import RecordDamaged, RecordNewer, TaskRecord, decode_record
-from tornado_gate.tasks.store import no_such_task
+from tornado_gate.tasks.store import task_not_found_error
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +44,10 @@ class Records:
                 is_small = len(data) <= SMALL_BYTES
                 return _parse(task_id, data) if is_small else await asyncio.to_thread(_parse, task_id, data)
         except FileNotFoundError:
-            raise no_such_task() from None
+            raise task_not_found_error() from None
         except RecordDamaged as error:
             await asyncio.to_thread(self._set_aside, task_id, error)
-            raise no_such_task() from None
+            raise task_not_found_error() from None
 
     def read_blocking(self, task_id: str) -> TaskRecord:
         """`read` for threads."""
@@ -55,14 +55,14 @@ class Records:
             with self._handle_newer(task_id):
                 return _parse(task_id, self._disk.read_blocking(self._find(task_id)))
         except FileNotFoundError:
-            raise no_such_task() from None
+            raise task_not_found_error() from None
         except RecordDamaged as error:
             self._set_aside(task_id, error)
-            raise no_such_task() from None
+            raise task_not_found_error() from None
 
     def _find(self, task_id: str) -> Path:
         if not ID.fullmatch(task_id):
-            raise no_such_task()
+            raise task_not_found_error()
         return record_path(self._disk, task_id)
 
     @contextmanager
@@ -98,7 +98,7 @@ class Records:
         part.sync()
         with self._disk.locked(self._lock(record.id)):
             if not os.path.lexists(path):
-                raise no_such_task()
+                raise task_not_found_error()
             self._disk.place(part, path)
         self._disk.sync(path.parent)
 

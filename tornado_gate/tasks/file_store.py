@@ -51,11 +51,11 @@ from tornado_gate.tasks.store import (
     ActiveTask,
     ActiveTasks,
     Lease,
-    Names,
-    Page,
+    TaskIds,
+    TaskPage,
     compute_digest,
-    key_conflict,
-    no_such_task,
+    key_conflict_error,
+    task_not_found_error,
 )
 from tornado_gate.types import Upload
 from tornado_gate.types.value import replace
@@ -208,7 +208,7 @@ class FileTaskStore:
         if (earlier.account, earlier.key) != (record.account, record.key):
             return None
         if earlier.digest != record.digest:
-            raise key_conflict()
+            raise key_conflict_error()
         return earlier
 
     def _read_key(self, key: str) -> str:
@@ -259,7 +259,7 @@ class FileTaskStore:
 
     async def find_image(self, task_id: str) -> Upload | None:
         record = await self.get(task_id)
-        if record.image is None or record.ended:
+        if record.image is None or record.has_ended:
             return None
         return await self._run_blocking(self._find_image_blocking, task_id, record.image)
 
@@ -279,7 +279,7 @@ class FileTaskStore:
 
     async def finish(self, record: TaskRecord, lease: Lease) -> None:
         _require_lease(record, lease)
-        if not record.ended:
+        if not record.has_ended:
             raise ValueError(f"{record.id} is at the step {record.step}: it has not ended")
         await self._finish(self._replace(record, self._finish_blocking))
 
@@ -296,7 +296,7 @@ class FileTaskStore:
 
     async def delete(self, task_id: str) -> None:
         if not await self._run_blocking(self._delete, task_id):
-            raise no_such_task()
+            raise task_not_found_error()
 
     def _delete(self, task_id: str) -> bool:
         record = self._records.read_blocking(task_id)
@@ -323,12 +323,12 @@ class FileTaskStore:
         await self._run_blocking(self._request_cancel, task_id)
 
     def _request_cancel(self, task_id: str) -> None:
-        if self._records.read_blocking(task_id).ended:
+        if self._records.read_blocking(task_id).has_ended:
             return
         path = self._cancel_path(task_id)
         self.disk.touch(path)
         try:
-            ended = self._records.read_blocking(task_id).ended
+            ended = self._records.read_blocking(task_id).has_ended
         except NotFound:
             ended = True
         if ended:
@@ -385,10 +385,10 @@ class FileTaskStore:
         mine = compute_digest(account)
         return await self._run_blocking(lambda: sum(task.account == mine for task in list_markers(self.disk)))
 
-    async def sweep(self, now: float) -> Names:
+    async def sweep(self, now: float) -> TaskIds:
         """Batch by batch, so that other work on the disk can run in between."""
         sweep = Sweep(self.disk, read=self._records.read_blocking, remove=self._remove)
-        gone: Names = []
+        gone: TaskIds = []
         for batch in await self._run_blocking(sweep.find_due, now):
             gone += await self._run_blocking(sweep.expire, batch, now)
         await self._run_blocking(sweep.delete_leftovers)
@@ -401,10 +401,10 @@ class FileTaskStore:
     def _list_active_ids(self) -> set[str]:
         return {task.id for task in list_markers(self.disk)}
 
-    async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> Page:
+    async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> TaskPage:
         return await self._run_blocking(self._read_page, account, after, limit, order == "desc")
 
-    def _read_page(self, account: str, after: str, limit: int, newest_first: bool) -> Page:
+    def _read_page(self, account: str, after: str, limit: int, newest_first: bool) -> TaskPage:
         if after and not ID.fullmatch(after):
             raise _make_after_error()
         found: list[TaskRecord] = []
@@ -416,7 +416,7 @@ class FileTaskStore:
                     break
         except LookupError:
             raise _make_after_error() from None
-        return Page(tuple(found[:limit]), len(found) > limit)
+        return TaskPage(tuple(found[:limit]), len(found) > limit)
 
     def _read_existing(self, ids: Iterable[str]) -> Iterable[TaskRecord]:
         for task_id in ids:
@@ -448,7 +448,7 @@ def _hash_key(account: str, key: str) -> str:
 
 
 def _require_lease(record: TaskRecord, lease: Lease) -> None:
-    if not lease.held or lease.task_id != record.id:
+    if not lease.is_held or lease.task_id != record.id:
         raise ValueError(f"{record.id} cannot be saved without its lease")
 
 

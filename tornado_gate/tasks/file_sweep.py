@@ -104,7 +104,7 @@ class Sweep:
             try:
                 record = self._read(task_id)
                 expires = record.expires_at
-                if record.ended and expires is not None and _to_microseconds(expires) <= _to_microseconds(now):
+                if record.has_ended and expires is not None and _to_microseconds(expires) <= _to_microseconds(now):
                     gone += [task_id] if self._remove(record) else []
             except NotFound:
                 pass

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from tornado_gate.errors import PluginError, Unavailable
-from tornado_gate.gateway.attempts import asked, note_failure, note_success
+from tornado_gate.gateway.attempts import call_provider, note_failure, note_success
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.events import single
+from tornado_gate.streams.events import read_single_event
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import (
@@ -55,7 +55,9 @@ class ProviderClient:
             is_current = translated is not None and translated.provider is provider
             outgoing = translated.outgoing if translated is not None and is_current else None
             try:
-                operation = await single(await asked(call, provider, request, deadlines, outgoing), VideoOperation)
+                operation = await read_single_event(
+                    await call_provider(call, provider, request, deadlines, outgoing), VideoOperation
+                )
             except BaseException as error:
                 note_failure(self._gate, call, error)
                 raise
@@ -81,8 +83,8 @@ class ProviderClient:
             timeouts = replace(call.target.timeouts, total=DOWNLOAD_SECONDS)
             deadlines = Deadlines(timeouts, call.target.provider, streaming=True)
             outgoing = await provider.translate_request(call, request)
-            incoming = await deadlines.first(provider.call_upstream(call, outgoing))
-            yield incoming.but(chunks=deadlines.between(incoming.chunks, provider.blame))
+            incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+            yield incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether the task's provider allows to begin its work twice."""
@@ -93,7 +95,7 @@ class ProviderClient:
         async with self._open_call(record) as (call, provider):
             timeouts: Timeouts = replace(call.target.timeouts, total=STATUS_SECONDS)
             deadlines = Deadlines(timeouts, call.target.provider, streaming=False)
-            return await single(await asked(call, provider, request, deadlines), VideoOperation)
+            return await read_single_event(await call_provider(call, provider, request, deadlines), VideoOperation)
 
     @asynccontextmanager
     async def _open_call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
@@ -104,8 +106,8 @@ class ProviderClient:
             raise Unavailable(f"The provider '{record.provider}' of this task is no longer in conf.")
         if provider.lane is None:
             raise PluginError(provider.entry.plugin, "it is not usable")
-        target = snapshot.target_of(record.model, record.provider, record.upstream_model)
-        with self._gate.holding(snapshot):
+        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        with self._gate.use_snapshot_in_background(snapshot):
             async with AsyncExitStack() as closing:
                 call = Call(
                     id=record.id,

@@ -28,7 +28,7 @@ _ENDED = ("completed", "failed")
 _HEAD = b'{"sha256":"'
 _MIDDLE = b'","record":'
 _TAIL = b"}\n"
-_BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
+_BODY_OFFSET = len(_HEAD) + 64 + len(_MIDDLE)
 
 
 class RecordDamaged(ValueError):
@@ -94,7 +94,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
         return max(0, round(self.created_at * 1e6)) * 1000
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.step == "done"
 
 
@@ -148,7 +148,7 @@ def encode_record(record: TaskRecord) -> bytes:
 
 def decode_record(data: bytes) -> TaskRecord:
     """Raises RecordNewer for a record of a newer gateway, RecordDamaged for everything else that `encode_record` has not made."""
-    body = data[_BODY_AT : -len(_TAIL)]
+    body = data[_BODY_OFFSET : -len(_TAIL)]
     frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
     if not data:
         raise RecordDamaged("it is empty")

@@ -19,7 +19,7 @@ async def load_image(call: Call, image: FileSource, param: str) -> FileSource:
     Raises InvalidField for the caller's field `param`.
     """
     if isinstance(image, Link):
-        picture = await pictures.picture_of(call, image, param)
+        picture = await pictures.read_image(call, image, param)
         return Data(media_type=picture.media_type, base64=base64.b64encode(picture.data).decode())
     await pictures.check(image, param)
     return image

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from tornado_gate.codec.media_types import sniff
-from tornado_gate.config.model import Videos
+from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import (
     GateError,
     InternalError,
@@ -43,10 +43,10 @@ from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
 
-ENDED = ("completed", "failed")
+ENDED_STATUSES = ("completed", "failed")
 NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, UpstreamUnreachable)
-LOST = "upstream_lost_task"
-LOOK_SECONDS = 1.0
+LOST_TASK_CODE = "upstream_lost_task"
+CANCEL_CHECK_SECONDS = 1.0
 """How often a run looks whether the task was cancelled."""
 MAX_FAILURES = 60
 """Polls that may fail in a row before the task fails; with the pauses between them this is about half an hour."""
@@ -57,7 +57,7 @@ MAX_LOST = 3
 MAX_PAUSE = 30.0
 MAX_DOWNLOADS = 8
 """Attempts to download a finished video."""
-UNCERTAIN = (
+UNCERTAIN_START_MESSAGE = (
     "The gateway stopped while it started this task, and the upstream cannot say whether it has it. Send it again."
 )
 VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
@@ -99,13 +99,13 @@ class RunContext(Value, frozen=True):
     files: MediaStore
     provider: Provider
     sender: Sender
-    rules: Videos
+    rules: VideosConfig
     publish: Callable[[TaskRecord], None]
     note_end: Callable[[TaskRecord], None]
     cancel_when_started: Callable[[TaskRecord, asyncio.Future[VideoOperation]], None]
 
 
-class Run:
+class TaskRun:
     """One run of a task. `slot` is released when the upstream is not needed any more.
 
     `translated` is the translation that was made when the task was created. It is used for the first call only.
@@ -128,14 +128,14 @@ class Run:
         self._rules = context.rules
         self._slot = slot
         self._translated = translated
-        self._unknown = self._lost = 0
+        self._unknown = self._on_lost = 0
         self._began = time.monotonic() - record.spent
         self._start_error: GateError | None = None
 
     async def run(self) -> None:
         """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is."""
         while self.record.step != "done":
-            if self.record.status in ENDED:
+            if self.record.status in ENDED_STATUSES:
                 await self._send_webhook()
             elif await self._store.is_cancel_requested(self.record.id):
                 await self._cancel()
@@ -181,7 +181,7 @@ class Run:
         translated, self._translated = self._translated, None
         start = asyncio.ensure_future(self._provider.begin(self.record, request, translated))
         try:
-            while not (await asyncio.wait([start], timeout=LOOK_SECONDS))[0]:
+            while not (await asyncio.wait([start], timeout=CANCEL_CHECK_SECONDS))[0]:
                 if await self._store.is_cancel_requested(self.record.id):
                     self._context.cancel_when_started(self.record, start)
                     return
@@ -223,7 +223,7 @@ class Run:
         elif operation.status == "unknown" and self._start_error is not None:
             await self._fail(self._start_error.code, self._start_error.message)
         elif operation.status == "unknown":
-            await self._fail("start_uncertain", UNCERTAIN)
+            await self._fail("start_uncertain", UNCERTAIN_START_MESSAGE)
         else:
             await self._apply(operation)
 
@@ -270,7 +270,7 @@ class Run:
                 else:
                     await self._save(**common, step="running")
             case status:
-                self._unknown = self._lost = 0
+                self._unknown = self._on_lost = 0
                 started = self.record.started_at or time.time()
                 new_status = "pending" if status == "running" else self.record.status
                 progress = _limit_progress(operation)
@@ -286,11 +286,11 @@ class Run:
         )  # fmt: skip
 
     async def _handle_lost(self) -> None:
-        self._lost += 1
+        self._on_lost += 1
         if self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)
-        elif self._lost >= MAX_LOST:
-            await self._fail(LOST, "The upstream no longer knows this task.")
+        elif self._on_lost >= MAX_LOST:
+            await self._fail(LOST_TASK_CODE, "The upstream no longer knows this task.")
         else:
             await self._save(next_poll_at=time.time() + self._rules.poll_seconds)
 
@@ -314,11 +314,11 @@ class Run:
         if len(files) < self.record.videos:
             await self._save(files=files, failures=0)
         else:
-            await self._end(files=files, status="completed", progress=100)
+            await self._finish(files=files, status="completed", progress=100)
 
     async def _handle_download_error(self, error: GateError) -> None:
         failures = self.record.failures + 1
-        if error.code == LOST and self._provider.may_repeat(self.record):
+        if error.code == LOST_TASK_CODE and self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)  # the videos that are downloaded stay
         elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused):
             await self._fail("download_failed", f"The finished video could not be fetched: {error.message}")
@@ -330,9 +330,9 @@ class Run:
 
     async def _fail(self, code: str, message: str) -> None:
         log.info("task %s failed: %s", self.record.id, code)
-        await self._end(status="failed", error_code=code, error_message=message)
+        await self._finish(status="failed", error_code=code, error_message=message)
 
-    async def _end(self, **changes: Any) -> None:
+    async def _finish(self, **changes: Any) -> None:
         now = time.time()
         step = "done" if self.record.webhook is None else "telling"
         await self._save(**changes, step=step, completed_at=now, expires_at=now + self._rules.keep_seconds)
@@ -361,8 +361,8 @@ class Run:
         """Sleep for at most MAX_PAUSE, but end soon after the task was cancelled."""
         ends = time.monotonic() + min(max(0.0, seconds), MAX_PAUSE)  # whatever has happened to the system clock
         while (left := ends - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, LOOK_SECONDS))
-            if self.record.status not in ENDED and await self._store.is_cancel_requested(self.record.id):
+            await asyncio.sleep(min(left, CANCEL_CHECK_SECONDS))
+            if self.record.status not in ENDED_STATUSES and await self._store.is_cancel_requested(self.record.id):
                 return
 
 

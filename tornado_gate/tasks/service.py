@@ -15,14 +15,14 @@ import orjson
 from tornado_gate.errors import InvalidField, NotFound, RateLimited, Unavailable
 from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import ProviderInUse, Snapshot
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.host import FormatLane
 from tornado_gate.storage.files import MediaFile
-from tornado_gate.streams.events import aiter_events
+from tornado_gate.streams.events import iterate_events
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.tasks.request_image import describe_image, load_image, stream_image
-from tornado_gate.tasks.store import no_such_task
+from tornado_gate.tasks.store import task_not_found_error
 from tornado_gate.tasks.translation import TranslatedRequest, translate
 from tornado_gate.tasks.view import build_video_task
 from tornado_gate.types import (
@@ -41,7 +41,7 @@ from tornado_gate.types import (
 from tornado_gate.types.value import replace
 
 MAX_WAIT_SECONDS = 60.0
-ENDED = frozenset({"completed", "failed"})
+ENDED_STATUSES = frozenset({"completed", "failed"})
 KEY_HEADER = "idempotency-key"
 MAX_KEY_LENGTH = 255
 
@@ -64,12 +64,12 @@ class TaskService:
 
         Raises what the format and the provider find wrong with the request, RateLimited (too_many_tasks) and Conflict.
         """
-        call = snapshot.about(replace(call, operation="videos"), snapshot.asked_model(wire))
+        call = snapshot.for_model(replace(call, operation="videos"), snapshot.resolve_model_name(wire))
         call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
-        targets = snapshot.targets(call, ("videos",))
+        targets = snapshot.select_targets(call, ("videos",))
         request = await wire_format.translate_request(call, wire)
         if not isinstance(request, VideoRequest):
-            raise wire_format.broken("translate_request of a video gave no VideoRequest")
+            raise wire_format.contract_error("translate_request of a video gave no VideoRequest")
         target, provider = choose_target(self._gate, call, targets)
         call, record = await self._create_task(call, request, target, provider)
         return call, self._render(call, request, wire_format, record)
@@ -88,7 +88,7 @@ class TaskService:
             changes, model=record.model, remix_of=record.operation, seconds=record.request.get("seconds"),
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
-        target = snapshot.target_of(record.model, record.provider, record.upstream_model)
+        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
         call, created = await self._create_task(call, remixed, target, provider, remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
 
@@ -97,7 +97,7 @@ class TaskService:
         call: Call,
         request: VideoRequest,
         target: Target,
-        provider: ProviderInUse,
+        provider: ConfiguredProvider,
         remixed_from: str | None = None,
     ) -> tuple[Call, TaskRecord]:
         """The call for its target, and the new task, or the one that has the call's idempotency key."""
@@ -106,7 +106,7 @@ class TaskService:
         key = get_idempotency_key(call)
         request = replace(request, task_id=f"video_{secrets.token_hex(16)}")
         call = replace(call, target=target, pool=self._gate.pool(provider))
-        translated = await translate(call, provider.working, request)
+        translated = await translate(call, provider.usable_lane, request)
         record = await self._make_record(call, request, remixed_from)
         earlier = await self._store.find_earlier(record, key) if key else None
         return call, earlier or await self._store_task(record, request, key, translated)
@@ -152,7 +152,7 @@ class TaskService:
         if request.action == "list":
             return call, _reply(call, request, wire_format, await self.list(call, request))
         record = await self.find(call, request.task_id)
-        call = snapshot.about(call, record.model)
+        call = snapshot.for_model(call, record.model)
         match request.action:
             case "content":
                 return call, await self.find_content(record, request.index)
@@ -171,7 +171,7 @@ class TaskService:
         """A task of the caller's account. Raises the same NotFound for a task of another account as for one that never was."""
         record = await self.engine.get(task_id)
         if record.account != call.caller.account:
-            raise no_such_task()
+            raise task_not_found_error()
         return record
 
     def show(self, call: Call, record: TaskRecord) -> VideoTask:
@@ -190,13 +190,13 @@ class TaskService:
     async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord:
         """The task when it has ended, or after `seconds`."""
         ends = time.monotonic() + seconds
-        while record.status not in ENDED and (left := ends - time.monotonic()) > 0:
+        while record.status not in ENDED_STATUSES and (left := ends - time.monotonic()) > 0:
             record = await self.engine.wait_for_change(record, left)
         return record
 
     async def follow(self, call: Call, record: TaskRecord) -> AsyncIterator[StreamEvent]:
         """The task now and after each change of its status or progress, until it has ended."""
-        while record.status not in ENDED:
+        while record.status not in ENDED_STATUSES:
             yield TaskResult(task=self.show(call, record), last=False)
             before = record
             while (record.status, record.progress) == (before.status, before.progress):
@@ -215,7 +215,7 @@ class TaskService:
 
     async def delete(self, record: TaskRecord) -> None:
         """Cancel the task if it has not ended, then delete it with its videos."""
-        if record.status not in ENDED:
+        if record.status not in ENDED_STATUSES:
             await self.engine.cancel(record)
             record = await self._store.get(record.id)  # with the files that were downloaded meanwhile
         for file in record.files:
@@ -229,7 +229,7 @@ class TaskService:
 
 
 def _reply(call: Call, request: Request, wire_format: FormatLane, event: StreamEvent) -> Reply:
-    return wire_format.translate_response(call, request, aiter_events(iter([event])))
+    return wire_format.translate_response(call, request, iterate_events(iter([event])))
 
 
 def get_idempotency_key(call: Call) -> str:

@@ -15,7 +15,7 @@ from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.types import Upload
 
 
-class Conflict(RequestError):
+class TaskConflict(RequestError):
     """The request contradicts an earlier one of the same caller."""
 
     status = 409
@@ -31,7 +31,7 @@ class ActiveTask(NamedTuple):
     id: str
 
 
-class Page(NamedTuple):
+class TaskPage(NamedTuple):
     """A page of an account's tasks; `has_more` says whether others follow."""
 
     records: tuple[TaskRecord, ...]
@@ -39,7 +39,7 @@ class Page(NamedTuple):
 
 
 ActiveTasks = list[ActiveTask]
-Names = list[str]
+TaskIds = list[str]
 
 
 class Slot(Protocol):
@@ -56,7 +56,7 @@ class Lease(Protocol):
     def task_id(self) -> str: ...
 
     @property
-    def held(self) -> bool: ...
+    def is_held(self) -> bool: ...
 
     def release(self) -> None:
         """Release it; the second time has no effect."""
@@ -127,11 +127,11 @@ class TaskStore(Protocol):
     async def count_active(self, account: str) -> int:
         """The number of tasks of this account that have not ended."""
 
-    async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> Page:
+    async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> TaskPage:
         """At most `limit` tasks of the account, oldest or newest first, that follow the task `after` ("": from the start).
         Raises InvalidField when the account has no task `after`."""
 
-    async def sweep(self, now: float) -> Names:
+    async def sweep(self, now: float) -> TaskIds:
         """Delete the tasks that have ended and expired at `now`, without reading others, and what dead processes have left.
         Returns the ids of the deleted tasks."""
 
@@ -141,11 +141,11 @@ def compute_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def no_such_task() -> NotFound:
+def task_not_found_error() -> NotFound:
     """The same error for a task that never existed, one that was deleted, and one of another account."""
     return NotFound("There is no such task, or it has expired.", param="task_id", code="task_not_found")
 
 
-def key_conflict() -> Conflict:
+def key_conflict_error() -> TaskConflict:
     message = "This Idempotency-Key was used for another request. Use a new key, or send that request again."
-    return Conflict(message, code="idempotency_conflict")
+    return TaskConflict(message, code="idempotency_conflict")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tornado_gate.plugins.host import ProviderLane
 from tornado_gate.types import Call, Data, UpstreamRequest, VideoRequest
-from tornado_gate.types.call import Closing
+from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import Value, replace
 
 
@@ -27,11 +27,11 @@ async def translate(call: Call, provider: ProviderLane, request: VideoRequest) -
     Returns None when the result cannot be used after the caller's request has ended: it refers to a file of the caller's form,
     or the provider has opened something, which is closed here.
     """
-    closing = Closing()
+    closing = LazyExitStack()
     try:
         outgoing = await provider.translate_request(replace(call, closing=closing), request)
-        is_self_contained = closing.untouched and (request.image is None or isinstance(request.image, Data))
+        is_self_contained = closing.is_empty and (request.image is None or isinstance(request.image, Data))
     finally:
-        if not closing.untouched:
+        if not closing.is_empty:
             await closing.aclose()
     return TranslatedRequest(provider, outgoing) if is_self_contained else None

@@ -35,7 +35,7 @@ class AccessLine(Value, frozen=True):
         """Method, path and status. Whatever `path` holds, its query is not logged."""
         return f"{self.method} {self.path.partition('?')[0]} {self.status}"
 
-    def texts(self) -> str:
+    def secret_bearing_texts(self) -> str:
         """All that a secret could be in, by a caller's doing or by conf's: one line for each text."""
         return f"{self.message()}\n{self.request_id}\n{self.caller}\n{self.model}\n{self.provider}"
 
@@ -64,7 +64,7 @@ class AccessLine(Value, frozen=True):
         return {name: value for name, value in fields.items() if value != ""}
 
 
-Stamped = tuple[int, AccessLine]
+StampedLine = tuple[int, AccessLine]
 """A line, and when its request ended, in nanoseconds since 1970."""
 
 
@@ -80,7 +80,7 @@ class AccessBuffer:
     def __init__(self, most: int, wake: Callable[[], None]) -> None:
         self._most = most
         self._wake = wake
-        self._lines: deque[Stamped] = deque()
+        self._lines: deque[StampedLine] = deque()
         self._awake = False
         self._lost = self._counted = 0
 
@@ -97,14 +97,14 @@ class AccessBuffer:
             self._awake = True
             self._wake()
 
-    def rest(self) -> None:
+    def request_wake(self) -> None:
         """Call `wake` for the next line. Look once more for lines after this: one that came before it has woken nobody."""
         self._awake = False
 
-    def take(self, most: int, until: int | None = None) -> list[Stamped]:
+    def take(self, most: int, until: int | None = None) -> list[StampedLine]:
         """Up to `most` lines in order, none that came after `until` (nanoseconds)."""
         lines = self._lines
-        taken: list[Stamped] = []
+        taken: list[StampedLine] = []
         while lines and len(taken) < most and (until is None or lines[0][0] <= until):
             taken.append(lines.popleft())
         return taken

@@ -26,15 +26,15 @@ from typing import Any, Literal, TextIO
 
 import orjson
 
-from tornado_gate.telemetry.access_log import LOGGER, AccessBuffer, AccessLine, Stamped
+from tornado_gate.telemetry.access_log import LOGGER, AccessBuffer, AccessLine, StampedLine
 from tornado_gate.telemetry.redaction import FIELD_CHARACTERS, MESSAGE_CHARACTERS, Scrubber
 
-__all__ = ["AccessLine", "Logging", "Scrubber", "access", "configure"]
+__all__ = ["AccessLine", "Logging", "Scrubber", "configure", "log_access"]
 
 QUEUE_RECORDS = 10_000
 BATCH_SECONDS = 0.1
 BATCH_LINES = 250
-OFF = logging.CRITICAL + 1
+LEVEL_OFF = logging.CRITICAL + 1
 _SECONDS_TO_FLUSH = 5.0
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN_VALUE = re.compile(r"[^\s\"=]+")
 
 
-def access(line: AccessLine) -> None:
+def log_access(line: AccessLine) -> None:
     """Log one request, unless `configure` was told not to. Call it from the event loop only.
 
     It becomes a record of `logging` where `configure` was not called, and for whoever has put a handler or a filter on
@@ -72,24 +72,24 @@ class _Formatter(logging.Formatter):
             datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             record.levelname.lower(),
             record.name,
-            self.scrubber.text(record.getMessage()),
-            self.scrubber.fields(getattr(record, "fields", None) or {}),
-            {name: self.scrubber.text(text) for name, text in traces.items() if text},
+            self.scrubber.scrub_text(record.getMessage()),
+            self.scrubber.scrub_fields(getattr(record, "fields", None) or {}),
+            {name: self.scrubber.scrub_text(text) for name, text in traces.items() if text},
         )
 
-    def lines(self, batch: Sequence[Stamped]) -> str:
+    def format_lines(self, batch: Sequence[StampedLine]) -> str:
         """What `format` would make of lines of requests. All are searched for secrets at once, and each only if need be."""
-        texts = [line.texts() for _, line in batch]
-        harmless = self.scrubber.harmless("\n".join(texts))
+        texts = [line.secret_bearing_texts() for _, line in batch]
+        harmless = self.scrubber.is_clean("\n".join(texts))
         written: list[str] = []
         for (moment, line), text in zip(batch, texts, strict=True):
             message, fields = line.message(), line.fields()
-            if len(text) > FIELD_CHARACTERS or not (harmless or self.scrubber.harmless(text)):
-                message, fields = self.scrubber.text(message), self.scrubber.fields(fields)
-            written.append(self.render(self._time(moment), "info", LOGGER, message, fields, {}))
+            if len(text) > FIELD_CHARACTERS or not (harmless or self.scrubber.is_clean(text)):
+                message, fields = self.scrubber.scrub_text(message), self.scrubber.scrub_fields(fields)
+            written.append(self.render(self._format_time(moment), "info", LOGGER, message, fields, {}))
         return "\n".join(written) + "\n"
 
-    def _time(self, moment: int) -> str:
+    def _format_time(self, moment: int) -> str:
         """Nanoseconds since 1970 as `format` writes a time; nearly every line is of the same second as the one before."""
         second, rest = divmod(moment, 1_000_000_000)
         if second != self._second:
@@ -123,29 +123,29 @@ class _TextFormatter(_Formatter):
     def render(
         self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
     ) -> str:
-        words = [moment, level.upper().ljust(7), logger, _one_line(message)]
-        words += [f"{_one_line(name)}={_shown(value)}" for name, value in fields.items()]
+        words = [moment, level.upper().ljust(7), logger, _escape_control_characters(message)]
+        words += [f"{_escape_control_characters(name)}={_format_value(value)}" for name, value in fields.items()]
         lines = [" ".join(words)]
         for text in traces.values():
-            lines += ["    " + _one_line(line) for line in text.splitlines()]
+            lines += ["    " + _escape_control_characters(line) for line in text.splitlines()]
         return "\n".join(lines)
 
 
-def _one_line(text: str) -> str:
+def _escape_control_characters(text: str) -> str:
     """No caller may start a log line of its own, or speak to the terminal."""
     if text.isprintable():
         return text
     return _CONTROL.sub(lambda sign: sign.group().encode("unicode_escape").decode(), text)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if type(value) is int:
         return str(value)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if _PLAIN_VALUE.fullmatch(text) and text.isprintable() else json.dumps(text)
 
 
-def _message(record: logging.LogRecord) -> str:
+def _get_message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()[: MESSAGE_CHARACTERS * 2]
     except Exception:  # whatever an argument's own __str__ raises: a fault in a log call is no reason to fail
@@ -156,9 +156,9 @@ class _Output(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO, formatter: _Formatter) -> None:
         super().__init__(stream)
         self.setFormatter(formatter)
-        self._lines = formatter.lines
+        self._lines = formatter.format_lines
 
-    def write_lines(self, batch: Sequence[Stamped]) -> None:
+    def write_lines(self, batch: Sequence[StampedLine]) -> None:
         """Write lines of requests at once. Never raises: the thread that calls this must live."""
         try:
             text = self._lines(batch)
@@ -186,7 +186,7 @@ class _Queue(QueueHandler):
         """What may have changed by the time of writing, or would keep a request's memory alive, is made text now."""
         prepared = logging.LogRecord.__new__(logging.LogRecord)  # copy.copy takes six times as long
         prepared.__dict__.update(record.__dict__)
-        prepared.msg, prepared.args = _message(record), None
+        prepared.msg, prepared.args = _get_message(record), None
         prepared.__dict__["fields"] = dict(getattr(record, "fields", None) or {})
         if record.exc_info:
             text = record.exc_text or logging.Formatter().formatException(record.exc_info)
@@ -216,7 +216,7 @@ class _Queue(QueueHandler):
         return dropped
 
 
-_WAKE = logging.makeLogRecord({})
+_WAKE_RECORD = logging.makeLogRecord({})
 """Stands in the queue for lines of requests that have come; itself never written."""
 
 
@@ -239,13 +239,13 @@ class _Writer(QueueListener):
             except queue.Empty:
                 self._write_lines()
                 continue
-            if record is not _WAKE:
+            if record is not _WAKE_RECORD:
                 self._write_lines(None if record is None else int(record.created * 1e9))
                 return record
 
     def _seconds_left(self) -> float | None:
         if not self._lines:
-            self._lines.rest()
+            self._lines.request_wake()
             if not self._lines:  # still: one that came before `rest` has woken nobody
                 self._due = None
                 return None
@@ -258,13 +258,13 @@ class _Writer(QueueListener):
             self._due = None
         while batch := self._lines.take(BATCH_LINES, until):
             self._output.write_lines(batch)
-            self._tell_dropped()
+            self._report_dropped()
 
     def handle(self, record: logging.LogRecord) -> None:
         super().handle(record)
-        self._tell_dropped()
+        self._report_dropped()
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         if dropped := self._source.take_dropped() + self._lines.take_dropped():
             text = f"{dropped} log records were dropped: they came faster than they could be written"
             super().handle(logging.LogRecord(log.name, logging.WARNING, __file__, 0, text, None, None))
@@ -304,7 +304,7 @@ class Logging:
 
     def _wake(self) -> None:
         try:
-            self._queue.queue.put_nowait(_WAKE)
+            self._queue.queue.put_nowait(_WAKE_RECORD)
         except queue.Full:
             """The writer has records to write, and looks for lines after each."""
 
@@ -354,8 +354,8 @@ def configure(
     formatter = _JsonFormatter(scrubber) if format == "json" else _TextFormatter(scrubber)
     output = _Output(stream or sys.stderr, formatter)
     logging.getLogger().setLevel(level.upper())
-    logging.getLogger("tornado.access").setLevel(OFF)
-    _access_log.setLevel(logging.INFO if access_log else OFF)
+    logging.getLogger("tornado.access").setLevel(LEVEL_OFF)
+    _access_log.setLevel(logging.INFO if access_log else LEVEL_OFF)
     _installed = Logging(output, scrubber)
     _installed.start()
     return _installed

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tornado_gate._version import __version__
 from tornado_gate.errors import GateError, PluginError, UpstreamError
-from tornado_gate.telemetry.request_counters import DIRECTIONS, Labels, Tally
+from tornado_gate.telemetry.request_counters import TOKEN_DIRECTIONS, RequestCounters, RequestLabels
 from tornado_gate.types import Usage
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Gauge
 
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-OTHER = "other"
-MOST_CHILDREN = 20_000
+OTHER_LABEL = "other"
+MAX_CHILDREN = 20_000
 """A last bound: conf with thousands of models times formats times statuses ends here, and counts as "other"."""
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -43,12 +43,12 @@ class Metrics:
 
     def __init__(self) -> None:
         self._multiprocess = bool(os.environ.get(DIRECTORY_VARIABLE))
-        self._registry = _registry()
+        self._registry = _make_registry()
         self._models: frozenset[str] = frozenset()
         self._providers: frozenset[str] = frozenset()
-        self._kinds = _error_codes()
-        self._cache: dict[tuple[str, str, str, str, int], Tally] = {}
-        self._waiting: deque[Tally] = deque()
+        self._kinds = _list_error_codes()
+        self._cache: dict[tuple[str, str, str, str, int], RequestCounters] = {}
+        self._waiting: deque[RequestCounters] = deque()
         self._flushing = threading.Lock()
         self._at_once = self._multiprocess
         self._streams = self._streams_told = 0
@@ -156,7 +156,7 @@ class Metrics:
             buckets=VIDEO_BUCKETS,
         )
 
-    def known(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
+    def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
         with self._flushing:
             self._flush()
@@ -165,16 +165,16 @@ class Metrics:
             self._cache = {key: tally for key, tally in self._cache.items() if self._is_known(tally.labels)}
             if not self._multiprocess:  # the files of several processes only ever grow, until the next start
                 for tally in gone:
-                    self._forget(tally.labels)
-            self._forget_videos()
+                    self._remove_series(tally.labels)
+            self._remove_unknown_video_series()
 
-    def _is_known(self, labels: Labels) -> bool:
+    def _is_known(self, labels: RequestLabels) -> bool:
         return self._are_known(labels.model, labels.provider)
 
     def _are_known(self, model: str, provider: str) -> bool:
-        return model in self._models | {"", OTHER} and provider in self._providers | {"", OTHER}
+        return model in self._models | {"", OTHER_LABEL} and provider in self._providers | {"", OTHER_LABEL}
 
-    def _forget_videos(self) -> None:
+    def _remove_unknown_video_series(self) -> None:
         for provider, model in [labels for labels in self._videos_ended if not self._are_known(labels[1], labels[0])]:
             self._videos_ended.remove((provider, model))
             self._video_tasks.remove(provider, model, "completed")
@@ -186,14 +186,14 @@ class Metrics:
             self._videos_told.remove((provider, state))
             self._videos.remove(provider, state)
 
-    def _forget(self, labels: Labels) -> None:
+    def _remove_series(self, labels: RequestLabels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
-        for direction in DIRECTIONS:
+        for direction in TOKEN_DIRECTIONS:
             self._tokens.remove(labels.model, labels.provider, direction)
-        if labels.provider not in self._providers | {"", OTHER}:
+        if labels.provider not in self._providers | {"", OTHER_LABEL}:
             self._first_event.remove(labels.format, labels.operation, labels.provider)
 
-    def request_finished(
+    def count_request(
         self,
         format: str,
         operation: str,
@@ -207,7 +207,7 @@ class Metrics:
         """Count a request that has ended. `model` is the name of conf's entry; "" where the request reached none."""
         tally = self._cache.get((format, operation, model, provider, status))
         if tally is None:  # conf's own names are found above
-            tally = self._tally(Labels(format, operation, *self._names(model, provider), status))
+            tally = self._get_counters(RequestLabels(format, operation, *self._bound_labels(model, provider), status))
         tally.add(seconds, first_event_seconds, usage)
         if not tally.waiting:
             tally.waiting = True
@@ -215,17 +215,17 @@ class Metrics:
             if self._at_once:
                 self.flush()
 
-    def _names(self, model: str, provider: str) -> tuple[str, str]:
+    def _bound_labels(self, model: str, provider: str) -> tuple[str, str]:
         return (
-            model if not model or model in self._models else OTHER,
-            provider if not provider or provider in self._providers else OTHER,
+            model if not model or model in self._models else OTHER_LABEL,
+            provider if not provider or provider in self._providers else OTHER_LABEL,
         )
 
-    def _tally(self, labels: Labels) -> Tally:
-        if labels not in self._cache and len(self._cache) >= MOST_CHILDREN:
-            labels = Labels(OTHER, OTHER, OTHER, OTHER, labels.status)
+    def _get_counters(self, labels: RequestLabels) -> RequestCounters:
+        if labels not in self._cache and len(self._cache) >= MAX_CHILDREN:
+            labels = RequestLabels(OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, labels.status)
         if labels not in self._cache:
-            self._cache[labels] = Tally(labels, REQUEST_BUCKETS, FIRST_EVENT_BUCKETS)
+            self._cache[labels] = RequestCounters(labels, REQUEST_BUCKETS, FIRST_EVENT_BUCKETS)
         return self._cache[labels]
 
     def defer(self, deferred: bool) -> None:
@@ -247,53 +247,55 @@ class Metrics:
             self._open_streams.set(streams)
             self._streams_told = streams
 
-    def upstream_error(self, provider: str, kind: str) -> None:
+    def count_upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
-        known = provider if provider in self._providers else OTHER
-        self._upstream_errors.labels(known, kind if kind in self._kinds else OTHER).inc()
+        known = provider if provider in self._providers else OTHER_LABEL
+        self._upstream_errors.labels(known, kind if kind in self._kinds else OTHER_LABEL).inc()
 
-    def plugin_error(self, plugin: str) -> None:
+    def count_plugin_error(self, plugin: str) -> None:
         """Count a failure of an installed plugin."""
         self._plugin_errors.labels(plugin).inc()
 
-    def stream_opened(self) -> None:
+    def count_stream_opened(self) -> None:
         self._streams += 1
         if self._at_once:
             self.flush()
 
-    def stream_closed(self) -> None:
+    def count_stream_closed(self) -> None:
         self._streams -= 1
         if self._at_once:
             self.flush()
 
-    def video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
+    def set_video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
         """Say how many video tasks of all processes have not ended, by provider entry and by "queued" or "running", and the
         age of the oldest, 0 without any. Each process says it every now and then; what is not named is none."""
         told = dict.fromkeys(self._videos_told, 0)
         for (provider, state), count in counts.items():
-            labels = (provider if provider in self._providers else OTHER, state)
+            labels = (provider if provider in self._providers else OTHER_LABEL, state)
             told[labels] = told.get(labels, 0) + count
         for labels, count in told.items():
             self._videos.labels(*labels).set(count)
         self._videos_told = set(told)
         self._video_oldest.set(oldest_seconds)
 
-    def video_ended(self, provider: str, model: str, outcome: Literal["completed", "failed"], seconds: float) -> None:
+    def count_video_ended(
+        self, provider: str, model: str, outcome: Literal["completed", "failed"], seconds: float
+    ) -> None:
         """Count a video task that has ended, `seconds` after it was asked for. Call it in the process that ended it, once."""
         labels = (
-            provider if provider in self._providers else OTHER,
-            model if model in self._models else OTHER,
+            provider if provider in self._providers else OTHER_LABEL,
+            model if model in self._models else OTHER_LABEL,
         )
-        if labels not in self._videos_ended and len(self._videos_ended) >= MOST_CHILDREN:
-            labels = (OTHER, OTHER)
+        if labels not in self._videos_ended and len(self._videos_ended) >= MAX_CHILDREN:
+            labels = (OTHER_LABEL, OTHER_LABEL)
         self._videos_ended.add(labels)
         self._video_tasks.labels(*labels, outcome).inc()
         self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # a clock may have been set back
 
-    def loop_lag(self, seconds: float) -> None:
+    def observe_loop_lag(self, seconds: float) -> None:
         self._loop_lag.set(seconds)
 
-    def reload(self, ok: bool) -> None:
+    def count_reload(self, ok: bool) -> None:
         """Count a reload that took effect, or one that was refused."""
         self._reloads.labels("ok" if ok else "failed").inc()
 
@@ -305,18 +307,18 @@ class Metrics:
         self.flush()
         registry = self._registry
         if self._multiprocess:
-            registry = _registry()
+            registry = _make_registry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
-def _registry() -> CollectorRegistry:
+def _make_registry() -> CollectorRegistry:
     from prometheus_client import CollectorRegistry
 
     return CollectorRegistry()
 
 
-def _error_codes() -> frozenset[str]:
+def _list_error_codes() -> frozenset[str]:
     """The codes that the gateway itself gives to failures of upstreams and plugins."""
     codes = {"upstream_authentication", PluginError.code}
     pending: list[type[GateError]] = [UpstreamError]
@@ -338,7 +340,7 @@ def prepare_directory(directory: Path) -> None:
     os.environ[DIRECTORY_VARIABLE] = str(directory)
 
 
-def process_ended(process_id: int) -> None:
+def remove_process(process_id: int) -> None:
     """Forget the open streams and the lag of a process that is gone; what it counted stays."""
     if os.environ.get(DIRECTORY_VARIABLE):
         from prometheus_client.multiprocess import mark_process_dead
@@ -346,7 +348,7 @@ def process_ended(process_id: int) -> None:
         mark_process_dead(process_id)  # type: ignore[no-untyped-call]
 
 
-class LoopLag:
+class LoopLagMonitor:
     """Asks the event loop to be called back every `interval_seconds`, and notes how much later it was.
 
     The largest delay of each `period_seconds` goes to `metrics`, which is flushed at every call, and at the end. `start`
@@ -373,7 +375,7 @@ class LoopLag:
             self._loop = self._loop or asyncio.get_running_loop()
             self._period_ends = self._loop.time() + self._period
             self._metrics.defer(True)
-            self._ask()
+            self._schedule_tick()
 
     def stop(self) -> None:
         if self._handle is not None:
@@ -381,7 +383,7 @@ class LoopLag:
             self._handle = None
             self._metrics.defer(False)
 
-    def _ask(self) -> None:
+    def _schedule_tick(self) -> None:
         self._due = self._loop.time() + self._interval
         self._handle = self._loop.call_later(self._interval, self._tick)
 
@@ -389,8 +391,8 @@ class LoopLag:
         now = self._loop.time()
         self._largest = max(self._largest, now - self._due)
         if now >= self._period_ends:
-            self._metrics.loop_lag(self._largest)
+            self._metrics.observe_loop_lag(self._largest)
             self._largest = 0.0
             self._period_ends = now + self._period
-        self._ask()
+        self._schedule_tick()
         self._metrics.flush()

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
-from tornado_gate.types import Target, UpstreamResponse, Whole
+from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
 MESSAGE_CHARACTERS = 16_384
 FIELD_CHARACTERS = 2_048
@@ -35,7 +35,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b([a-z]{1,20}-insecure-api-key\.)[^\s\"',;]+"), rf"\1{MASK}"),
     (re.compile(r"\b(sk-|tg-|xai-|gsk_|AIza)[A-Za-z0-9_\-]{8,}"), rf"\1{MASK}"),
 )
-_SUSPECT = re.compile(r"bearer|key[\"'\s:=.]|token=|sk-|tg-|xai-|gsk_|aiza")
+_SUSPICIOUS = re.compile(r"bearer|key[\"'\s:=.]|token=|sk-|tg-|xai-|gsk_|aiza")
 """Whatever a pattern matches holds one of these in lower case. Nearly no text does, and one search is cheaper than five."""
 
 _SECRET_FIELDS = frozenset(
@@ -71,7 +71,7 @@ class Scrubber:
         self._heads = frozenset(secret[:SHORTEST_SECRET] for secret in self._secrets)
         self._longest = max(map(len, self._secrets), default=0)
 
-    def _holds_a_secret(self, text: str) -> bool:
+    def _contains_secret(self, text: str) -> bool:
         """Of very many secrets only those are looked for whose beginnings stand somewhere in `text`."""
         if len(self._secrets) > MANY_SECRETS:
             windows = {text[at : at + SHORTEST_SECRET] for at in range(len(text) - SHORTEST_SECRET + 1)}
@@ -79,16 +79,16 @@ class Scrubber:
                 return False
         return any(secret in text for secret in self._secrets)
 
-    def text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
+    def scrub_text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
         """`text` without secrets, of at most `longest` characters."""
         margin = self._longest
         cut = len(text) > longest + margin
         if cut:
             text = text[: longest + margin]
-        if self._holds_a_secret(text):
+        if self._contains_secret(text):
             for secret in self._secrets:
                 text = text.replace(secret, MASK)
-        if _SUSPECT.search(text.lower()) is not None:
+        if _SUSPICIOUS.search(text.lower()) is not None:
             for pattern, mask in _PATTERNS:
                 text = pattern.sub(mask, text)
         if cut:
@@ -96,28 +96,28 @@ class Scrubber:
             text = text[: len(text) - margin]
         return text[:longest] + "…" if cut or len(text) > longest else text
 
-    def harmless(self, text: str) -> bool:
+    def is_clean(self, text: str) -> bool:
         """Whether `text`, of any length, would stay as it is."""
-        return _SUSPECT.search(text.lower()) is None and not self._holds_a_secret(text)
+        return _SUSPICIOUS.search(text.lower()) is None and not self._contains_secret(text)
 
-    def value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
+    def scrub_value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
         """A field's value without secrets, made of what JSON knows."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
-            return self.text(value, FIELD_CHARACTERS)
+            return self.scrub_text(value, FIELD_CHARACTERS)
         if depth and isinstance(value, Mapping):
-            return self.fields(value, depth - 1)
+            return self.scrub_fields(value, depth - 1)
         if depth and isinstance(value, (list, tuple, set, frozenset)):
-            return [self.value(item, depth - 1) for item in list(value)[:FIELD_ITEMS]]
-        return self.text(str(value), FIELD_CHARACTERS)
+            return [self.scrub_value(item, depth - 1) for item in list(value)[:FIELD_ITEMS]]
+        return self.scrub_text(str(value), FIELD_CHARACTERS)
 
-    def fields(self, fields: Mapping[Any, Any], depth: int = FIELD_DEPTH) -> dict[str, Any]:
+    def scrub_fields(self, fields: Mapping[Any, Any], depth: int = FIELD_DEPTH) -> dict[str, Any]:
         """A mapping without secrets; a value whose very name says that it is one is masked whatever it looks like."""
         clean: dict[str, Any] = {}
         for name, value in list(fields.items())[:FIELD_ITEMS]:
-            shown = name if name in _OWN_FIELDS else self.text(str(name), FIELD_CHARACTERS)
-            clean[shown] = MASK if value and shown.lower() in _SECRET_FIELDS else self.value(value, depth)
+            shown = name if name in _OWN_FIELDS else self.scrub_text(str(name), FIELD_CHARACTERS)
+            clean[shown] = MASK if value and shown.lower() in _SECRET_FIELDS else self.scrub_value(value, depth)
         return clean
 
 
@@ -154,17 +154,17 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
     In a body a secret is masked where it stands as a whole word, also when it comes in two chunks. Audio, images and videos
     are left alone. The body becomes a `flow.Flow`, which carries the steps that are added later: no iterator is added.
     """
-    mask = mask_of(target)
+    mask = make_mask(target)
     if mask is None or not mask.masks_answers:
         return incoming
-    chunks, headers = incoming.chunks, mask.headers(incoming.headers)
+    chunks, headers = incoming.chunks, mask.mask_headers(incoming.headers)
     if incoming.headers.get("content-type", "").startswith(_BINARY):
         pass
-    elif isinstance(chunks, Whole):
-        data = mask.body(chunks.data)
-        chunks = chunks if data is chunks.data else Whole(data)
+    elif isinstance(chunks, BufferedBody):
+        data = mask.mask_body(chunks.data)
+        chunks = chunks if data is chunks.data else BufferedBody(data)
     else:
-        chunks = stages.then(chunks, _MaskChunks(mask))
+        chunks = stages.add_step(chunks, _MaskChunks(mask))
     if chunks is incoming.chunks and headers is incoming.headers:
         return incoming
     return UpstreamResponse(chunks=chunks, status=incoming.status, headers=headers, context=incoming.context)
@@ -176,11 +176,11 @@ def redact_error(target: Target, error: GateError) -> GateError:
     A secret of fewer than 16 characters is masked only after a word such as `key` or `Bearer`, and only if it is not made of
     letters alone.
     """
-    mask = mask_of(target)
-    return error if mask is None else mask.error(error)
+    mask = make_mask(target)
+    return error if mask is None else mask.mask_error(error)
 
 
-def mask_of(target: Target) -> SecretMask | None:
+def make_mask(target: Target) -> SecretMask | None:
     """What masks the secrets of `target`; None when it has none."""
     return _mask_of(target.api_key, tuple(target.headers.items()) if target.headers else ())
 
@@ -201,26 +201,26 @@ class SecretMask:
 
     def __init__(self, secrets: frozenset[str]) -> None:
         spellings = {
-            spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in _spellings(secret)
+            spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in _list_spellings(secret)
         }
         self._texts = tuple(sorted(spellings, key=lambda text: (-len(text), text)))
         needles = [text.encode() for text in self._texts]
-        self._marked = tuple((needle, _marks(needle)) for needle in needles)
+        self._marked = tuple((needle, _find_rare_bytes(needle)) for needle in needles)
         self._words = re.compile(_BEFORE + rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")" + _AFTER)
         self._ends = tuple(needle + b"." for needle in needles)
         self._last_bytes = frozenset(b"".join(self._ends))
-        self._named = _pattern_of_short(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
+        self._named = _compile_short_pattern(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
 
     @property
     def masks_answers(self) -> bool:
         """Whether a secret is long enough to be masked in more than errors."""
         return bool(self._texts)
 
-    def body(self, raw: bytes) -> bytes:
+    def mask_body(self, raw: bytes) -> bytes:
         """`raw`, which is whole, with its secrets masked; `raw` itself when there are none."""
         return self._words.sub(_MASK_BYTES, raw) if self.holds(raw) else raw
 
-    def message(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """As `body`, for a text."""
         for secret in self._texts:
             if secret in text:
@@ -229,15 +229,15 @@ class SecretMask:
                 )
         return text
 
-    def headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def mask_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """`headers` with their secrets masked wherever they stand; `headers` itself when there are none."""
         values = "\n".join(headers.values())
         for secret in self._texts:
             if secret in values:
-                return {name: self._anywhere(value) for name, value in headers.items()}
+                return {name: self._mask_anywhere(value) for name, value in headers.items()}
         return headers
 
-    def error(self, error: GateError) -> GateError:
+    def mask_error(self, error: GateError) -> GateError:
         """`error` itself, with its secrets masked wherever they stand."""
         error.message, error.param = self._error_text(error.message), self._error_text(error.param)
         if (code := self._error_text(error.code)) != error.code:
@@ -247,10 +247,10 @@ class SecretMask:
         return error
 
     def _error_text(self, text: str) -> str:
-        text = self._anywhere(text)
+        text = self._mask_anywhere(text)
         return text if self._named is None else self._named.sub(rf"\1{MASK}", text)
 
-    def _anywhere(self, text: str) -> str:
+    def _mask_anywhere(self, text: str) -> str:
         for secret in self._texts:
             text = text.replace(secret, MASK)
         return text
@@ -265,13 +265,13 @@ class SecretMask:
                 return True
         return False
 
-    def undecided(self, raw: bytes) -> int:
+    def count_undecided(self, raw: bytes) -> int:
         """How many bytes at the end of `raw` may be a secret, or its beginning: what follows is needed to know."""
         if not raw or raw[-1] not in self._last_bytes:
             return 0
-        return max(_length_begun(raw[-len(end) :], end) for end in self._ends)
+        return max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
 
-    def masked(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
+    def mask_slice(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
         """The bytes of `raw` from `start` on with each secret masked that begins before `until`, and where they end."""
         pieces: list[bytes] = []
         for found in self._words.finditer(raw, start):
@@ -284,7 +284,7 @@ class SecretMask:
         return pieces, end
 
 
-def _spellings(secret: str) -> Iterator[str]:
+def _list_spellings(secret: str) -> Iterator[str]:
     """A secret as it may stand in an answer: as it is, inside JSON, inside an address."""
     yield secret
     yield json.dumps(secret)[1:-1]
@@ -293,7 +293,7 @@ def _spellings(secret: str) -> Iterator[str]:
     yield quote(secret, safe="")
 
 
-def _pattern_of_short(secrets: Iterable[str]) -> re.Pattern[str] | None:
+def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
     """Finds short secrets that are called so. Letters alone are a word, and no secret."""
     kept = sorted((secret for secret in secrets if not secret.isalpha()), key=len, reverse=True)
     if not kept:
@@ -301,7 +301,7 @@ def _pattern_of_short(secrets: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile(rf"({_NAMED})(?:{'|'.join(map(re.escape, kept))})(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])")
 
 
-def _marks(needle: bytes) -> tuple[bytes, ...]:
+def _find_rare_bytes(needle: bytes) -> tuple[bytes, ...]:
     """Single bytes of a secret, first those that are rare in base64 and in numbers."""
     rarest = sorted(set(needle), key=lambda mark: (chr(mark).isdigit(), chr(mark).isalpha(), mark))
     return tuple(bytes((mark,)) for mark in rarest[:_MOST_MARKS])
@@ -312,7 +312,7 @@ def _lacks_a_mark(raw: bytes, marks: tuple[bytes, ...]) -> bool:
     return any(raw.find(mark) < 0 for mark in marks)
 
 
-def _length_begun(tail: bytes, needle: bytes) -> int:
+def _measure_overlap(tail: bytes, needle: bytes) -> int:
     """With how many bytes of the beginning of `needle` (all of it, at most) `tail` ends."""
     start = tail.find(needle[:1])
     while start >= 0 and not needle.startswith(tail[start:]):
@@ -333,7 +333,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for item in items:
             chunk = self._held + item if self._held else item
-            undecided = self._mask.undecided(chunk)
+            undecided = self._mask.count_undecided(chunk)
             if undecided or self._held or self._mask.holds(chunk):
                 if ready := self._pass(chunk, len(chunk) - undecided):
                     out.append(ready)
@@ -347,12 +347,12 @@ class _MaskChunks(stages.Step[bytes, bytes]):
             out.append(self._pass(self._held, len(self._held)))
 
     def fail(self, error: GateError) -> GateError:
-        return self._mask.error(error)
+        return self._mask.mask_error(error)
 
     def _pass(self, chunk: bytes, until: int) -> bytes:
         """What can go on of `chunk`, all but its end from `until` on. The end waits."""
         before = self._context
-        pieces, end = self._mask.masked(before + chunk, len(before), len(before) + until)
+        pieces, end = self._mask.mask_slice(before + chunk, len(before), len(before) + until)
         self._held = chunk[end - len(before) :]
         self._context = (before + chunk)[:end][-_CONTEXT_BYTES:]
         return b"".join(pieces)

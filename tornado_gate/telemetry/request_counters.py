@@ -18,19 +18,19 @@ from tornado_gate.types import Usage
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
-_FIELDS = {
+_USAGE_FIELDS = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cache_read": "cache_read_tokens",
     "cache_write": "cache_write_tokens",
     "reasoning": "reasoning_tokens",
 }
-DIRECTIONS = tuple(_FIELDS)
+TOKEN_DIRECTIONS = tuple(_USAGE_FIELDS)
 """Of tokens, as a label says them."""
-_tokens_of: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*_FIELDS.values())
+_get_token_counts: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*_USAGE_FIELDS.values())
 
 
-class Count:
+class DeferredCounter:
     """A number that grows, and how much of it a counter knows."""
 
     __slots__ = ("_told", "value")
@@ -46,7 +46,7 @@ class Count:
             self._told = value
 
 
-class Durations:
+class DeferredHistogram:
     """Seconds by bucket, and how much of them a histogram of the same `bounds` knows."""
 
     __slots__ = ("_bounds", "_buckets", "_sum", "_told", "_told_sum")
@@ -75,7 +75,7 @@ class Durations:
         self._told, self._told_sum = buckets, total
 
 
-class Labels(NamedTuple):
+class RequestLabels(NamedTuple):
     """What a request is counted by. Equal to a plain tuple of the same, which is cheaper to look up with."""
 
     format: str
@@ -85,18 +85,18 @@ class Labels(NamedTuple):
     status: int
 
 
-class Tally:
+class RequestCounters:
     """The requests of one combination of labels. `waiting`: it has changed, and whoever flushes will come to it."""
 
     __slots__ = ("_first_event", "_requests", "_seconds", "_tokens", "labels", "waiting")
 
-    def __init__(self, labels: Labels, bounds: Sequence[float], first_event_bounds: Sequence[float]) -> None:
+    def __init__(self, labels: RequestLabels, bounds: Sequence[float], first_event_bounds: Sequence[float]) -> None:
         self.labels = labels
         self.waiting = False
-        self._requests = Count()
-        self._seconds = Durations(bounds)
-        self._first_event = Durations(first_event_bounds)
-        self._tokens = tuple(Count() for _ in DIRECTIONS)
+        self._requests = DeferredCounter()
+        self._seconds = DeferredHistogram(bounds)
+        self._first_event = DeferredHistogram(first_event_bounds)
+        self._tokens = tuple(DeferredCounter() for _ in TOKEN_DIRECTIONS)
 
     def add(self, seconds: float, first_event_seconds: float | None, usage: Usage | None) -> None:
         """A request has ended."""
@@ -105,7 +105,7 @@ class Tally:
         if first_event_seconds is not None:
             self._first_event.add(first_event_seconds)
         if usage is not None:
-            for count, tokens in zip(self._tokens, _tokens_of(usage), strict=True):
+            for count, tokens in zip(self._tokens, _get_token_counts(usage), strict=True):
                 if tokens and tokens > 0:  # a counter never falls, whatever an upstream says
                     count.value += tokens
 
@@ -116,5 +116,5 @@ class Tally:
         self._requests.flush(partial(requests.labels, format, operation, model, provider, str(status)))
         self._seconds.flush(partial(seconds.labels, format, operation))
         self._first_event.flush(partial(first_event.labels, format, operation, provider))
-        for direction, count in zip(DIRECTIONS, self._tokens, strict=True):
+        for direction, count in zip(TOKEN_DIRECTIONS, self._tokens, strict=True):
             count.flush(partial(tokens.labels, model, provider, direction))

@@ -142,7 +142,7 @@ class ProviderContract:
         checker = OrderChecker()
         for event in self.read(self.chunks):
             checker.check(event)
-        assert checker.complete()
+        assert checker.is_complete()
 
     def test_a_request_that_is_not_served_is_refused_cleanly(self) -> None:
         try:

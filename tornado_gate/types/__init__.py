@@ -1,6 +1,16 @@
 """The vocabulary that formats and providers share. Frozen structs; dispatch with `match` on the class."""
 
-from tornado_gate.types.call import NOWHERE, Call, Caller, Files, Inner, Memory, Meter, Target, Timeouts
+from tornado_gate.types.call import (
+    NO_TARGET,
+    Call,
+    Caller,
+    InnerModelCaller,
+    Memory,
+    Meter,
+    ResponseFileStore,
+    Target,
+    Timeouts,
+)
 from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
     Audio,
@@ -45,8 +55,8 @@ from tornado_gate.types.media_requests import (
 )
 from tornado_gate.types.media_results import (
     EmbeddingResult,
+    GeneratedImage,
     ImageResult,
-    MadeImage,
     ModerationResult,
     PartialImage,
     SpeechChunk,
@@ -59,9 +69,9 @@ from tornado_gate.types.media_results import (
 from tornado_gate.types.realtime import (
     ClientSecret,
     ClientSecretRequest,
+    RealtimeAdapter,
     RealtimeDialect,
     RealtimeRequest,
-    RealtimeSide,
     Socket,
 )
 from tornado_gate.types.requests import (
@@ -74,7 +84,7 @@ from tornado_gate.types.requests import (
     Tool,
     ToolChoice,
     VendorTool,
-    Verbatim,
+    VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.value import replace
@@ -92,20 +102,21 @@ from tornado_gate.types.videos import (
     VideoTask,
 )
 from tornado_gate.types.wire import (
+    BufferedBody,
     Operation,
     Reply,
     Route,
-    Streamed,
+    StreamedBody,
     Upload,
     UpstreamRequest,
     UpstreamResponse,
-    Whole,
     WireRequest,
 )
 
 __all__ = [
-    "NOWHERE",
+    "NO_TARGET",
     "Audio",
+    "BufferedBody",
     "Call",
     "Caller",
     "ChatRequest",
@@ -122,15 +133,14 @@ __all__ = [
     "File",
     "FileReference",
     "FileSource",
-    "Files",
     "Finish",
     "FinishReason",
+    "GeneratedImage",
     "Image",
     "ImageRequest",
     "ImageResult",
-    "Inner",
+    "InnerModelCaller",
     "Link",
-    "MadeImage",
     "MediaRequest",
     "Memory",
     "Message",
@@ -148,13 +158,14 @@ __all__ = [
     "PartKind",
     "PartStart",
     "PartialImage",
+    "RealtimeAdapter",
     "RealtimeDialect",
     "RealtimeRequest",
-    "RealtimeSide",
     "Reasoning",
     "Refusal",
     "Reply",
     "Request",
+    "ResponseFileStore",
     "ResponseFormat",
     "ResponseStart",
     "Result",
@@ -168,7 +179,7 @@ __all__ = [
     "SpeechStart",
     "StreamError",
     "StreamEvent",
-    "Streamed",
+    "StreamedBody",
     "Target",
     "TaskList",
     "TaskRequest",
@@ -192,7 +203,7 @@ __all__ = [
     "Vector",
     "VendorPart",
     "VendorTool",
-    "Verbatim",
+    "VerbatimRequest",
     "Verdict",
     "VideoCancel",
     "VideoDownload",
@@ -201,7 +212,16 @@ __all__ = [
     "VideoPoll",
     "VideoRequest",
     "VideoTask",
-    "Whole",
     "WireRequest",
     "replace",
 ]
+
+# The names that plugins written for 0.1 use. They go with 0.2.
+Files = ResponseFileStore
+Inner = InnerModelCaller
+MadeImage = GeneratedImage
+NOWHERE = NO_TARGET
+RealtimeSide = RealtimeAdapter
+Streamed = StreamedBody
+Verbatim = VerbatimRequest
+Whole = BufferedBody

@@ -10,8 +10,8 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types.results import Usage
 from tornado_gate.types.value import State, Value, field, replace
 
-MORE_LOSSES = "..."
-MOST_LOSSES = 200
+MORE_LOSSES_MARK = "..."
+MAX_LOSSES = 200
 """More are counted as one: a header has room for no more, and a body may hold any number of unknown fields."""
 
 
@@ -56,9 +56,9 @@ class Target(Value, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     operations: frozenset[str] | None = None
 
-    unshown = frozenset({"api_key", "headers"})
+    hidden_fields = frozenset({"api_key", "headers"})
 
-    def first_of(self, operations: Iterable[str]) -> str:
+    def first_supported_operation(self, operations: Iterable[str]) -> str:
         """The first of `operations` that it can do, or ""."""
         for operation in operations:
             if self.operations is None or operation in self.operations:
@@ -66,7 +66,7 @@ class Target(Value, frozen=True, kw_only=True):
         return ""
 
 
-NOWHERE = Target(provider="", plugin="", model="", upstream_model="")
+NO_TARGET = Target(provider="", plugin="", model="", upstream_model="")
 
 
 class Meter(State):
@@ -101,7 +101,7 @@ class Memory(Protocol):
         """Forget a value. False when it was not there."""
 
 
-class Fetches(Protocol):
+class UrlFetcher(Protocol):
     """The one way to an address that a client gave: `tornado_gate.http.fetch.Fetcher`."""
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
@@ -116,7 +116,7 @@ class Fetches(Protocol):
         """
 
 
-class Files(Protocol):
+class ResponseFileStore(Protocol):
     """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.storage.files`.
 
     `public_url` is what stands before the gateway's paths, as the caller sees them.
@@ -132,14 +132,14 @@ class Files(Protocol):
         """
 
 
-class Inner(Protocol):
+class InnerModelCaller(Protocol):
     """Other models of the gateway, for a provider that is made of them; with the caller's key, limits and permissions."""
 
     def ask(self, model: str, operation: str, request: Any) -> AsyncIterator[Any]:
         """The events of an answer to a common request. Raises GateError as a caller would get it."""
 
 
-class Closing(AsyncExitStack):
+class LazyExitStack(AsyncExitStack):
     """What is made ready when something is first pushed on it: with most requests nothing ever is."""
 
     def __init__(self) -> None:
@@ -153,12 +153,12 @@ class Closing(AsyncExitStack):
         return getattr(self, name)
 
     @property
-    def untouched(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was ever pushed, so that nothing is to be closed."""
         return not self.__dict__
 
 
-class NoMemory:
+class NullMemory:
     """A memory that forgets: what a call has that nobody gave one."""
 
     async def get(self, name: str) -> Any | None:
@@ -195,28 +195,28 @@ class Call(Value, frozen=True, kw_only=True):
     format: str
     model: str = ""
     caller: Caller
-    target: Target = NOWHERE
+    target: Target = NO_TARGET
     strict: bool = False
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     headers: Mapping[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
-    closing: AsyncExitStack = field(default_factory=Closing)
+    closing: AsyncExitStack = field(default_factory=LazyExitStack)
     pool: Any = None
-    memory: Memory = field(default_factory=NoMemory)
-    fetcher: Fetches | None = None
-    files: Files | None = None
+    memory: Memory = field(default_factory=NullMemory)
+    fetcher: UrlFetcher | None = None
+    files: ResponseFileStore | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    inner: Inner | None = None
+    inner: InnerModelCaller | None = None
     key_digest: bytes = b""
 
-    unshown = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
+    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 
-    def but(self, **changes: Any) -> Call:
+    def replace(self, **changes: Any) -> Call:
         """A copy with other values."""
         return replace(self, **changes)
 
-    def lose(self, name: str) -> None:
+    def drop_field(self, name: str) -> None:
         """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.
 
         Raises InvalidField when the caller asked for strictness (`x-gate-strict: 1`).
@@ -227,5 +227,9 @@ class Call(Value, frozen=True, kw_only=True):
                 f"'{name}' cannot be honoured by the model '{self.model}', and x-gate-strict asks for an error then.",
                 code="unsupported_parameter",
             )
-        if name not in self.losses and len(self.losses) <= MOST_LOSSES:
-            self.losses.append(name if len(self.losses) < MOST_LOSSES else MORE_LOSSES)
+        if name not in self.losses and len(self.losses) <= MAX_LOSSES:
+            self.losses.append(name if len(self.losses) < MAX_LOSSES else MORE_LOSSES_MARK)
+
+    # The names that plugins written for 0.1 use. They go with 0.2.
+    lose = drop_field
+    but = replace

@@ -15,4 +15,4 @@ class CommonRequest(Value, frozen=True, kw_only=True):
 
     reply_state: Any = None
 
-    unshown = frozenset({"reply_state"})
+    hidden_fields = frozenset({"reply_state"})

@@ -42,7 +42,7 @@ class ModerationResult(Value, frozen=True, kw_only=True):
     extra: Extra = field(default_factory=dict)
 
 
-class MadeImage(Value, frozen=True, kw_only=True):
+class GeneratedImage(Value, frozen=True, kw_only=True):
     """One picture: its bytes. `revised_prompt` is what the model made of the prompt."""
 
     data: bytes
@@ -50,7 +50,7 @@ class MadeImage(Value, frozen=True, kw_only=True):
     revised_prompt: str | None = None
     extra: Extra = field(default_factory=dict)
 
-    unshown = frozenset({"data"})
+    hidden_fields = frozenset({"data"})
 
 
 class PartialImage(Value, frozen=True, kw_only=True):
@@ -61,13 +61,13 @@ class PartialImage(Value, frozen=True, kw_only=True):
     media_type: str
     extra: Extra = field(default_factory=dict)
 
-    unshown = frozenset({"data"})
+    hidden_fields = frozenset({"data"})
 
 
 class ImageResult(Value, frozen=True, kw_only=True):
     """All pictures of an answer; ends it. `created` is Unix seconds; the words are what the upstream says that it did."""
 
-    images: tuple[MadeImage, ...]
+    images: tuple[GeneratedImage, ...]
     model: str = ""
     created: int | None = None
     usage: Usage | None = None
@@ -88,7 +88,7 @@ class SpeechStart(Value, frozen=True, kw_only=True):
 class SpeechChunk(Value, frozen=True, kw_only=True):
     data: bytes
 
-    unshown = frozenset({"data"})
+    hidden_fields = frozenset({"data"})
 
 
 class SpeechEnd(Value, frozen=True, kw_only=True):

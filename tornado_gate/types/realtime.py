@@ -44,7 +44,7 @@ class Socket(Protocol):
     async def close(self, code: int = 1000, reason: str = "") -> None: ...
 
 
-class RealtimeSide(Protocol):
+class RealtimeAdapter(Protocol):
     """The caller's end of one session, as a format's `open_session` gives it: what is between the caller and the vocabulary.
 
     `request` is what to ask the provider for, `subprotocol` what the handshake selects ("" for none). `client` and `server`
@@ -56,14 +56,14 @@ class RealtimeSide(Protocol):
     @property
     def subprotocol(self) -> str: ...
 
-    def connected(self, dialect: RealtimeDialect) -> None:
+    def set_upstream_dialect(self, dialect: RealtimeDialect) -> None:
         """The provider speaks this dialect; called before any message."""
 
-    def client(self, text: str) -> list[str]: ...
-    def server(self, text: str) -> list[str]:
+    def translate_client_message(self, text: str) -> list[str]: ...
+    def translate_server_message(self, text: str) -> list[str]:
         """Also notes on the call's meter what an answer took."""
 
-    def error(self, error: GateError, event_id: str = "") -> str:
+    def render_error(self, error: GateError, event_id: str = "") -> str:
         """The message that tells the caller of a failure; `event_id` is that of the caller's message it is about."""
 
 
@@ -83,4 +83,4 @@ class ClientSecret(Value, frozen=True, kw_only=True):
     model: str
     session: Mapping[str, Any] = field(default_factory=dict)
 
-    unshown = frozenset({"value"})
+    hidden_fields = frozenset({"value"})

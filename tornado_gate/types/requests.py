@@ -137,7 +137,7 @@ class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
     model: str | None = None
 
 
-class Verbatim(Value, frozen=True, kw_only=True):
+class VerbatimRequest(Value, frozen=True, kw_only=True):
     """A checked body in `wire_format` that goes to a provider which speaks that format, as it came.
 
     `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte. Of a form
@@ -168,7 +168,7 @@ Request = (
     | SpeechRequest
     | TaskRequest
     | TranscriptionRequest
-    | Verbatim
+    | VerbatimRequest
     | VideoCancel
     | VideoDownload
     | VideoPoll

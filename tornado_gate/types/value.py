@@ -15,23 +15,23 @@ from msgspec.structs import replace
 __all__ = ["State", "Value", "field", "replace"]
 
 
-class _Shown:
+class _ReprMixin:
     """What values and states share."""
 
     __slots__ = ()
 
-    unshown: ClassVar[frozenset[str]] = frozenset()
+    hidden_fields: ClassVar[frozenset[str]] = frozenset()
     """Members that its text does not have: keys, and what is long."""
     __struct_fields__: ClassVar[tuple[str, ...]]
 
     def __repr__(self) -> str:
-        shown = (name for name in self.__struct_fields__ if name not in self.unshown)
+        shown = (name for name in self.__struct_fields__ if name not in self.hidden_fields)
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
-class Value(_Shown, msgspec.Struct, frozen=True):
+class Value(_ReprMixin, msgspec.Struct, frozen=True):
     """A value with named members, never changed. Subclasses say `frozen=True` again, and `kw_only=True` where there are many."""
 
 
-class State(_Shown, msgspec.Struct):
+class State(_ReprMixin, msgspec.Struct):
     """Named members that change."""

@@ -35,7 +35,7 @@ class Route(Value, frozen=True):
     wire_format: str = ""
     model: Literal["body", "path", "query", "none"] = "body"
     claims: Callable[[Mapping[str, str], Mapping[str, str]], bool] | None = None
-    also: tuple[Operation, ...] = ()
+    other_operations: tuple[Operation, ...] = ()
     multipart: Literal["no", "too", "only"] = "no"
     default: Callable[[Mapping[str, Any]], str] | None = None
     socket: bool = False
@@ -43,7 +43,7 @@ class Route(Value, frozen=True):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """All that the route can be, the usual one first."""
-        return (self.operation, *self.also)
+        return (self.operation, *self.other_operations)
 
 
 class Upload(Protocol):
@@ -68,7 +68,7 @@ class Upload(Protocol):
         """The whole file, in pieces; may be called again."""
 
 
-class Streamed(Protocol):
+class StreamedBody(Protocol):
     """A body that is sent in pieces, of a length that is known; may be begun again."""
 
     @property
@@ -96,7 +96,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
     form: bool = False
 
 
-class Whole:
+class BufferedBody:
     """The chunks of a body that is there already, as one: an async iterator over it that nobody needs to wait for.
 
     Who knows that a body is whole takes `data` and is spared a chain of iterators and time limits; who does not, iterates.
@@ -133,7 +133,7 @@ class Reply(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     keep_alive: bytes = b""
 
-    def but(self, chunks: AsyncIterator[bytes]) -> Reply:
+    def replace(self, chunks: AsyncIterator[bytes]) -> Reply:
         """The same reply with other chunks."""
         return Reply(
             content_type=self.content_type,
@@ -142,6 +142,8 @@ class Reply(Value, frozen=True, kw_only=True):
             headers=self.headers,
             keep_alive=self.keep_alive,
         )
+
+    but = replace  # its name until 0.2
 
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
@@ -161,7 +163,7 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict)
     json: Any = None
-    body: bytes | Streamed | None = None
+    body: bytes | StreamedBody | None = None
     context: Any = None
     accepted_statuses: Collection[int] = ()
     redirects: int = 0
@@ -196,15 +198,17 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         declared = self.media_type
         return (otherwise and declared != "application/json") or declared == "text/event-stream"
 
-    def but(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
+    def replace(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
         """The same answer with other chunks."""
         return UpstreamResponse(
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
         )
 
+    but = replace  # its name until 0.2
+
     async def read(self) -> bytes:
         """The whole body."""
-        if isinstance(self.chunks, Whole):
+        if isinstance(self.chunks, BufferedBody):
             return self.chunks.data
         return b"".join([chunk async for chunk in self.chunks])
 
@@ -226,16 +230,16 @@ def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError(f"{named(provider)} sent an answer that is not JSON.") from error
+        raise UpstreamError(f"{describe_provider(provider)} sent an answer that is not JSON.") from error
 
 
 def require_object(value: Any, provider: str = "") -> dict[str, Any]:
     """`value`, which must be a JSON object. Raises UpstreamError."""
     if not isinstance(value, dict):
-        raise UpstreamError(f"{named(provider)} sent an answer that is not a JSON object.")
+        raise UpstreamError(f"{describe_provider(provider)} sent an answer that is not a JSON object.")
     return value
 
 
-def named(provider: str) -> str:
+def describe_provider(provider: str) -> str:
     """A provider as the subject of an error message."""
     return f"The provider '{provider}'" if provider else "The upstream"

@@ -17,122 +17,130 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.vectors import floats_of
+from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, Meter, Usage, Vector
 from tornado_gate.types.wire import parse_json
 from tornado_gate.wire import formats
-from tornado_gate.wire.gemini_generate import camelised, error_of, parse_usage, spelled
-from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, rest
-from tornado_gate.wire.schemas import no_answer
+from tornado_gate.wire.gemini_generate import convert_to_camel_case, find_error, parse_usage, restore_spelling
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, read_objects, select_unknown
+from tornado_gate.wire.schemas import wrong_format_error
 
 WIRE_FORMAT: Final = formats.GEMINI_EMBEDDINGS
-MOST_AT_ONCE: Final = 100
+MAX_BATCH_SIZE: Final = 100
 """Contents in one request; the vendor refuses more."""
 
-_FIELDS: Final = {"dimensions": "outputDimensionality", "task": "taskType", "title": "title"}
-_NESTED: Final = "embedContentConfig"
-_FIRST: Final = "requests.0."
+_MEMBER_NAMES: Final = {"dimensions": "outputDimensionality", "task": "taskType", "title": "title"}
+_CONFIG_MEMBER: Final = "embedContentConfig"
+_FIRST_REQUEST: Final = "requests.0."
 """Before the names of a batch's unknown members, so that they are told where they stand."""
-_ENTRY: Final = ("model", "content", _NESTED, *_FIELDS.values())
+_ENTRY_MEMBERS: Final = ("model", "content", _CONFIG_MEMBER, *_MEMBER_NAMES.values())
 _VALUES: Final = re.compile(rb'"values"\s*:\s*\[')
 _USAGE: Final = re.compile(rb'"usage(?:Metadata|_metadata)"\s*:\s*(?=\{)')
-_LONGEST_USAGE: Final = 4096
-_PIECE: Final = 64 * 1024
+_MAX_USAGE_LENGTH: Final = 4096
+_PIECE_BYTES: Final = 64 * 1024
 
 
 def parse_embedding_request(call: Call, body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
     """The common request in a body of either method. Raises InvalidField for what is no text, and for mixed dimensions."""
-    wire = camelised(dict(body))
+    wire = convert_to_camel_case(dict(body))
     batch = "requests" in wire
-    entries = [_Entry(value, f"requests.{n}") for n, value in enumerate(wire["requests"])] if batch else [_Entry(wire)]
-    told = _Told(call, body)
-    for name in rest(wire, "requests", "model") if batch else ():
-        told.lose(name)
-    fields = {name: told.common(name, entries) for name in _FIELDS}
-    inputs = tuple(told.text(entry) for entry in entries)
-    names = {name: entries[0].path_of(name) for name in _FIELDS} | {"inputs": "requests" if batch else "content"}
+    entries = (
+        [_EmbedEntry(value, f"requests.{n}") for n, value in enumerate(wire["requests"])]
+        if batch
+        else [_EmbedEntry(wire)]
+    )
+    told = _EntryMerger(call, body)
+    for name in select_unknown(wire, "requests", "model") if batch else ():
+        told.drop_field(name)
+    fields = {name: told.merge_field(name, entries) for name in _MEMBER_NAMES}
+    inputs = tuple(told.join_text(entry) for entry in entries)
+    names = {name: entries[0].get_field_path(name) for name in _MEMBER_NAMES} | {
+        "inputs": "requests" if batch else "content"
+    }
     return EmbeddingRequest(
         model=model,
         wire_format=WIRE_FORMAT,
         inputs=inputs,
         **fields,
-        extra=told.extra(entries),
-        names={name: spelled(body, path) for name, path in names.items()},
+        extra=told.merge_extra(entries),
+        names={name: restore_spelling(body, path) for name, path in names.items()},
     )
 
 
-class _Entry:
+class _EmbedEntry:
     """One content with its settings, which stand beside it or in ``embedContentConfig``."""
 
     def __init__(self, value: Mapping[str, Any], path: str = "") -> None:
         self.value = value
-        self.config = mapping(value.get(_NESTED))
+        self.config = read_object(value.get(_CONFIG_MEMBER))
         self.path = path
 
-    def at(self, path: str) -> str:
+    def join_path(self, path: str) -> str:
         return f"{self.path}.{path}" if self.path else path
 
     def get(self, name: str) -> Any:
-        value = self.value.get(_FIELDS[name])
-        return self.config.get(_FIELDS[name]) if value is None else value
+        value = self.value.get(_MEMBER_NAMES[name])
+        return self.config.get(_MEMBER_NAMES[name]) if value is None else value
 
-    def path_of(self, name: str) -> str:
-        nested = self.value.get(_FIELDS[name]) is None and self.config.get(_FIELDS[name]) is not None
-        return self.at(f"{_NESTED}.{_FIELDS[name]}" if nested else _FIELDS[name])
+    def get_field_path(self, name: str) -> str:
+        nested = self.value.get(_MEMBER_NAMES[name]) is None and self.config.get(_MEMBER_NAMES[name]) is not None
+        return self.join_path(f"{_CONFIG_MEMBER}.{_MEMBER_NAMES[name]}" if nested else _MEMBER_NAMES[name])
 
-    def unknown(self) -> dict[str, Any]:
-        inner = rest(self.config, *_FIELDS.values())
-        return rest(self.value, *_ENTRY) | ({_NESTED: inner} if inner else {})
+    def select_unknown(self) -> dict[str, Any]:
+        inner = select_unknown(self.config, *_MEMBER_NAMES.values())
+        return select_unknown(self.value, *_ENTRY_MEMBERS) | ({_CONFIG_MEMBER: inner} if inner else {})
 
 
-class _Told:
+class _EntryMerger:
     """Tells of what one common request cannot hold, in the caller's words."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
         self._body = body
 
-    def lose(self, path: str) -> None:
-        self._call.lose(spelled(self._body, path))
+    def drop_field(self, path: str) -> None:
+        self._call.drop_field(restore_spelling(self._body, path))
 
-    def common(self, name: str, entries: Sequence[_Entry]) -> Any:
+    def merge_field(self, name: str, entries: Sequence[_EmbedEntry]) -> Any:
         """What all contents say of a field. Different dimensions are an error, anything else is lost where it stands."""
         value = entries[0].get(name)
         for entry in entries:
             if entry.get(name) == value:
                 continue
             if name == "dimensions":
-                path = spelled(self._body, entry.path_of(name))
+                path = restore_spelling(self._body, entry.get_field_path(name))
                 raise InvalidField(path, f"'{path}' must be the same in all requests of a batch for this model.")
             for other in entries:
                 if other.get(name) is not None:
-                    self.lose(other.path_of(name))
+                    self.drop_field(other.get_field_path(name))
             return None
         return value
 
-    def extra(self, entries: Sequence[_Entry]) -> dict[str, Any]:
+    def merge_extra(self, entries: Sequence[_EmbedEntry]) -> dict[str, Any]:
         """The unknown members by their paths in the first content, when all contents have the same."""
-        unknown = [entry.unknown() for entry in entries]
+        unknown = [entry.select_unknown() for entry in entries]
         if all(other == unknown[0] for other in unknown):
-            return {spelled(self._body, entries[0].at(name)): value for name, value in unknown[0].items()}
+            return {
+                restore_spelling(self._body, entries[0].join_path(name)): value for name, value in unknown[0].items()
+            }
         for entry, members in zip(entries, unknown, strict=True):
             for name in members:
-                self.lose(entry.at(name))
+                self.drop_field(entry.join_path(name))
         return {}
 
-    def text(self, entry: _Entry) -> str:
+    def join_text(self, entry: _EmbedEntry) -> str:
         """The texts of a content, joined."""
         texts: list[str] = []
-        for place, part in enumerate(items(mapping(entry.value.get("content")).get("parts"))):
+        for place, part in enumerate(read_objects(read_object(entry.value.get("content")).get("parts"))):
             text = part.get("text")
             if not isinstance(text, str):
-                path = entry.at(f"content.parts.{place}")
+                path = entry.join_path(f"content.parts.{place}")
                 raise InvalidField(path, f"'{path}' must hold a text: this model embeds nothing else.")
             texts.append(text)
         joined = "\n".join(texts)
         if not joined:
-            path = entry.at("content.parts")
+            path = entry.join_path("content.parts")
             raise InvalidField(path, f"'{path}' must hold a text that is not empty.")
         return joined
 
@@ -148,15 +156,15 @@ def render_embedding_request(call: Call, request: EmbeddingRequest, *, model: st
         raise InvalidField(name, f"'{name}' must be text: the model '{call.model}' takes no tokens.")
     for name in ("user", *(() if own else ("task",))):
         if getattr(request, name) is not None:
-            call.lose(request.field_name(name))
-    settings = given(
+            call.drop_field(request.field_name(name))
+    settings = drop_none(
         taskType=request.task if own else None, title=request.title, outputDimensionality=request.dimensions
     )
     for name, value in request.extra.items():
         if own and value is not None:
-            settings |= camelised({name.removeprefix(_FIRST): value})
+            settings |= convert_to_camel_case({name.removeprefix(_FIRST_REQUEST): value})
         elif value is not None:
-            call.lose(name)
+            call.drop_field(name)
     return {
         "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **settings} for text in request.inputs]
     }
@@ -169,22 +177,22 @@ async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
     done = 0
     for found in _VALUES.finditer(raw):
         end = raw.find(b"]", found.end()) + 1
-        vectors.append(_numbers(raw[found.end() - 1 : end]))
+        vectors.append(_parse_numbers(raw[found.end() - 1 : end]))
         pieces += [raw[done : found.end() - 1], b"%d" % (len(vectors) - 1)]
         done = end
         await asyncio.sleep(0)
     body = parse_json(b"".join([*pieces, raw[done:]]))
-    if (failure := error_of(body)) is not None:
+    if (failure := find_error(body)) is not None:
         raise failure
-    body = mapping(camelised(body))
-    entries = items(body.get("embeddings")) or [mapping(body.get("embedding"))]
+    body = read_object(convert_to_camel_case(body))
+    entries = read_objects(body.get("embeddings")) or [read_object(body.get("embedding"))]
     places = [entry.get("values") for entry in entries]
     if places != list(range(len(vectors))) or len(vectors) != expected:
         raise UpstreamError(f"The upstream sent {len(vectors)} vectors for {expected} inputs.")
     return EmbeddingResult(vectors=tuple(vectors), usage=parse_usage(body.get("usageMetadata")))
 
 
-def _numbers(text: bytes) -> list[float]:
+def _parse_numbers(text: bytes) -> list[float]:
     numbers: list[float] = parse_json(text)
     if not numbers or not {float, int} >= set(map(type, numbers)):
         raise UpstreamError("The upstream sent a vector that does not hold numbers.")
@@ -196,23 +204,23 @@ async def render_embeddings(result: EmbeddingResult, *, batch: bool) -> AsyncIte
     if not batch:
         if len(result.vectors) != 1:
             raise UpstreamError(f"The upstream sent {len(result.vectors)} vectors for one input.")
-        yield b'{"embedding":' + _rendered(result.vectors[0]) + _usage(result.usage) + b"}"
+        yield b'{"embedding":' + _render_vector(result.vectors[0]) + _render_usage(result.usage) + b"}"
         return
     piece = bytearray(b'{"embeddings":[')
     for number, vector in enumerate(result.vectors):
-        piece += (b"," if number else b"") + _rendered(vector)
-        if len(piece) > _PIECE:
+        piece += (b"," if number else b"") + _render_vector(vector)
+        if len(piece) > _PIECE_BYTES:
             yield bytes(piece)
             piece.clear()
         await asyncio.sleep(0)
-    yield bytes(piece) + b"]" + _usage(result.usage) + b"}"
+    yield bytes(piece) + b"]" + _render_usage(result.usage) + b"}"
 
 
-def _rendered(vector: Vector) -> bytes:
-    return b'{"values":' + orjson.dumps(floats_of(vector)) + b"}"
+def _render_vector(vector: Vector) -> bytes:
+    return b'{"values":' + orjson.dumps(to_floats(vector)) + b"}"
 
 
-def _usage(usage: Usage | None) -> bytes:
+def _render_usage(usage: Usage | None) -> bytes:
     """``usageMetadata``, when the upstream counted anything. There is no output to count."""
     if usage is None or usage.input_tokens is None:
         return b""
@@ -227,14 +235,14 @@ def note_embeddings(meter: Meter, raw: bytes) -> None:
     An answer is not parsed, only looked at: it may hold megabytes of numbers.
     """
     if b'"values"' not in raw or not raw.rstrip().endswith(b"}"):
-        _raise_for(raw)
+        _raise_error(raw)
     found = _USAGE.match(raw, max(0, raw.rfind(b'"usage')))
     if found is None:
         return
-    text = raw[found.end() : found.end() + _LONGEST_USAGE].decode("utf-8", "replace")
+    text = raw[found.end() : found.end() + _MAX_USAGE_LENGTH].decode("utf-8", "replace")
     with suppress(json.JSONDecodeError):  # longer than any that the vendor sends
-        meter.usage = parse_usage(camelised(json.JSONDecoder().raw_decode(text)[0])) or meter.usage
+        meter.usage = parse_usage(convert_to_camel_case(json.JSONDecoder().raw_decode(text)[0])) or meter.usage
 
 
-def _raise_for(raw: bytes) -> None:
-    raise error_of(parse_json(raw)) or no_answer()
+def _raise_error(raw: bytes) -> None:
+    raise find_error(parse_json(raw)) or wrong_format_error()

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
-from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage
-from tornado_gate.wire.gemini_generate import decoded_in_slices, error_of, lose_unsayable, shape_of
-from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
+from tornado_gate.types import Call, GeneratedImage, ImageRequest, ImageResult
+from tornado_gate.wire.gemini_generate import choose_shape, decode_in_slices, drop_unsupported, find_error
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, read_objects, read_string
 
-RATIOS: Final = ("1:1", "3:4", "4:3", "9:16", "16:9")
-MOST_IMAGES: Final = 4
+ASPECT_RATIOS: Final = ("1:1", "3:4", "4:3", "9:16", "16:9")
+MAX_IMAGES: Final = 4
 _FORMATS: Final = {"png": "image/png", "jpeg": "image/jpeg"}
 
 
@@ -27,50 +27,50 @@ def render_prediction(call: Call, request: ImageRequest, *, resolutions: bool) -
         raise InvalidField(
             name, f"'{name}' cannot be changed by the model '{call.model}', which only makes new pictures."
         )
-    lose_unsayable(call, request, "output_format", "output_compression")
+    drop_unsupported(call, request, "output_format", "output_compression")
     if request.seed is not None:
-        call.lose(request.field_name("seed"))
+        call.drop_field(request.field_name("seed"))
     wanted = request.n or 1  # unless told, the vendor makes four
-    if wanted > MOST_IMAGES:
-        call.lose(request.field_name("n"))
-    ratio, resolution = shape_of(call, request, RATIOS, resolutions=resolutions)
-    parameters = given(
-        sampleCount=min(wanted, MOST_IMAGES),
+    if wanted > MAX_IMAGES:
+        call.drop_field(request.field_name("n"))
+    ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
+    parameters = drop_none(
+        sampleCount=min(wanted, MAX_IMAGES),
         aspectRatio=ratio,
         sampleImageSize=resolution,
-        outputOptions=_output(call, request) or None,
+        outputOptions=_render_output_options(call, request) or None,
         includeRaiReason=True,
     )
     return {"instances": [{"prompt": request.prompt}], "parameters": parameters}
 
 
-def _output(call: Call, request: ImageRequest) -> dict[str, Any]:
+def _render_output_options(call: Call, request: ImageRequest) -> dict[str, Any]:
     """The format of the file. JPEG alone can be made smaller."""
     media_type = _FORMATS.get(request.output_format or "")
     if request.output_format is not None and media_type is None:
-        call.lose(request.field_name("output_format"))
+        call.drop_field(request.field_name("output_format"))
     quality = request.output_compression
     if quality is not None and media_type != "image/jpeg":
-        call.lose(request.field_name("output_compression"))
+        call.drop_field(request.field_name("output_compression"))
         quality = None
-    return given(mimeType=media_type, compressionQuality=quality)
+    return drop_none(mimeType=media_type, compressionQuality=quality)
 
 
 async def parse_predictions(body: Any) -> ImageResult:
     """The pictures. Raises the upstream's error, and one with its reason when it filtered them all."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, dict):
         raise UpstreamError("The upstream's answer holds no predictions.")
-    images: list[MadeImage] = []
+    images: list[GeneratedImage] = []
     reasons: list[str] = []
-    for prediction in items(mapping(body).get("predictions")):
-        data = await decoded_in_slices(string(prediction.get("bytesBase64Encoded")))
-        reasons.append(string(prediction.get("raiFilteredReason")))
+    for prediction in read_objects(read_object(body).get("predictions")):
+        data = await decode_in_slices(read_string(prediction.get("bytesBase64Encoded")))
+        reasons.append(read_string(prediction.get("raiFilteredReason")))
         if data:
-            media_type = sniff(data) or string(prediction.get("mimeType")) or "image/png"
-            revised = string(prediction.get("prompt")) or None
-            images.append(MadeImage(data=data, media_type=media_type, revised_prompt=revised))
+            media_type = sniff(data) or read_string(prediction.get("mimeType")) or "image/png"
+            revised = read_string(prediction.get("prompt")) or None
+            images.append(GeneratedImage(data=data, media_type=media_type, revised_prompt=revised))
     if not images:
         why = " ".join(filter(None, reasons)) or "All of them were filtered."
         raise UpstreamRefused(f"The upstream made no picture: {why[:500]}", status=400, code="content_policy_violation")

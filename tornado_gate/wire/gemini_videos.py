@@ -16,24 +16,24 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.http.upstream_errors import key_refused
 from tornado_gate.types import Call, Data, VideoOperation, VideoRequest
-from tornado_gate.wire.gemini_generate import error_of
-from tornado_gate.wire.gemini_generate.json_values import count, given, items, mapping, string
+from tornado_gate.wire.gemini_generate import find_error
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_count, read_object, read_objects, read_string
 
 POLL_SECONDS: Final = 10.0
 """What the vendor's own examples wait between two looks."""
 
 _RESOLUTIONS: Final = {720: "720p", 1080: "1080p", 2160: "4k"}
 """By the shorter side."""
-_NEGATIVE: Final = "negative_prompt"
-_LONGEST: Final = 2000
-_CODES: Final = (
+_NEGATIVE_PROMPT: Final = "negative_prompt"
+_MAX_MESSAGE_LENGTH: Final = 2000
+_STATUS_NAMES: Final = (
     "", "cancelled", "unknown", "invalid_argument", "deadline_exceeded", "not_found", "already_exists",
     "permission_denied", "resource_exhausted", "failed_precondition", "aborted", "out_of_range", "unimplemented",
     "internal", "unavailable", "data_loss", "unauthenticated",
 )  # fmt: skip
 """Names of google.rpc.Code, by number."""
-_BLOCKED: Final = "content_policy_violation"
-_ABOUT_OUR_KEY: Final = ("permission_denied", "unauthenticated")
+_BLOCKED_CODE: Final = "content_policy_violation"
+_ACCOUNT_CODES: Final = ("permission_denied", "unauthenticated")
 
 
 def render_video_request(call: Call, request: VideoRequest, picture: Data | None) -> dict[str, Any]:
@@ -44,25 +44,25 @@ def render_video_request(call: Call, request: VideoRequest, picture: Data | None
     """
     for name in ("fps", "watermark", "user"):
         if getattr(request, name) is not None:
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
         if value is not None:
-            call.lose(name)
-    ratio, resolution = _shape(call, request)
+            call.drop_field(name)
+    ratio, resolution = _choose_shape(call, request)
     image = None if picture is None else {"bytesBase64Encoded": picture.base64, "mimeType": picture.media_type}
-    parameters = given(
+    parameters = drop_none(
         aspectRatio=ratio,
         resolution=resolution,
-        durationSeconds=_whole_seconds(request),
-        negativePrompt=_negative_prompt(call, request),
+        durationSeconds=_round_seconds(request),
+        negativePrompt=_get_negative_prompt(call, request),
         seed=request.seed,
         sampleCount=request.n if request.n != 1 else None,  # of which many models know nothing: they make one
     )
-    body: dict[str, Any] = {"instances": [given(prompt=request.prompt, image=image)]}
+    body: dict[str, Any] = {"instances": [drop_none(prompt=request.prompt, image=image)]}
     return {**body, "parameters": parameters} if parameters else body
 
 
-def _shape(call: Call, request: VideoRequest) -> tuple[str | None, str | None]:
+def _choose_shape(call: Call, request: VideoRequest) -> tuple[str | None, str | None]:
     """Aspect ratio and resolution. Of a size that is neither, the caller hears that it is lost, and gets its orientation."""
     width, height = request.width, request.height
     if width is None or height is None:
@@ -71,13 +71,13 @@ def _shape(call: Call, request: VideoRequest) -> tuple[str | None, str | None]:
     resolution = _RESOLUTIONS.get(short)
     exact = long * 9 == short * 16
     if not exact or resolution is None:
-        call.lose(request.field_name("width"))
-        call.lose(request.field_name("height"))
+        call.drop_field(request.field_name("width"))
+        call.drop_field(request.field_name("height"))
     ratio = None if width == height else "16:9" if width > height else "9:16"
     return ratio, resolution if exact else None
 
 
-def _whole_seconds(request: VideoRequest) -> int | None:
+def _round_seconds(request: VideoRequest) -> int | None:
     if request.seconds is None:
         return None
     if request.seconds != int(request.seconds):
@@ -86,15 +86,15 @@ def _whole_seconds(request: VideoRequest) -> int | None:
     return int(request.seconds)
 
 
-def _negative_prompt(call: Call, request: VideoRequest) -> str | None:
+def _get_negative_prompt(call: Call, request: VideoRequest) -> str | None:
     """The only one of a caller's further wishes that has a word here."""
     place = request.field_name("metadata")
     for name, value in request.metadata.items():
-        if name != _NEGATIVE and value is not None:
-            call.lose(f"{place}.{name}")
-    wanted = request.metadata.get(_NEGATIVE)
+        if name != _NEGATIVE_PROMPT and value is not None:
+            call.drop_field(f"{place}.{name}")
+    wanted = request.metadata.get(_NEGATIVE_PROMPT)
     if wanted is not None and not isinstance(wanted, str):
-        raise InvalidField(f"{place}.{_NEGATIVE}", f"'{place}.{_NEGATIVE}' must be a string.")
+        raise InvalidField(f"{place}.{_NEGATIVE_PROMPT}", f"'{place}.{_NEGATIVE_PROMPT}' must be a string.")
     return wanted or None
 
 
@@ -103,36 +103,39 @@ def parse_operation(body: Any) -> VideoOperation:
 
     Raises the error that the body is, and UpstreamError for one that is no operation.
     """
-    name = string(mapping(body).get("name"))
+    name = read_string(read_object(body).get("name"))
     if not name:
-        raise error_of(body) or UpstreamError("The upstream's answer is JSON, but no operation.")
+        raise find_error(body) or UpstreamError("The upstream's answer is JSON, but no operation.")
     if body.get("error"):
-        return _failed(name, mapping(body["error"]))
+        return _make_failed_operation(name, read_object(body["error"]))
     if body.get("done") is not True:
         return VideoOperation(status="running", operation={"name": name}, poll_after=POLL_SECONDS)
-    answer = mapping(mapping(body.get("response")).get("generateVideoResponse"))
-    samples = [string(mapping(sample.get("video")).get("uri")) for sample in items(answer.get("generatedSamples"))]
+    answer = read_object(read_object(body.get("response")).get("generateVideoResponse"))
+    samples = [
+        read_string(read_object(sample.get("video")).get("uri"))
+        for sample in read_objects(answer.get("generatedSamples"))
+    ]
     videos = [uri for uri in samples if uri]
-    if not videos and (reason := _filtered(answer)):
-        return VideoOperation(status="failed", operation={"name": name}, error=reason, code=_BLOCKED)
+    if not videos and (reason := _find_filter_reason(answer)):
+        return VideoOperation(status="failed", operation={"name": name}, error=reason, code=_BLOCKED_CODE)
     return VideoOperation(status="completed", operation={"name": name, "videos": videos}, videos=len(videos))
 
 
-def _filtered(answer: Mapping[str, Any]) -> str:
+def _find_filter_reason(answer: Mapping[str, Any]) -> str:
     """Why the vendor's safety filter left no video, "" when it did not."""
     reasons = answer.get("raiMediaFilteredReasons")
-    said = " ".join(filter(None, map(string, reasons))) if isinstance(reasons, list) else ""
+    said = " ".join(filter(None, map(read_string, reasons))) if isinstance(reasons, list) else ""
     if said:
-        return said[:_LONGEST]
-    return "The upstream's safety filter left no video." if count(answer.get("raiMediaFilteredCount")) else ""
+        return said[:_MAX_MESSAGE_LENGTH]
+    return "The upstream's safety filter left no video." if read_count(answer.get("raiMediaFilteredCount")) else ""
 
 
-def _failed(name: str, error: Mapping[str, Any]) -> VideoOperation:
+def _make_failed_operation(name: str, error: Mapping[str, Any]) -> VideoOperation:
     """The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
-    number = count(error.get("code")) or 0
-    code = _CODES[number] if number < len(_CODES) else ""
-    said = string(error.get("message"))[:_LONGEST]
-    if code in _ABOUT_OUR_KEY or "API key" in said:
+    number = read_count(error.get("code")) or 0
+    code = _STATUS_NAMES[number] if number < len(_STATUS_NAMES) else ""
+    said = read_string(error.get("message"))[:_MAX_MESSAGE_LENGTH]
+    if code in _ACCOUNT_CODES or "API key" in said:
         refused = key_refused()
         said, code = refused.message, refused.code
     return VideoOperation(status="failed", operation={"name": name}, error=said, code=code)

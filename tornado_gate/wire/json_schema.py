@@ -33,7 +33,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "object": "OBJECT",
     "null": "NULL",
 }
-_SAME: Final = (
+_KEPT_KEYWORDS: Final = (
     "title",
     "description",
     "default",
@@ -50,18 +50,20 @@ _SAME: Final = (
     "example",
     "nullable",
 )
-_SILENT: Final = frozenset(("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "examples", "deprecated"))
-_HANDLED: Final = frozenset(
+_IGNORED_KEYWORDS: Final = frozenset(
+    ("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "examples", "deprecated")
+)
+_CONVERTED_KEYWORDS: Final = frozenset(
     ("$ref", "type", "format", "enum", "const", "properties", "required", "items", "anyOf", "oneOf", "allOf")
 )
 _FORMATS: Final = ("date-time", "enum", "float", "double", "int32", "int64")
 
-Report = Callable[[str], None]
+ReportDrop = Callable[[str], None]
 
 
-def down_level(schema: Any, report: Report) -> dict[str, Any]:
+def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
     """`schema` in the subset. `report` is given the path below the schema (``properties.a.not``) of what was lost."""
-    return _Leveller(schema, report).level(schema, _Place())
+    return _SchemaSimplifier(schema, report).simplify(schema, _SchemaLocation())
 
 
 def has_keyword(value: Any, names: Iterable[str]) -> bool:
@@ -79,60 +81,62 @@ def has_keyword(value: Any, names: Iterable[str]) -> bool:
     return False
 
 
-class _Place(Value, frozen=True):
+class _SchemaLocation(Value, frozen=True):
     """Where the walk is: the path for reports, and the references it went through."""
 
     path: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
 
-    def below(self, *names: str) -> _Place:
-        return _Place((*self.path, *names), self.references)
+    def append_path(self, *names: str) -> _SchemaLocation:
+        return _SchemaLocation((*self.path, *names), self.references)
 
-    def through(self, reference: str) -> _Place:
-        return _Place(self.path, (*self.references, reference))
+    def enter_reference(self, reference: str) -> _SchemaLocation:
+        return _SchemaLocation(self.path, (*self.references, reference))
 
 
-class _Leveller:
-    def __init__(self, root: Any, report: Report) -> None:
+class _SchemaSimplifier:
+    def __init__(self, root: Any, report: ReportDrop) -> None:
         self._root = root
         self._report = report
         self._nodes = 0
 
-    def level(self, schema: Any, place: _Place) -> dict[str, Any]:
+    def simplify(self, schema: Any, place: _SchemaLocation) -> dict[str, Any]:
         """One schema and all below it."""
         self._nodes += 1
         too_much = self._nodes > MAX_NODES or len(place.path) > 2 * MAX_DEPTH
         if too_much or not isinstance(schema, Mapping):
             if schema is not True:
-                self._lose(place, "")
+                self._report_drop(place, "")
             return {"type": "OBJECT"} if too_much else {}
-        schema, place = self._resolved(schema, place)
-        schema = self._merged(schema, place)
-        value = {name: schema[name] for name in _SAME if name in schema}
-        self._level_type(schema, value, place)
-        self._level_choices(schema, value, place)
-        self._level_enum(schema, value, place)
-        self._level_children(schema, value, place)
-        self._level_format(schema, value, place)
-        self._report_rest(schema, place)
+        schema, place = self._resolve_reference(schema, place)
+        schema = self._merge_all_of(schema, place)
+        value = {name: schema[name] for name in _KEPT_KEYWORDS if name in schema}
+        self._convert_type(schema, value, place)
+        self._convert_choices(schema, value, place)
+        self._convert_enum(schema, value, place)
+        self._convert_children(schema, value, place)
+        self._convert_format(schema, value, place)
+        self._report_unknown(schema, place)
         return value
 
-    def _lose(self, place: _Place, name: str) -> None:
+    def _report_drop(self, place: _SchemaLocation, name: str) -> None:
         self._report(".".join((*place.path, name) if name else place.path))
 
-    def _resolved(self, schema: Mapping[str, Any], place: _Place) -> tuple[Mapping[str, Any], _Place]:
+    def _resolve_reference(
+        self, schema: Mapping[str, Any], place: _SchemaLocation
+    ) -> tuple[Mapping[str, Any], _SchemaLocation]:
         """`schema` with its reference replaced by what it names; what stands beside the reference wins."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {name: member for name, member in schema.items() if name != "$ref"}
-            target = self._find(reference)
+            target = self._find_definition(reference)
             if target is None or place.references.count(reference) >= MAX_RECURSION:
-                self._lose(place, "$ref")
+                self._report_drop(place, "$ref")
                 return {"type": "object", **beside}, place
-            place = place.through(reference)
+            place = place.enter_reference(reference)
             schema = {**target, **beside}
         return schema, place
 
-    def _find(self, reference: str) -> Mapping[str, Any] | None:
+    def _find_definition(self, reference: str) -> Mapping[str, Any] | None:
         """What a local reference (a JSON pointer after ``#``) names; None for one that leads elsewhere."""
         if not reference.startswith("#"):
             return None
@@ -147,7 +151,7 @@ class _Leveller:
                 return None
         return value if isinstance(value, Mapping) else None
 
-    def _merged(self, schema: Mapping[str, Any], place: _Place) -> Mapping[str, Any]:
+    def _merge_all_of(self, schema: Mapping[str, Any], place: _SchemaLocation) -> Mapping[str, Any]:
         """`schema` with the branches of ``allOf`` laid into it; of two words for one thing the first stands."""
         branches = schema.get("allOf")
         if not isinstance(branches, list):
@@ -156,33 +160,35 @@ class _Leveller:
         for number, branch in enumerate(branches):
             if not isinstance(branch, Mapping):
                 continue
-            inner, there = self._resolved(branch, place.below("allOf", str(number)))
-            for name, member in self._merged(inner, there).items():
+            inner, there = self._resolve_reference(branch, place.append_path("allOf", str(number)))
+            for name, member in self._merge_all_of(inner, there).items():
                 known = merged.get(name)
                 if name == "properties" and isinstance(member, Mapping) and isinstance(known, Mapping):
                     merged[name] = {**member, **known}
                 elif name == "required" and isinstance(member, list) and isinstance(known, list):
                     merged[name] = [*known, *member]
                 elif merged.setdefault(name, member) != member:
-                    self._lose(place, f"allOf.{number}.{name}")
+                    self._report_drop(place, f"allOf.{number}.{name}")
         return merged
 
-    def _level_type(self, schema: Mapping[str, Any], value: dict[str, Any], place: _Place) -> None:
+    def _convert_type(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
         kind = schema.get("type")
         if kind is None:
-            kind = _implied_type(schema)
+            kind = _infer_type(schema)
         if isinstance(kind, list):
             others = [one for one in kind if isinstance(one, str) and one != "null"]
             if len(others) < len(kind):
                 value["nullable"] = True
             if len(others) > 1:
-                value["anyOf"] = [self.level({**_of_type(schema, one), "type": one}, place) for one in others]
+                value["anyOf"] = [
+                    self.simplify({**_select_members_of_type(schema, one), "type": one}, place) for one in others
+                ]
                 return
             kind = others[0] if others else "null"
         if isinstance(kind, str):
             value["type"] = _TYPES.get(kind.lower(), kind.upper())
 
-    def _level_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: _Place) -> None:
+    def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
         """``anyOf`` and ``oneOf``; a branch for null alone makes the whole nullable."""
         name = "anyOf" if "anyOf" in schema else "oneOf"
         branches = schema.get(name)
@@ -191,16 +197,16 @@ class _Leveller:
         others = [branch for branch in branches if not _is_null(branch)]
         if len(others) < len(branches):
             value["nullable"] = True
-        levelled = [self.level(branch, place.below(name, str(number))) for number, branch in enumerate(others)]
+        levelled = [self.simplify(branch, place.append_path(name, str(number))) for number, branch in enumerate(others)]
         if len(levelled) == 1:
             for member, inner in levelled[0].items():
                 value.setdefault(member, inner)
         elif levelled:
             value["anyOf"] = levelled
         if "anyOf" in schema and "oneOf" in schema:
-            self._lose(place, "oneOf")
+            self._report_drop(place, "oneOf")
 
-    def _level_enum(self, schema: Mapping[str, Any], value: dict[str, Any], place: _Place) -> None:
+    def _convert_enum(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
         name = "const" if "const" in schema else "enum"
         words = [schema["const"]] if name == "const" else schema.get("enum")
         if not isinstance(words, list):
@@ -212,13 +218,13 @@ class _Leveller:
             value["enum"] = words
             value.setdefault("type", "STRING")
         elif words:  # an enum of the subset is of strings
-            self._lose(place, name)
+            self._report_drop(place, name)
 
-    def _level_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: _Place) -> None:
+    def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
         properties = schema.get("properties")
         if isinstance(properties, Mapping) and "anyOf" not in value:
             value["properties"] = {
-                name: self.level(inner, place.below("properties", name)) for name, inner in properties.items()
+                name: self.simplify(inner, place.append_path("properties", name)) for name, inner in properties.items()
             }
         required = schema.get("required")
         known = value.get("properties", {})
@@ -226,42 +232,42 @@ class _Leveller:
             value["required"] = present
         items = schema.get("items")
         if isinstance(items, Mapping) and "anyOf" not in value:
-            value["items"] = self.level(items, place.below("items"))
+            value["items"] = self.simplify(items, place.append_path("items"))
         elif value.get("type") == "ARRAY":  # an array must say of what
-            value["items"] = self._items_of_tuple(schema, place)
+            value["items"] = self._merge_tuple_items(schema, place)
 
-    def _items_of_tuple(self, schema: Mapping[str, Any], place: _Place) -> dict[str, Any]:
+    def _merge_tuple_items(self, schema: Mapping[str, Any], place: _SchemaLocation) -> dict[str, Any]:
         kinds = schema.get("prefixItems", schema.get("items"))
         if not isinstance(kinds, list) or not kinds:
             return {"type": "STRING"}
         if "prefixItems" not in schema:
-            self._lose(place, "items")
-        levelled = [self.level(kind, place.below("items", str(number))) for number, kind in enumerate(kinds)]
+            self._report_drop(place, "items")
+        levelled = [self.simplify(kind, place.append_path("items", str(number))) for number, kind in enumerate(kinds)]
         return levelled[0] if len(levelled) == 1 else {"anyOf": levelled}
 
-    def _level_format(self, schema: Mapping[str, Any], value: dict[str, Any], place: _Place) -> None:
+    def _convert_format(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
         if "format" not in schema:
             return
         if schema["format"] in _FORMATS:
             value["format"] = schema["format"]
         else:
-            self._lose(place, "format")
+            self._report_drop(place, "format")
 
-    def _report_rest(self, schema: Mapping[str, Any], place: _Place) -> None:
-        known = _SILENT | _HANDLED | frozenset(_SAME)
+    def _report_unknown(self, schema: Mapping[str, Any], place: _SchemaLocation) -> None:
+        known = _IGNORED_KEYWORDS | _CONVERTED_KEYWORDS | frozenset(_KEPT_KEYWORDS)
         for name, member in schema.items():
             if name in known or (name == "additionalProperties" and member is False):
                 continue
-            self._lose(place, name)
+            self._report_drop(place, name)
 
 
-def _implied_type(schema: Mapping[str, Any]) -> str | None:
+def _infer_type(schema: Mapping[str, Any]) -> str | None:
     if "properties" in schema:
         return "object"
     return "array" if "items" in schema or "prefixItems" in schema else None
 
 
-def _of_type(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _select_members_of_type(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The members of `schema` that say something of this type."""
     names = {
         "object": ("properties", "required", "minProperties", "maxProperties", "additionalProperties"),

@@ -18,32 +18,32 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.vectors import base64_of, floats_of, from_base64
+from tornado_gate.codec.vectors import from_base64, to_base64, to_floats
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, UpstreamResponse, Usage, Vector
 from tornado_gate.types.wire import parse_json
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import given, rest
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import drop_none, select_unknown
 from tornado_gate.wire.openai_chat.usage import parse_usage as parse_chat_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
 WIRE_FORMAT: Final = formats.OPENAI_EMBEDDINGS
-NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
+FIELD_NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
 
-NUMBERS_AT_A_STRETCH: Final = 8192
+NUMBERS_PER_SLICE: Final = 8192
 """Written between two turns of the event loop: a millisecond or two of work."""
-BYTES_AT_A_STRETCH: Final = 64 * 1024
+BYTES_PER_SLICE: Final = 64 * 1024
 """Read between two turns of the event loop: a millisecond or two of work."""
 
-_KNOWN: Final = ("model", "input", "encoding_format", "dimensions", "user")
-_ENTRY: Final = re.compile(rb'\{[^{}]{0,200}?"embedding"\s*+:\s*+(?:\[[^{}\]]*+\]|"[^"{}]*+")[^{}]*+\}')
-_USAGE: Final = re.compile(rb'"usage"\s*+:\s*+(\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})')
+_KNOWN_MEMBERS: Final = ("model", "input", "encoding_format", "dimensions", "user")
+_ENTRY_PATTERN: Final = re.compile(rb'\{[^{}]{0,200}?"embedding"\s*+:\s*+(?:\[[^{}\]]*+\]|"[^"{}]*+")[^{}]*+\}')
+_USAGE_PATTERN: Final = re.compile(rb'"usage"\s*+:\s*+(\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})')
 
-Numbers = str | tuple[int, ...]
+EmbeddingInput = str | tuple[int, ...]
 
 
-def inputs_of(value: Any) -> tuple[Numbers, ...]:
+def read_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
     """The inputs in an ``input`` that was checked: a text, several, the tokens of one, or those of several."""
     if isinstance(value, str):
         return (value,)
@@ -57,11 +57,11 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
     return EmbeddingRequest(
         model=model,
         wire_format=WIRE_FORMAT,
-        inputs=inputs_of(body["input"]),
+        inputs=read_inputs(body["input"]),
         dimensions=body.get("dimensions"),
         user=body.get("user"),
-        extra={name: value for name, value in rest(body, *_KNOWN).items() if value is not None},
-        names=NAMES,
+        extra={name: value for name, value in select_unknown(body, *_KNOWN_MEMBERS).items() if value is not None},
+        names=FIELD_NAMES,
     )
 
 
@@ -70,7 +70,7 @@ def render_request(call: Call, request: EmbeddingRequest) -> dict[str, Any]:
 
     A task and a title have no place here, nor have unknown fields of another wire format: they are lost.
     """
-    body = given(
+    body = drop_none(
         model=call.target.upstream_model,
         input=_render_inputs(request.inputs),
         encoding_format="base64",
@@ -79,16 +79,16 @@ def render_request(call: Call, request: EmbeddingRequest) -> dict[str, Any]:
     )
     for name in ("task", "title"):
         if getattr(request, name) is not None:
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
             body.setdefault(name, value)
         else:
-            call.lose(name)
+            call.drop_field(name)
     return body
 
 
-def _render_inputs(inputs: Sequence[Numbers]) -> Any:
+def _render_inputs(inputs: Sequence[EmbeddingInput]) -> Any:
     rendered = [piece if isinstance(piece, str) else list(piece) for piece in inputs]
     return rendered[0] if len(rendered) == 1 else rendered
 
@@ -99,11 +99,13 @@ def parse_response(body: Any, *, count: int | None = None) -> EmbeddingResult:
     Takes a few milliseconds for each megabyte: `read_response` is for what may be long. Raises UpstreamError for an answer
     that lacks a vector, and the error that a body may be.
     """
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
-        raise no_answer()
-    return _result(body, [(entry.get("index"), _vector(entry.get("embedding"))) for entry in body["data"]], count)
+        raise wrong_format_error()
+    return _make_result(
+        body, [(entry.get("index"), _parse_vector(entry.get("embedding"))) for entry in body["data"]], count
+    )
 
 
 async def read_response(incoming: UpstreamResponse, *, count: int | None = None) -> EmbeddingResult:
@@ -120,13 +122,13 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
         if b"}" not in chunk:
             continue
         text, position = b"".join(pending), 0
-        for match in _ENTRY.finditer(text):
+        for match in _ENTRY_PATTERN.finditer(text):
             entry = parse_json(match[0], incoming.provider)
-            found.append((entry.get("index"), _vector(entry.get("embedding"))))
+            found.append((entry.get("index"), _parse_vector(entry.get("embedding"))))
             envelope += (text[position : match.start()], b"0")
             position = match.end()
             work += len(match[0])
-            if work >= BYTES_AT_A_STRETCH:
+            if work >= BYTES_PER_SLICE:
                 work = 0
                 await asyncio.sleep(0)
         pending = [text[position:]]
@@ -134,20 +136,20 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
     if not found:
         return parse_response(body, count=count)
     if not isinstance(body, Mapping) or body.get("data") != [0] * len(found):
-        raise no_answer()
-    return _result(body, found, count)
+        raise wrong_format_error()
+    return _make_result(body, found, count)
 
 
-def _result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
+def _make_result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
     model = body.get("model")
     return EmbeddingResult(
-        vectors=_in_order(found, count),
+        vectors=_order_vectors(found, count),
         model=model if isinstance(model, str) else "",
         usage=parse_usage(body.get("usage")),
     )
 
 
-def _in_order(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
+def _order_vectors(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
     """The vectors by their indexes; in the order in which they came when no entry has one."""
     if count is not None and len(found) != count:
         raise UpstreamError(f"The upstream sent {len(found)} vectors for {count} inputs; try again.")
@@ -159,7 +161,7 @@ def _in_order(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vecto
     return tuple(by_index[index] for index in range(len(found)))
 
 
-def _vector(value: Any) -> Vector:
+def _parse_vector(value: Any) -> Vector:
     """The vector of one entry, in base64 or as numbers, which are kept as 64-bit floats: an eighth of a list's memory."""
     if isinstance(value, str):
         return from_base64(value)
@@ -188,10 +190,10 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     }
 
 
-def usage_in(beginning: bytes, end: bytes) -> Usage | None:
+def find_usage(beginning: bytes, end: bytes) -> Usage | None:
     """The usage in an answer of which only the beginning and the end are at hand: vendors write it in either."""
     for piece in (end, beginning):
-        for match in _USAGE.finditer(piece):
+        for match in _USAGE_PATTERN.finditer(piece):
             try:
                 usage = parse_usage(orjson.loads(match[1]))
             except orjson.JSONDecodeError:
@@ -203,14 +205,14 @@ def usage_in(beginning: bytes, end: bytes) -> Usage | None:
 
 def render_entry(index: int, vector: Vector, encoding: str) -> bytes:
     """One entry of ``data``; `encoding` is "float" or "base64"."""
-    written = base64_of(vector) if encoding == "base64" else floats_of(vector)
+    written = to_base64(vector) if encoding == "base64" else to_floats(vector)
     return orjson.dumps({"object": "embedding", "index": index, "embedding": written})
 
 
-async def render_chunks(result: EmbeddingResult, *, model: str, encoding: str) -> AsyncIterator[bytes]:
+async def render_response(result: EmbeddingResult, *, model: str, encoding: str) -> AsyncIterator[bytes]:
     """The JSON text of a whole answer, in one piece when it is small, else with turns of the event loop in between."""
     pieces = [b'{"object":"list","data":[']
-    for more in _stretches(result.vectors, encoding):
+    for more in _iterate_slices(result.vectors, encoding):
         if len(pieces) > 1:
             yield b"".join(pieces)
             pieces.clear()
@@ -220,14 +222,14 @@ async def render_chunks(result: EmbeddingResult, *, model: str, encoding: str) -
     yield b"".join([*pieces, b"],", end[1:]])
 
 
-def _stretches(vectors: Sequence[Vector], encoding: str) -> Iterator[list[bytes]]:
+def _iterate_slices(vectors: Sequence[Vector], encoding: str) -> Iterator[list[bytes]]:
     """The entries in groups, each made when it is asked for."""
     group: list[bytes] = []
     numbers = 0
     for index, vector in enumerate(vectors):
         group += (b",", render_entry(index, vector, encoding)) if index else (render_entry(index, vector, encoding),)
         numbers += len(vector) // 4 if isinstance(vector, bytes) else len(vector)
-        if numbers >= NUMBERS_AT_A_STRETCH:
+        if numbers >= NUMBERS_PER_SLICE:
             yield group
             group, numbers = [], 0
     if group:

@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UpstreamError
-from tornado_gate.http.fetch.pictures import source_of
+from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.types import Call, Data, Image, Link, ModerationRequest, ModerationResult, Part, Text, Verdict
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import rest, unknown_members, with_extra
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import add_extra, select_unknown, select_unknown_members
 from tornado_gate.wire.openai_chat.usage import parse_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
 WIRE_FORMAT: Final = formats.OPENAI_MODERATIONS
 ID_PREFIX: Final = "modr-"
-NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
+FIELD_NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
 CATEGORIES: Final = (
     "harassment",
     "harassment/threatening",
@@ -39,7 +39,7 @@ CATEGORIES: Final = (
 )
 """Those that the vendor's SDK expects in every verdict."""
 
-_RESULT: Final = ("flagged", "categories", "category_scores", "category_applied_input_types")
+_RESULT_MEMBERS: Final = ("flagged", "categories", "category_scores", "category_applied_input_types")
 
 
 def parse_request(body: Mapping[str, Any], *, model: str) -> ModerationRequest:
@@ -51,15 +51,15 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> ModerationRequest:
         inputs = tuple((Text(text=text),) for text in value)
     else:
         inputs = (tuple(_parse_part(part, f"input.{number}") for number, part in enumerate(value)),)
-    extra = {name: member for name, member in rest(body, "model", "input").items() if member is not None}
-    return ModerationRequest(model=model, wire_format=WIRE_FORMAT, inputs=inputs, extra=extra, names=NAMES)
+    extra = {name: member for name, member in select_unknown(body, "model", "input").items() if member is not None}
+    return ModerationRequest(model=model, wire_format=WIRE_FORMAT, inputs=inputs, extra=extra, names=FIELD_NAMES)
 
 
 def _parse_part(part: Mapping[str, Any], path: str) -> Part:
     if part["type"] == "text":
-        return Text(text=part["text"], extra=rest(part, "type", "text"))
-    extra = unknown_members(part, "type", inside="image_url", inner=("url",))
-    return Image(source=source_of(part["image_url"]["url"], f"{path}.image_url.url"), extra=extra)
+        return Text(text=part["text"], extra=select_unknown(part, "type", "text"))
+    extra = select_unknown_members(part, "type", inside="image_url", inner=("url",))
+    return Image(source=parse_image_source(part["image_url"]["url"], f"{path}.image_url.url"), extra=extra)
 
 
 def render_request(call: Call, request: ModerationRequest) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def render_request(call: Call, request: ModerationRequest) -> dict[str, Any]:
         if own:
             body.setdefault(name, value)
         else:
-            call.lose(name)
+            call.drop_field(name)
     return body
 
 
@@ -101,15 +101,15 @@ def _render_part(part: Part, name: str, own: bool) -> dict[str, Any]:
         case _:
             message = f"'{name}' holds something other than texts and pictures, which this model does not judge."
             raise InvalidField(name, message, code="unsupported_value")
-    return with_extra(value, part.extra, inside="image_url") if own else value
+    return add_extra(value, part.extra, inside="image_url") if own else value
 
 
 def check_response(body: Any) -> Sequence[Mapping[str, Any]]:
     """The results in an answer. Raises the error that it may be, UpstreamError for what is none."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("results")):
-        raise no_answer()
+        raise wrong_format_error()
     results: list[Mapping[str, Any]] = body["results"]
     return results
 
@@ -139,7 +139,7 @@ def _parse_verdict(result: Mapping[str, Any]) -> Verdict:
         applied={name: value for name, value in applied.items() if isinstance(value, list)}
         if isinstance(applied, dict)
         else None,
-        extra=rest(result, *_RESULT),
+        extra=select_unknown(result, *_RESULT_MEMBERS),
     )
 
 

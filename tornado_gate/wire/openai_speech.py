@@ -29,12 +29,12 @@ from tornado_gate.types import (
     Usage,
 )
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import given, rest
-from tornado_gate.wire.schemas import no_answer
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import drop_none, select_unknown
+from tornado_gate.wire.schemas import wrong_format_error
 
 WIRE_FORMAT: Final = formats.OPENAI_SPEECH
-NAMES: Final[Mapping[str, str]] = {"text": "input", "format": "response_format", "stream": "stream_format"}
+FIELD_NAMES: Final[Mapping[str, str]] = {"text": "input", "format": "response_format", "stream": "stream_format"}
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "mp3": "audio/mpeg",
@@ -48,13 +48,13 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 DEFAULT_FORMAT: Final = "mp3"
 
 EVENT_STREAM: Final = "text/event-stream"
-DELTA: Final = "speech.audio.delta"
-DONE: Final = "speech.audio.done"
-BYTES_OF_A_DELTA: Final = 48 * 1024
+DELTA_EVENT: Final = "speech.audio.delta"
+DONE_EVENT: Final = "speech.audio.done"
+DELTA_BYTES: Final = 48 * 1024
 """Sound in one event: base64 of more would be an event that readers must hold whole."""
 
-_KNOWN: Final = ("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
-_UNSPECIFIC: Final = ("", "application/octet-stream", "binary/octet-stream")
+_KNOWN_MEMBERS: Final = ("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
+_UNSPECIFIC_TYPES: Final = ("", "application/octet-stream", "binary/octet-stream")
 
 
 def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
@@ -64,7 +64,7 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
     while it is made by who says how it is to be streamed, and as pcm, which has no header that would need its length.
     """
     voice = body.get("voice")
-    extra = {name: value for name, value in rest(body, *_KNOWN).items() if value is not None}
+    extra = {name: value for name, value in select_unknown(body, *_KNOWN_MEMBERS).items() if value is not None}
     if isinstance(voice, Mapping):
         extra["voice"] = voice
     return SpeechRequest(
@@ -77,7 +77,7 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
         format=body.get("response_format"),
         stream=body.get("stream_format") is not None or body.get("response_format") == "pcm",
         extra=extra,
-        names=NAMES,
+        names=FIELD_NAMES,
     )
 
 
@@ -86,7 +86,7 @@ def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
 
     A language has no place here, nor have unknown fields of another wire format: they are lost.
     """
-    body = given(
+    body = drop_none(
         model=call.target.upstream_model,
         input=request.text,
         voice=request.voice,
@@ -95,19 +95,19 @@ def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
         speed=request.speed,
     )
     if request.language is not None:
-        call.lose(request.field_name("language"))
+        call.drop_field(request.field_name("language"))
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
             body[name] = value  # a voice of the account's own replaces the usual one
         else:
-            call.lose(name)
+            call.drop_field(name)
     return body
 
 
-def kind_of(incoming: UpstreamResponse) -> str:
+def get_media_type(incoming: UpstreamResponse) -> str:
     """The media type of an answer, lower-case and without parameters; "" when it says nothing of use."""
     kind = incoming.media_type
-    return "" if kind in _UNSPECIFIC else kind
+    return "" if kind in _UNSPECIFIC_TYPES else kind
 
 
 def is_sound(kind: str) -> bool:
@@ -115,59 +115,61 @@ def is_sound(kind: str) -> bool:
     return not kind or kind.startswith("audio/") or kind in ("application/ogg", "video/ogg")
 
 
-def media_type(format: str | None) -> str:
+def get_format_media_type(format: str | None) -> str:
     """The media type of a format that was asked for, or of what the vendor makes when none was."""
     return MEDIA_TYPES.get(format or DEFAULT_FORMAT, MEDIA_TYPES[DEFAULT_FORMAT])
 
 
-async def parse_answer(incoming: UpstreamResponse, request: SpeechRequest) -> AsyncIterator[StreamEvent]:
+async def parse_response(incoming: UpstreamResponse, request: SpeechRequest) -> AsyncIterator[StreamEvent]:
     """The events of an answer, whether it is the sound itself or events that carry it.
 
     Raises UpstreamError for an answer that is no sound, or that has none.
     """
-    kind = kind_of(incoming)
+    kind = get_media_type(incoming)
     if kind != EVENT_STREAM and not is_sound(kind):
-        raise await not_sound(incoming)
-    yield SpeechStart(media_type=media_type(request.format) if kind in ("", EVENT_STREAM) else kind)
-    events = _sound(incoming.chunks) if kind != EVENT_STREAM else _events(sse.json_frames(incoming.chunks))
+        raise await find_non_audio_error(incoming)
+    yield SpeechStart(media_type=get_format_media_type(request.format) if kind in ("", EVENT_STREAM) else kind)
+    events = (
+        _parse_audio(incoming.chunks) if kind != EVENT_STREAM else _parse_events(sse.read_json_frames(incoming.chunks))
+    )
     heard = False
     async for event in events:
         if isinstance(event, SpeechEnd) and not heard:
-            raise silent()
+            raise no_audio_error()
         heard = True
         yield event
 
 
-def silent() -> UpstreamError:
+def no_audio_error() -> UpstreamError:
     """For an answer without sound: an empty file that plays nothing would look like one."""
     return UpstreamError("The upstream's answer holds no sound.")
 
 
-async def not_sound(incoming: UpstreamResponse) -> GateError:
+async def find_non_audio_error(incoming: UpstreamResponse) -> GateError:
     """What to raise for an answer of another kind: the error that it is when it is one."""
     try:
-        return error_of(orjson.loads(await incoming.read())) or no_answer()
+        return find_error(orjson.loads(await incoming.read())) or wrong_format_error()
     except orjson.JSONDecodeError:
         return UpstreamError("The upstream's answer is neither sound nor JSON.")
 
 
-async def _sound(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
+async def _parse_audio(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
     async for chunk in chunks:
         if chunk:
             yield SpeechChunk(data=chunk)
     yield SpeechEnd()
 
 
-async def _events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+async def _parse_events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     try:
         async for frame in frames:
-            if (error := failure_of(frame)) is not None:
+            if (error := find_frame_error(frame)) is not None:
                 raise error
             kind = frame.get("type") if isinstance(frame, Mapping) else None
-            if kind == DELTA:
-                if sound := _decoded(frame.get("audio")):
+            if kind == DELTA_EVENT:
+                if sound := _decode_base64(frame.get("audio")):
                     yield SpeechChunk(data=sound)
-            elif kind == DONE:
+            elif kind == DONE_EVENT:
                 yield SpeechEnd(usage=parse_usage(frame.get("usage")))
                 return
     finally:
@@ -175,14 +177,14 @@ async def _events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     raise UpstreamError("The upstream's stream stopped before its end.")
 
 
-def failure_of(frame: Any) -> GateError | None:
+def find_frame_error(frame: Any) -> GateError | None:
     """The error that a frame is, or None."""
     if isinstance(frame, Mapping) and frame.get("type") == "error":
-        return error_of({"error": frame.get("error") or frame})
-    return error_of(frame)
+        return find_error({"error": frame.get("error") or frame})
+    return find_error(frame)
 
 
-def _decoded(text: Any) -> bytes:
+def _decode_base64(text: Any) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
@@ -198,7 +200,7 @@ def parse_usage(value: Any) -> Usage | None:
     return Usage(
         input_tokens=read if type(read) is int else None,
         output_tokens=made if type(made) is int else None,
-        extra=rest(counts, "input_tokens", "output_tokens", "total_tokens"),
+        extra=select_unknown(counts, "input_tokens", "output_tokens", "total_tokens"),
     )
 
 
@@ -211,11 +213,11 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 def render_deltas(sound: bytes) -> Iterator[dict[str, Any]]:
     """The events that carry `sound`."""
-    for start in range(0, len(sound), BYTES_OF_A_DELTA):
-        piece = sound[start : start + BYTES_OF_A_DELTA]
-        yield {"type": DELTA, "audio": base64.b64encode(piece).decode("ascii")}
+    for start in range(0, len(sound), DELTA_BYTES):
+        piece = sound[start : start + DELTA_BYTES]
+        yield {"type": DELTA_EVENT, "audio": base64.b64encode(piece).decode("ascii")}
 
 
 def render_done(usage: Usage | None) -> dict[str, Any]:
     """The last event."""
-    return {"type": DONE, "usage": render_usage(usage)}
+    return {"type": DONE_EVENT, "usage": render_usage(usage)}

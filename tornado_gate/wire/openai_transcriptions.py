@@ -16,24 +16,24 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Call, FileSource, TranscriptionRequest, TranscriptionResult, Usage
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import given, rest
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import drop_none, select_unknown
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
 WIRE_FORMAT: Final = formats.OPENAI_TRANSCRIPTIONS
-FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
+RESPONSE_FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
 PLAIN_FORMATS: Final = ("text", "srt", "vtt")
 """Those whose answer is no JSON."""
 TIMED_FORMATS: Final = ("srt", "vtt", "verbose_json", "diarized_json")
 """Those that need to know when something was said."""
 
-DELTA: Final = "transcript.text.delta"
-DONE: Final = "transcript.text.done"
+DELTA_EVENT: Final = "transcript.text.delta"
+DONE_EVENT: Final = "transcript.text.done"
 
 _ARROW: Final = re.compile(r"--+>")
-_KNOWN: Final = ("model", "file", "language", "prompt", "response_format", "stream", "temperature")
-_ANSWER: Final = ("task", "text", "language", "duration", "segments", "words", "usage")
-_COUNTS: Final = ("type", "input_tokens", "output_tokens", "total_tokens")
+_KNOWN_MEMBERS: Final = ("model", "file", "language", "prompt", "response_format", "stream", "temperature")
+_RESPONSE_MEMBERS: Final = ("task", "text", "language", "duration", "segments", "words", "usage")
+_COUNT_MEMBERS: Final = ("type", "input_tokens", "output_tokens", "total_tokens")
 
 
 def parse_request(
@@ -58,7 +58,7 @@ def parse_request(
         prompt=body.get("prompt"),
         temperature=None if temperature is None else float(temperature),
         timestamps=asked,
-        extra=rest(body, *_KNOWN, "timestamp_granularities"),
+        extra=select_unknown(body, *_KNOWN_MEMBERS, "timestamp_granularities"),
         names={"audio": "file", "timestamps": named},
     )
 
@@ -70,9 +70,9 @@ def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
     """
     language = request.language
     if language is not None and request.translate:
-        call.lose(request.field_name("language"))
+        call.drop_field(request.field_name("language"))
         language = None
-    fields = given(
+    fields = drop_none(
         model=call.target.upstream_model,
         response_format="verbose_json" if request.timestamps else "json",
         language=language,
@@ -85,16 +85,16 @@ def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
         if request.wire_format == WIRE_FORMAT:
             fields.setdefault(name, value)
         else:
-            call.lose(name)
+            call.drop_field(name)
     return fields
 
 
 def check_response(body: Any) -> Mapping[str, Any]:
     """The answer that a body is. Raises the error that it may be, UpstreamError for what is none."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not isinstance(body.get("text"), str):
-        raise no_answer()
+        raise wrong_format_error()
     return body
 
 
@@ -105,15 +105,15 @@ def parse_response(body: Any) -> TranscriptionResult:
     return TranscriptionResult(
         text=checked["text"],
         language=language if isinstance(language, str) else None,
-        duration=_seconds(duration),
-        segments=_timed(checked.get("segments")),
-        words=_timed(checked.get("words")),
+        duration=_read_seconds(duration),
+        segments=_select_timed(checked.get("segments")),
+        words=_select_timed(checked.get("words")),
         usage=parse_usage(checked.get("usage")),
-        extra=rest(checked, *_ANSWER),
+        extra=select_unknown(checked, *_RESPONSE_MEMBERS),
     )
 
 
-def _seconds(value: Any) -> float | None:
+def _read_seconds(value: Any) -> float | None:
     """Some upstreams write a duration as a string."""
     try:
         return None if value is None or isinstance(value, bool) else float(value)
@@ -121,7 +121,7 @@ def _seconds(value: Any) -> float | None:
         return None
 
 
-def _timed(value: Any) -> tuple[Mapping[str, Any], ...]:
+def _select_timed(value: Any) -> tuple[Mapping[str, Any], ...]:
     """Segments or words that say when they begin and end."""
     if not is_array_of_objects(value):
         return ()
@@ -132,7 +132,7 @@ def render_response(result: TranscriptionResult, response_format: str, *, transl
     """The whole answer in one of the formats that are JSON."""
     usage = None if result.usage is None else render_usage(result.usage)
     if response_format == "json":
-        return given(**{**result.extra, "text": result.text, "usage": usage})
+        return drop_none(**{**result.extra, "text": result.text, "usage": usage})
     last = result.segments[-1]["end"] if result.segments else 0.0
     body = {
         "task": "translate" if translate else "transcribe",
@@ -143,40 +143,40 @@ def render_response(result: TranscriptionResult, response_format: str, *, transl
         "words": list(result.words) or None,
         "usage": usage,
     }
-    return given(**{**result.extra, **body})
+    return drop_none(**{**result.extra, **body})
 
 
 def render_plain(result: TranscriptionResult, response_format: str) -> str:
     """The whole answer as text or as subtitles, which are made of its segments."""
     match response_format:
         case "srt":
-            cues = (f"{number}\n{cue}\n\n" for number, cue in enumerate(_cues(result, ","), 1))
+            cues = (f"{number}\n{cue}\n\n" for number, cue in enumerate(_iterate_cues(result, ","), 1))
             return "".join(cues)
         case "vtt":
-            return "WEBVTT\n\n" + "".join(f"{cue}\n\n" for cue in _cues(result, "."))
+            return "WEBVTT\n\n" + "".join(f"{cue}\n\n" for cue in _iterate_cues(result, "."))
         case _:
             return result.text + "\n"
 
 
-def _cues(result: TranscriptionResult, point: str) -> Iterator[str]:
+def _iterate_cues(result: TranscriptionResult, point: str) -> Iterator[str]:
     """Each segment with its times. A blank line or an arrow would end a cue, so neither is left in its text."""
     for segment in result.segments:
         text = _ARROW.sub("->", " ".join(str(segment.get("text", "")).split()))
-        yield f"{_clock(segment['start'], point)} --> {_clock(segment['end'], point)}\n{text}"
+        yield f"{_format_time(segment['start'], point)} --> {_format_time(segment['end'], point)}\n{text}"
 
 
-def _clock(seconds: float, point: str) -> str:
+def _format_time(seconds: float, point: str) -> str:
     milliseconds = max(0, round(seconds * 1000))
     minutes, rest_of_minute = divmod(milliseconds, 60_000)
     hours, minute = divmod(minutes, 60)
     return f"{hours:02}:{minute:02}:{rest_of_minute // 1000:02}{point}{rest_of_minute % 1000:03}"
 
 
-def render_events(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
+def render_stream(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
     """A whole answer as a stream: all of its text at once, and the end."""
     if result.text:
-        yield {"type": DELTA, "delta": result.text}
-    done: dict[str, Any] = {"type": DONE, "text": result.text}
+        yield {"type": DELTA_EVENT, "delta": result.text}
+    done: dict[str, Any] = {"type": DONE_EVENT, "text": result.text}
     if result.usage is not None:
         done["usage"] = render_usage(result.usage)
     for name in ("logprobs", "languages"):
@@ -191,11 +191,11 @@ def parse_usage(value: Any) -> Usage | None:
         return None
     read, made = value.get("input_tokens"), value.get("output_tokens")
     if type(read) is not int and type(made) is not int:
-        return Usage(extra=dict(value)) if _seconds(value.get("seconds")) is not None else None
+        return Usage(extra=dict(value)) if _read_seconds(value.get("seconds")) is not None else None
     return Usage(
         input_tokens=read if type(read) is int else None,
         output_tokens=made if type(made) is int else None,
-        extra=rest(value, *_COUNTS),
+        extra=select_unknown(value, *_COUNT_MEMBERS),
     )
 
 

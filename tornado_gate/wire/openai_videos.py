@@ -13,19 +13,19 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from tornado_gate.codec.media_types import extension
+from tornado_gate.codec.media_types import get_extension
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch.pictures import check, picture_of
+from tornado_gate.http.fetch.pictures import check, read_image
 from tornado_gate.http.upstream_errors import KEY_CODES, error_text, key_refused
 from tornado_gate.types import Call, Data, FileSource, Link, Upload, VideoOperation, VideoRequest
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import given
-from tornado_gate.wire.openai_images import MemoryFile, Renamed
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import drop_none
+from tornado_gate.wire.openai_images import MemoryFile, RenamedUpload
 
 WIRE_FORMAT: Final = "openai-videos"
-PICTURE: Final = "input_reference"
+IMAGE_FIELD: Final = "input_reference"
 """The form's field for the picture that a video begins with."""
-POLL_AFTER: Final = "openai-poll-after-ms"
+POLL_AFTER_HEADER: Final = "openai-poll-after-ms"
 
 _Status = Literal["queued", "running", "completed", "failed"]
 _STATUSES: Final[Mapping[str, _Status]] = {
@@ -42,8 +42,8 @@ _STATUSES: Final[Mapping[str, _Status]] = {
     "canceled": "failed",
     "expired": "failed",
 }
-_LONGEST_CODE: Final = 100
-_LONGEST_PAUSE: Final = 60.0
+_MAX_CODE_LENGTH: Final = 100
+_MAX_PAUSE_SECONDS: Final = 60.0
 
 
 def render_request(call: Call, request: VideoRequest) -> dict[str, Any]:
@@ -51,53 +51,53 @@ def render_request(call: Call, request: VideoRequest) -> dict[str, Any]:
 
     Which lengths and sizes there are is the upstream's to say: its words depend on its model.
     """
-    _lose_unsayable(call, request)
-    body = given(
+    _drop_unsupported(call, request)
+    body = drop_none(
         model=call.target.upstream_model,
         prompt=request.prompt,
         seconds=None if request.seconds is None else f"{request.seconds:g}",
         size=None if request.width is None or request.height is None else f"{request.width}x{request.height}",
     )
-    return _with_extra(call, request, body)
+    return _add_extra(call, request, body)
 
 
 def render_remix(call: Call, request: VideoRequest) -> dict[str, Any]:
     """The body that changes an earlier video, whose model, length and size the new one has."""
-    _lose_unsayable(call, request)
-    return _with_extra(call, request, {"prompt": request.prompt})
+    _drop_unsupported(call, request)
+    return _add_extra(call, request, {"prompt": request.prompt})
 
 
-def _lose_unsayable(call: Call, request: VideoRequest) -> None:
+def _drop_unsupported(call: Call, request: VideoRequest) -> None:
     for name in ("fps", "seed", "watermark", "user"):
         if getattr(request, name) is not None:
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     if request.n not in (None, 1):
-        call.lose(request.field_name("n"))
+        call.drop_field(request.field_name("n"))
     for name, value in request.metadata.items():
         if value is not None:
-            call.lose(f"{request.field_name('metadata')}.{name}")
+            call.drop_field(f"{request.field_name('metadata')}.{name}")
 
 
-def _with_extra(call: Call, request: VideoRequest, body: dict[str, Any]) -> dict[str, Any]:
+def _add_extra(call: Call, request: VideoRequest, body: dict[str, Any]) -> dict[str, Any]:
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
             body.setdefault(name, value)
         elif value is not None:
-            call.lose(name)
+            call.drop_field(name)
     return body
 
 
-async def picture_file(call: Call, source: FileSource, param: str, field: str = PICTURE) -> Upload:
+async def make_image_upload(call: Call, source: FileSource, param: str, field: str = IMAGE_FIELD) -> Upload:
     """The picture as a file of the form. Raises InvalidField for the caller's field `param`."""
     if isinstance(source, Data | Link):
-        picture = await picture_of(call, source, param)
-        filename = f"picture.{extension(picture.media_type)}"
+        picture = await read_image(call, source, param)
+        filename = f"picture.{get_extension(picture.media_type)}"
         return MemoryFile(field=field, filename=filename, media_type=picture.media_type, data=picture.data)
     seen = await check(source, param)
-    return Renamed(of=source, field=field, media_type=seen[0] if seen else source.media_type)
+    return RenamedUpload(of=source, field=field, media_type=seen[0] if seen else source.media_type)
 
 
-def job_path(operation: Mapping[str, Any]) -> str:
+def render_job_path(operation: Mapping[str, Any]) -> str:
     """The segment of an address that names a job. Raises UpstreamError for an operation that is not of this provider."""
     job = operation.get("id")
     if not isinstance(job, str) or job in ("", ".", ".."):
@@ -109,25 +109,25 @@ def parse_video(body: Mapping[str, Any], headers: Mapping[str, str]) -> VideoOpe
     """Where a job stands. Raises the error that the body is, and UpstreamError for one that is no video."""
     job, word = body.get("id"), body.get("status")
     if not isinstance(job, str) or not job or not isinstance(word, str):
-        raise error_of(body) or UpstreamError("The upstream's answer is JSON, but no video.")
+        raise find_error(body) or UpstreamError("The upstream's answer is JSON, but no video.")
     status = _STATUSES.get(word.lower())
     operation = {"id": job}
     if status is None:
-        return VideoOperation(status="unknown", operation=operation, raw=word[:_LONGEST_CODE])
-    error, code = _failure(body.get("error"), word) if status == "failed" else ("", "")
+        return VideoOperation(status="unknown", operation=operation, raw=word[:_MAX_CODE_LENGTH])
+    error, code = _parse_failure(body.get("error"), word) if status == "failed" else ("", "")
     return VideoOperation(
         status=status,
         operation=operation,
-        progress=_progress(body.get("progress")),
-        duration=_seconds(body.get("seconds")) if status == "completed" else None,
+        progress=_read_progress(body.get("progress")),
+        duration=_read_seconds(body.get("seconds")) if status == "completed" else None,
         error=error,
         code=code,
         raw=word,
-        poll_after=_pause(headers.get(POLL_AFTER, "")),
+        poll_after=_parse_pause(headers.get(POLL_AFTER_HEADER, "")),
     )
 
 
-def _failure(error: Any, word: str) -> tuple[str, str]:
+def _parse_failure(error: Any, word: str) -> tuple[str, str]:
     """What the upstream says of a failure, and its code."""
     text = error_text(error)
     if not KEY_CODES.isdisjoint(text.names):
@@ -137,17 +137,17 @@ def _failure(error: Any, word: str) -> tuple[str, str]:
     if not said and word.lower() != "failed":
         said = f"The upstream says of the video that it is {word.lower()}."
     code = error.get("code") if isinstance(error, Mapping) else None
-    return said, code[:_LONGEST_CODE] if isinstance(code, str) else ""
+    return said, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
 
 
-def _progress(value: Any) -> int | None:
+def _read_progress(value: Any) -> int | None:
     """Percent."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
         return None
     return int(value)
 
 
-def _seconds(value: Any) -> float | None:
+def _read_seconds(value: Any) -> float | None:
     """The vendor's is a string."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -158,6 +158,8 @@ def _seconds(value: Any) -> float | None:
     return seconds if 0 < seconds < 86_400 else None
 
 
-def _pause(text: str) -> float | None:
+def _parse_pause(text: str) -> float | None:
     """Seconds for a header in milliseconds."""
-    return min(int(text[:9]) / 1000, _LONGEST_PAUSE) if text.isascii() and text.isdigit() and int(text[:9]) else None
+    return (
+        min(int(text[:9]) / 1000, _MAX_PAUSE_SECONDS) if text.isascii() and text.isdigit() and int(text[:9]) else None
+    )

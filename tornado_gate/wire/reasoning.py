@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-BUDGETS: Final[Mapping[str, int]] = {
+BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {
     "minimal": 1024,
     "low": 2048,
     "medium": 8192,
@@ -20,6 +20,10 @@ BUDGETS: Final[Mapping[str, int]] = {
 """Tokens to think with, by effort."""
 
 
-def effort_of(budget: int) -> str:
+def find_effort(budget: int) -> str:
     """The greatest effort whose budget is not above `budget`."""
-    return max((word for word in BUDGETS if BUDGETS[word] <= budget), key=BUDGETS.__getitem__, default="minimal")
+    return max(
+        (word for word in BUDGET_OF_EFFORT if BUDGET_OF_EFFORT[word] <= budget),
+        key=BUDGET_OF_EFFORT.__getitem__,
+        default="minimal",
+    )

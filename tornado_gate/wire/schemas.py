@@ -11,6 +11,6 @@ def is_array_of_objects(value: Any) -> bool:
     return type(value) is list and all(type(item) is dict for item in value)
 
 
-def no_answer() -> UpstreamError:
+def wrong_format_error() -> UpstreamError:
     """For JSON with status 200 that is no answer of this format: a caller's SDK would fail on it without a word."""
     return UpstreamError("The upstream's answer is JSON, but not an answer of this wire format.")

@@ -10,7 +10,7 @@ import pytest
 
 import tornado_gate_anthropic as plugin
 from tornado_gate.errors import InvalidField, UnsupportedOperation
-from tornado_gate.types import Call, ChatRequest, CountTokensRequest, ModelsRequest, Reasoning, Tool, Verbatim
+from tornado_gate.types import Call, ChatRequest, CountTokensRequest, ModelsRequest, Reasoning, Tool, VerbatimRequest
 
 MakeCall = Callable[..., Call]
 MakeChat = Callable[..., ChatRequest]
@@ -18,9 +18,9 @@ MakeChat = Callable[..., ChatRequest]
 RAW = b'{ "model" : "sonnet",\n "max_tokens": 5, "messages":[{"role":"user","content":"caf\\u00e9"}], "x-own": 1e2 }'
 
 
-def verbatim(raw: bytes = RAW, **rest: Any) -> Verbatim:
+def verbatim(raw: bytes = RAW, **rest: Any) -> VerbatimRequest:
     facts: dict[str, Any] = {"wire_format": "anthropic-messages", "operation": "chat", "path": "/v1/messages"}
-    return Verbatim(raw=raw, **({"body": orjson.loads(raw)} | facts | rest))
+    return VerbatimRequest(raw=raw, **({"body": orjson.loads(raw)} | facts | rest))
 
 
 # The verbatim lane

@@ -14,7 +14,7 @@ import tornado_gate_anthropic as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.hookspecs import PROVIDER_PROJECT, ProviderSpec
-from tornado_gate_anthropic.settings import Settings, read
+from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
 
 Entry = Callable[..., ProviderEntry]
 
@@ -46,14 +46,14 @@ def test_the_plugin_meets_the_specification_of_providers() -> None:
     ],
 )
 def test_the_version_is_never_doubled_and_never_missing(base_url: str, expected: str) -> None:
-    assert read(ProviderEntry(name="a", base_url=base_url))[0] == expected
+    assert read_settings(ProviderEntry(name="a", base_url=base_url))[0] == expected
 
 
 @given(st.lists(st.from_regex(r"[a-z0-9.\-]{1,6}", fullmatch=True), max_size=4), st.booleans())
 def test_normalising_twice_changes_nothing_more(path: list[str], slash: bool) -> None:
-    once, _ = read(ProviderEntry(name="a", base_url="/".join(["https://h", *path]) + "/" * slash))
+    once, _ = read_settings(ProviderEntry(name="a", base_url="/".join(["https://h", *path]) + "/" * slash))
     assert not once.endswith("/")
-    assert read(ProviderEntry(name="a", base_url=once))[0] == once
+    assert read_settings(ProviderEntry(name="a", base_url=once))[0] == once
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_entry_needs_nothing(entry: Entry) -> None:
     assert capabilities.operations == {"chat", "count_tokens"}
     assert capabilities.speaks == {"anthropic-messages"}
     assert capabilities.base_url == "https://api.anthropic.com/v1"
-    assert capabilities.settings == Settings()
+    assert capabilities.settings == AnthropicSettings()
     assert capabilities.signatures
 
 
@@ -94,7 +94,7 @@ def test_what_conf_says_is_kept(entry: Entry) -> None:
         "sampling": "none",
         "system_turns": True,
     }
-    assert plugin.configure(entry(**said)).settings == Settings(**(said | {"betas": ("a-*", "b")}))
+    assert plugin.configure(entry(**said)).settings == AnthropicSettings(**(said | {"betas": ("a-*", "b")}))
 
 
 @pytest.mark.parametrize(

@@ -22,34 +22,43 @@ from tornado_gate.types import (
     TokenCount,
     UpstreamRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
 )
 from tornado_gate.wire.anthropic_messages import (
     WIRE_FORMAT,
-    error_of,
-    max_tokens_for,
-    no_threads,
+    choose_max_tokens,
+    find_error,
     parse_response,
     parse_stream,
     render_request,
+    threads_unsupported_error,
 )
-from tornado_gate_anthropic.address import COUNT, MESSAGES
-from tornado_gate_anthropic.settings import Settings, read
+from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
+from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
 
-_ENDPOINTS: Final = {"chat": MESSAGES, "count_tokens": COUNT}
-_COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control")
+_PATH_OF_OPERATION: Final = {"chat": MESSAGES_PATH, "count_tokens": COUNT_PATH}
+_COUNT_MEMBERS: Final = (
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "cache_control",
+)
 """The fields that a request for a token count may have."""
 
-_VERSION: Final = "anthropic-version"
-_BETA: Final = "anthropic-beta"
-_THREADS: Final = "message-threads"  # the beginning of the beta that ``thread`` belongs to
+_VERSION_HEADER: Final = "anthropic-version"
+_BETA_HEADER: Final = "anthropic-beta"
+_THREADS_BETA: Final = "message-threads"  # the beginning of the beta that ``thread`` belongs to
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    base_url, settings = read(entry)
+    base_url, settings = read_settings(entry)
     return Capabilities(
-        operations=frozenset(_ENDPOINTS),
+        operations=frozenset(_PATH_OF_OPERATION),
         speaks=frozenset({WIRE_FORMAT}),
         base_url=base_url,
         settings=settings,
@@ -59,43 +68,47 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest:
-    settings: Settings = call.target.settings
+    settings: AnthropicSettings = call.target.settings
     base = call.target.base_url
     match request:
-        case Verbatim(operation=operation) if request.wire_format == WIRE_FORMAT and operation in _ENDPOINTS:
-            headers = _headers(call, settings, _callers_headers(call, settings))
-            if request.body.get("thread") is not None and _THREADS not in headers.get(_BETA, ""):
-                raise no_threads()
-            body = _patched(call, settings, request)
-            return UpstreamRequest(url=base + _ENDPOINTS[operation], headers=headers, body=body)
+        case VerbatimRequest(operation=operation) if (
+            request.wire_format == WIRE_FORMAT and operation in _PATH_OF_OPERATION
+        ):
+            headers = _build_headers(call, settings, _select_caller_headers(call, settings))
+            if request.body.get("thread") is not None and _THREADS_BETA not in headers.get(_BETA_HEADER, ""):
+                raise threads_unsupported_error()
+            body = _patch_body(call, settings, request)
+            return UpstreamRequest(url=base + _PATH_OF_OPERATION[operation], headers=headers, body=body)
         case ChatRequest():
-            json = _rendered(call, settings, request)
-            return UpstreamRequest(url=base + MESSAGES, headers=_headers(call, settings), json=json)
+            json = _render_body(call, settings, request)
+            return UpstreamRequest(url=base + MESSAGES_PATH, headers=_build_headers(call, settings), json=json)
         case CountTokensRequest(chat=chat):
-            json = _rendered(call, settings, chat)
-            json = {name: json[name] for name in _COUNTED if name in json}
-            return UpstreamRequest(url=base + COUNT, headers=_headers(call, settings), json=json)
+            json = _render_body(call, settings, chat)
+            json = {name: json[name] for name in _COUNT_MEMBERS if name in json}
+            return UpstreamRequest(url=base + COUNT_PATH, headers=_build_headers(call, settings), json=json)
     raise UnsupportedOperation(f"The model '{call.model}' can only chat and count tokens.")
 
 
-def _rendered(call: Call, settings: Settings, chat: ChatRequest) -> dict[str, Any]:
-    abilities = settings.abilities(call.target.upstream_model)
+def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:
+    abilities = settings.find_model_features(call.target.upstream_model)
     return render_request(call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens)
 
 
-def _patched(call: Call, settings: Settings, request: Verbatim) -> bytes:
+def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
     """The body as it came, under the upstream's name of the model and with the limit that the vendor demands."""
     changed: dict[str, Any] = {}
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:
-        changed["max_tokens"] = max_tokens_for(call, request.body.get("thinking"), settings.default_max_tokens)
+        changed["max_tokens"] = choose_max_tokens(call, request.body.get("thinking"), settings.default_max_tokens)
     return patch_json(request.raw, changed, request.body) if changed else request.raw
 
 
-def _headers(call: Call, settings: Settings, callers: Mapping[str, str] | None = None) -> Mapping[str, str]:
+def _build_headers(
+    call: Call, settings: AnthropicSettings, callers: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
     """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
-    headers = {"content-type": "application/json", _VERSION: settings.version}
+    headers = {"content-type": "application/json", _VERSION_HEADER: settings.version}
     if call.target.api_key and settings.auth == "bearer":
         headers["authorization"] = f"Bearer {call.target.api_key}"
     elif call.target.api_key:
@@ -104,37 +117,37 @@ def _headers(call: Call, settings: Settings, callers: Mapping[str, str] | None =
     return {**headers, **(callers or {}), **entrys}
 
 
-def _callers_headers(call: Call, settings: Settings) -> Mapping[str, str]:
+def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[str, str]:
     """The version that a caller of this format asks for, and those of its betas that conf allows."""
     headers: dict[str, str] = {}
-    if version := call.headers.get(_VERSION, "").strip():
-        headers[_VERSION] = version
-    betas = [beta.strip() for beta in call.headers.get(_BETA, "").split(",") if beta.strip()]
+    if version := call.headers.get(_VERSION_HEADER, "").strip():
+        headers[_VERSION_HEADER] = version
+    betas = [beta.strip() for beta in call.headers.get(_BETA_HEADER, "").split(",") if beta.strip()]
     allowed = [beta for beta in betas if settings.allows(beta)]
     if len(allowed) < len(betas):
-        call.lose(_BETA)
-    return headers | ({_BETA: ",".join(allowed)} if allowed else {})
+        call.drop_field(_BETA_HEADER)
+    return headers | ({_BETA_HEADER: ",".join(allowed)} if allowed else {})
 
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     streams = isinstance(request, ChatRequest) and request.stream
     if not isinstance(request, CountTokensRequest) and incoming.is_event_stream(otherwise=streams):
-        return parse_stream(sse.json_frames(incoming.chunks))
-    return _whole(call, request, incoming)
+        return parse_stream(sse.read_json_frames(incoming.chunks))
+    return _parse_whole(call, request, incoming)
 
 
-async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     body = await incoming.read_object()
     if isinstance(request, CountTokensRequest):
-        yield _count(call, body)
+        yield _parse_count(call, body)
         return
     for event in replay(parse_response(body)):
         yield event
 
 
-def _count(call: Call, body: Mapping[str, Any]) -> TokenCount:
-    if (error := error_of(body)) is not None:
+def _parse_count(call: Call, body: Mapping[str, Any]) -> TokenCount:
+    if (error := find_error(body)) is not None:
         raise error
     tokens = body.get("input_tokens")
     if not isinstance(tokens, int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MESSAGES: Final = "/messages"
-COUNT: Final = "/messages/count_tokens"
-DEFAULT: Final = "https://api.anthropic.com"
-VERSION: Final = "v1"
+MESSAGES_PATH: Final = "/messages"
+COUNT_PATH: Final = "/messages/count_tokens"
+DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
+VERSION_PATH: Final = "v1"

@@ -12,19 +12,19 @@ from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, Abilities, abilities_of
-from tornado_gate_anthropic.address import COUNT, DEFAULT, MESSAGES, VERSION
+from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, ModelFeatures, find_model_features
+from tornado_gate_anthropic.address import COUNT_PATH, DEFAULT_BASE_URL, MESSAGES_PATH, VERSION_PATH
 
 DEFAULT_VERSION = "2023-06-01"
 
 
-def _header_value(value: str) -> None:
+def _check_header_value(value: str) -> None:
     if not value.isascii() or not value.isprintable() or not value:
         raise ValidationError("must be plain ASCII text, as it becomes a header")
 
 
-class SettingsSchema(Schema):
-    version = String(validate=_header_value)
+class AnthropicSettingsSchema(Schema):
+    version = String(validate=_check_header_value)
     betas = fields.List(String())
     default_max_tokens = Integer(least=1)
     auth = String(choices=("x-api-key", "bearer"))
@@ -33,7 +33,7 @@ class SettingsSchema(Schema):
     system_turns = Boolean()
 
 
-class Settings(Value, frozen=True, kw_only=True):
+class AnthropicSettings(Value, frozen=True, kw_only=True):
     """What conf says of one upstream. None means: by the model's name."""
 
     version: str = DEFAULT_VERSION
@@ -48,19 +48,21 @@ class Settings(Value, frozen=True, kw_only=True):
         """Whether callers may use a value of ``anthropic-beta``."""
         return any(fnmatchcase(beta, pattern) for pattern in self.betas)
 
-    def abilities(self, model: str) -> Abilities:
+    def find_model_features(self, model: str) -> ModelFeatures:
         """What the model can take."""
         own: dict[str, Any] = {
             name: value
             for name in ("thinking", "sampling", "system_turns")
             if (value := getattr(self, name)) is not None
         }
-        return replace(abilities_of(model), **own)
+        return replace(find_model_features(model), **own)
 
 
-def read(entry: ProviderEntry) -> tuple[str, Settings]:
+def read_settings(entry: ProviderEntry) -> tuple[str, AnthropicSettings]:
     """The base address and the settings of a conf entry. Raises ConfigError."""
-    loaded = load_settings(SettingsSchema, entry.settings)
+    loaded = load_settings(AnthropicSettingsSchema, entry.settings)
     loaded["betas"] = tuple(loaded.get("betas", ()))
-    base_url = normalize_base_url(entry.base_url, VERSION, default=DEFAULT, endpoints=(COUNT, MESSAGES))
-    return base_url, Settings(**loaded)
+    base_url = normalize_base_url(
+        entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(COUNT_PATH, MESSAGES_PATH)
+    )
+    return base_url, AnthropicSettings(**loaded)

@@ -23,9 +23,9 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
-from tornado_gate_cascade.mind import CascadeMind, Models
+from tornado_gate_cascade.mind import CascadeModels, CascadeVoiceModel
 
-ALL = Models(chat="the-chat", transcription="the-ears", speech="the-voice", voice="onyx")
+ALL = CascadeModels(chat="the-chat", transcription="the-ears", speech="the-voice", voice="onyx")
 SOUND_OF_A_LETTER = b"\x10\x20" * 240
 """10 ms."""
 SECONDS = 10
@@ -108,8 +108,8 @@ class FakeInner:
 class Caller:
     """The caller's end of a session with three models."""
 
-    def __init__(self, inner: FakeInner, models: Models = ALL) -> None:
-        self.session = VoiceSession(CascadeMind(inner, models), model="talking", voice=models.voice)
+    def __init__(self, inner: FakeInner, models: CascadeModels = ALL) -> None:
+        self.session = VoiceSession(CascadeVoiceModel(inner, models), model="talking", voice=models.voice)
 
     async def send(self, kind: str, **fields: Any) -> None:
         await self.session.send(json.dumps({"type": kind, **fields}))

@@ -21,8 +21,8 @@ from tornado_gate.types import (
     TranscriptionRequest,
     replace,
 )
-from tornado_gate_cascade.mind import INAUDIBLE, Models
-from tornado_gate_cascade.speaking import AT_ONCE
+from tornado_gate_cascade.mind import INAUDIBLE_TEXT, CascadeModels
+from tornado_gate_cascade.speaking import MAX_CONCURRENT
 
 LOUD = b"\x00\x20\x00\xe0" * 6000
 """500 ms."""
@@ -103,7 +103,7 @@ async def test_the_next_sentence_is_made_meanwhile_and_heard_in_its_turn():
     await caller.send("response.create")
     for _ in range(50):
         await asyncio.sleep(0)
-    assert len(inner.log) == AT_ONCE
+    assert len(inner.log) == MAX_CONCURRENT
     go.set()
     events = await caller.until("response.done")
     spoken_sentences = [one.text for one in inner.asked(SpeechRequest)]
@@ -277,13 +277,13 @@ async def test_ears_that_fail_fail_one_response():
     assert inner.asked(ChatRequest) == []
     await caller.until("error")
     assert (await caller.answered())[-1]["response"]["status"] == "completed"
-    assert inner.asked(ChatRequest)[0].messages[0].parts == (Text(text=INAUDIBLE),)
+    assert inner.asked(ChatRequest)[0].messages[0].parts == (Text(text=INAUDIBLE_TEXT),)
 
 
 @pytest.mark.gen_test
 async def test_without_ears_sound_is_refused_and_text_is_answered():
     inner = FakeInner(said("Hi."))
-    caller = Caller(inner, Models(chat="the-chat", speech="the-voice"))
+    caller = Caller(inner, CascadeModels(chat="the-chat", speech="the-voice"))
     await caller.ready()
     await caller.send("input_audio_buffer.append", audio=base64.b64encode(LOUD).decode())
     assert (await caller.until("error"))[-1]["error"]["code"] == "audio_input_not_supported"
@@ -294,7 +294,7 @@ async def test_without_ears_sound_is_refused_and_text_is_answered():
 @pytest.mark.gen_test
 async def test_without_a_voice_answers_are_text():
     inner = FakeInner(said("Hi."))
-    caller = Caller(inner, Models(chat="the-chat", transcription="the-ears"))
+    caller = Caller(inner, CascadeModels(chat="the-chat", transcription="the-ears"))
     await caller.ready()
     await spoken(caller)
     events = await caller.answered()

@@ -9,7 +9,7 @@ from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import RealtimeRequest, UpstreamRequest, replace
-from tornado_gate_cascade.mind import Models
+from tornado_gate_cascade.mind import CascadeModels
 
 
 def configured(**settings: object):
@@ -19,8 +19,8 @@ def configured(**settings: object):
 def test_an_entry_names_the_models():
     capabilities = configured(chat="a", transcription="b", speech="c", voice="onyx")
     assert capabilities.operations == {"realtime"}
-    assert capabilities.settings == Models(chat="a", transcription="b", speech="c", voice="onyx")
-    assert configured(chat="a").settings == Models(chat="a")
+    assert capabilities.settings == CascadeModels(chat="a", transcription="b", speech="c", voice="onyx")
+    assert configured(chat="a").settings == CascadeModels(chat="a")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ class NoInner:
 @pytest.mark.gen_test
 async def test_a_socket_is_a_session_that_is_closed_with_its_call():
     call = call_to(operation="realtime", inner=NoInner())
-    call = replace(call, target=replace(call.target, settings=Models(chat="a", speech="b", voice="onyx")))
+    call = replace(call, target=replace(call.target, settings=CascadeModels(chat="a", speech="b", voice="onyx")))
     outgoing = UpstreamRequest(context=RealtimeRequest(model="m", session={"instructions": "Be kind."}))
     socket = await plugin.open_socket(call, outgoing)
     text = await socket.receive()
@@ -65,7 +65,7 @@ async def test_a_socket_is_a_session_that_is_closed_with_its_call():
 @pytest.mark.gen_test
 async def test_a_socket_is_refused_before_it_opens():
     call = call_to(operation="realtime", inner=NoInner())
-    call = replace(call, target=replace(call.target, settings=Models(chat="a")))
+    call = replace(call, target=replace(call.target, settings=CascadeModels(chat="a")))
     fixed = RealtimeRequest(model="m", session={"output_modalities": ["audio"]})
     with pytest.raises(InvalidField):
         await plugin.open_socket(call, UpstreamRequest(context=fixed))

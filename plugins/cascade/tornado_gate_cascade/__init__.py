@@ -24,26 +24,28 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from tornado_gate_cascade.mind import CascadeMind, Models
+from tornado_gate_cascade.mind import CascadeModels, CascadeVoiceModel
 
 __version__ = "0.1.0"
 
 
-class _Settings(Schema):
+class _CascadeSettingsSchema(Schema):
     chat = String(required=True)
     transcription = String(load_default=None, allow_none=True)
     speech = String(load_default=None, allow_none=True)
     voice = String(load_default="")
 
     @post_load
-    def _models(self, loaded: dict[str, Any], **rest: Any) -> Models:
-        return Models(**loaded)
+    def _make_models(self, loaded: dict[str, Any], **rest: Any) -> CascadeModels:
+        return CascadeModels(**loaded)
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for a setting that is unknown, and for an entry that names no chat model."""
-    return Capabilities(operations=frozenset({"realtime"}), settings=load_settings(_Settings, entry.settings))
+    return Capabilities(
+        operations=frozenset({"realtime"}), settings=load_settings(_CascadeSettingsSchema, entry.settings)
+    )
 
 
 @provider_impl
@@ -51,7 +53,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, RealtimeRequest):
         raise UnsupportedOperation(f"The model '{call.model}' holds conversations by voice, and nothing else.")
     for name in request.extra:
-        call.lose(name)
+        call.drop_field(name)
     return UpstreamRequest(context=request)
 
 
@@ -61,9 +63,9 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
     request = outgoing.context
     if not isinstance(request, RealtimeRequest) or call.inner is None:
         raise PluginError("cascade", "the request has lost its context, or the call its way to other models")
-    models: Models = call.target.settings
+    models: CascadeModels = call.target.settings
     session = VoiceSession(
-        CascadeMind(call.inner, models), model=call.model, session=request.session, voice=models.voice
+        CascadeVoiceModel(call.inner, models), model=call.model, session=request.session, voice=models.voice
     )
     call.closing.push_async_callback(session.close)
     return session

@@ -19,24 +19,24 @@ from contextlib import aclosing
 from typing import Final
 
 from tornado_gate.realtime.voice import (
-    Called,
-    CutShort,
+    AudioPart,
+    CallPiece,
+    CutShortPiece,
     Piece,
-    Said,
-    Sentences,
-    Sound,
-    Spent,
+    SentenceSplitter,
+    TextPiece,
     Transcript,
     Turn,
-    chat_request,
+    UsagePiece,
+    make_chat_request,
     to_wav,
 )
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     ChatRequest,
     Data,
     Finish,
-    Inner,
+    InnerModelCaller,
     Part,
     PartDelta,
     PartEnd,
@@ -49,17 +49,17 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, Value, field
-from tornado_gate_cascade.speaking import Failed, Speaker, Speaking
+from tornado_gate_cascade.speaking import FailedStage, SentenceSpeech, SpeechQueue
 
-MOST_WAITING: Final = 256
+MAX_WAITING_PIECES: Final = 256
 """Pieces that the chat model may be ahead of what is spoken; then it is read no further."""
-LONG_SOUND: Final = 512 * 1024
+LONG_AUDIO_BYTES: Final = 512 * 1024
 """Bytes that are not put into base64 on the event loop: more than 1 ms."""
-INAUDIBLE: Final = "[The speaker said something that could not be understood.]"
+INAUDIBLE_TEXT: Final = "[The speaker said something that could not be understood.]"
 _MARKUP = re.compile(r"[*#`]+")
 
 
-class Models(Value, frozen=True, kw_only=True):
+class CascadeModels(Value, frozen=True, kw_only=True):
     """Names of the gateway's own models. `voice` is the speech model's, where the caller names none."""
 
     chat: str
@@ -68,26 +68,26 @@ class Models(Value, frozen=True, kw_only=True):
     voice: str = ""
 
 
-class CascadeMind:
+class CascadeVoiceModel:
     """One for each session."""
 
-    def __init__(self, inner: Inner, models: Models) -> None:
+    def __init__(self, inner: InnerModelCaller, models: CascadeModels) -> None:
         self._inner = inner
         self._models = models
 
     @property
-    def hears(self) -> bool:
+    def accepts_audio(self) -> bool:
         return self._models.transcription is not None
 
     @property
-    def speaks(self) -> bool:
+    def produces_audio(self) -> bool:
         return self._models.speech is not None
 
-    async def transcribe(self, sound: Sound, language: str | None, prompt: str | None) -> Transcript | None:
+    async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
         if self._models.transcription is None or sound.pcm is None:
             return None
         pcm = bytes(sound.pcm)
-        wav = await asyncio.to_thread(_encoded, pcm) if len(pcm) > LONG_SOUND else _encoded(pcm)
+        wav = await asyncio.to_thread(_encode_wav, pcm) if len(pcm) > LONG_AUDIO_BYTES else _encode_wav(pcm)
         request = TranscriptionRequest(
             model=self._models.transcription,
             audio=Data(media_type="audio/wav", base64=wav),
@@ -96,19 +96,19 @@ class CascadeMind:
         )
         events = self._inner.ask(self._models.transcription, "transcription", request)
         try:
-            result = await single(events, TranscriptionResult)
+            result = await read_single_event(events, TranscriptionResult)
         finally:
             await close(events)
         return Transcript(text=result.text, usage=result.usage)
 
     def answer(self, turn: Turn) -> AsyncIterator[Piece]:
         if turn.spoken and self._models.speech is not None:
-            return self._spoken(turn, Speaker(self._inner, self._models.speech, turn))
-        return self._written(turn)
+            return self._stream_speech(turn, SpeechQueue(self._inner, self._models.speech, turn))
+        return self._stream_text(turn)
 
-    async def _written(self, turn: Turn) -> AsyncGenerator[Piece, None]:
+    async def _stream_text(self, turn: Turn) -> AsyncGenerator[Piece, None]:
         """What the chat model writes and calls."""
-        request = chat_request(turn, self._models.chat, _words)
+        request = make_chat_request(turn, self._models.chat, _render_audio_part)
         events = self._inner.ask(self._models.chat, "chat", request)
         reader = _ChatReader(request)
         try:
@@ -119,17 +119,17 @@ class CascadeMind:
         finally:
             await close(events)
 
-    async def _spoken(self, turn: Turn, speaker: Speaker) -> AsyncIterator[Piece]:
+    async def _stream_speech(self, turn: Turn, speaker: SpeechQueue) -> AsyncIterator[Piece]:
         """The same with its sound: that of a sentence comes behind its last word."""
-        pieces: asyncio.Queue[Piece | Speaking | Failed | None] = asyncio.Queue(MOST_WAITING)
-        writer = asyncio.create_task(self._write(turn, speaker, pieces))
+        pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None] = asyncio.Queue(MAX_WAITING_PIECES)
+        writer = asyncio.create_task(self._queue_pieces(turn, speaker, pieces))
         try:
             while (piece := await pieces.get()) is not None:
                 match piece:
-                    case Failed(error=error):
+                    case FailedStage(error=error):
                         raise error
-                    case Speaking():
-                        async with aclosing(piece.sound()) as sound:
+                    case SentenceSpeech():
+                        async with aclosing(piece.iterate_audio()) as sound:
                             async for spoke in sound:
                                 yield spoke
                     case _:
@@ -139,42 +139,42 @@ class CascadeMind:
             await asyncio.gather(writer, return_exceptions=True)
             await speaker.close()
 
-    async def _write(
-        self, turn: Turn, speaker: Speaker, pieces: asyncio.Queue[Piece | Speaking | Failed | None]
+    async def _queue_pieces(
+        self, turn: Turn, speaker: SpeechQueue, pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None]
     ) -> None:
         """Read the chat and begin to speak each sentence as soon as it is whole. Ends with None or a failure."""
-        sentences = Sentences()
-        last: Failed | None = None
+        sentences = SentenceSplitter()
+        last: FailedStage | None = None
         try:
-            async with aclosing(self._written(turn)) as written:
+            async with aclosing(self._stream_text(turn)) as written:
                 async for piece in written:
-                    if isinstance(piece, Called):
-                        await _speak(sentences.rest(), speaker, pieces)
+                    if isinstance(piece, CallPiece):
+                        await _queue_sentences(sentences.flush(), speaker, pieces)
                     await pieces.put(piece)
-                    if isinstance(piece, Said):
-                        await _speak(sentences.feed(piece.text), speaker, pieces)
-            await _speak(sentences.rest(), speaker, pieces)
+                    if isinstance(piece, TextPiece):
+                        await _queue_sentences(sentences.feed(piece.text), speaker, pieces)
+            await _queue_sentences(sentences.flush(), speaker, pieces)
         except Exception as error:
-            last = Failed(error)
+            last = FailedStage(error)
         await pieces.put(last)
 
 
-async def _speak(
-    sentences: list[str], speaker: Speaker, pieces: asyncio.Queue[Piece | Speaking | Failed | None]
+async def _queue_sentences(
+    sentences: list[str], speaker: SpeechQueue, pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None]
 ) -> None:
     for sentence in sentences:
         words = _MARKUP.sub("", sentence).strip()
         if words:
-            await pieces.put(await speaker.begin(words))
+            await pieces.put(await speaker.start_sentence(words))
 
 
-def _encoded(pcm: bytes) -> str:
+def _encode_wav(pcm: bytes) -> str:
     return base64.b64encode(to_wav(pcm)).decode()
 
 
-def _words(sound: Sound) -> Part:
+def _render_audio_part(sound: AudioPart) -> Part:
     """What the chat model is to see of a caller's sound."""
-    return Text(text=sound.transcript or INAUDIBLE)
+    return Text(text=sound.transcript or INAUDIBLE_TEXT)
 
 
 class _ChatReader(State):
@@ -192,18 +192,18 @@ class _ChatReader(State):
                 self._calls[index] = (event, [])
             case PartDelta(index=index, data=str(text)):
                 if index in self._texts:
-                    return Said(text)
+                    return TextPiece(text)
                 if index in self._calls:
                     self._calls[index][1].append(text)
             case PartEnd(index=index) if index in self._calls:
                 start, arguments = self._calls.pop(index)
-                return Called(start.id, start.name, "".join(arguments))
+                return CallPiece(start.id, start.name, "".join(arguments))
             case UsageReport(usage=usage):
-                return Spent(usage=usage)
+                return UsagePiece(usage=usage)
             case Finish(reason="length"):
-                return CutShort("max_output_tokens")
+                return CutShortPiece("max_output_tokens")
             case Finish(reason="content_filter"):
-                return CutShort("content_filter")
+                return CutShortPiece("content_filter")
             case StreamError(error=error):
                 raise error
         return None

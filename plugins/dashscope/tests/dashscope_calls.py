@@ -14,7 +14,7 @@ from tests.support.upstream import Answer, answer
 from tornado_gate import ProviderEntry
 from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.http.upstream import Pool
-from tornado_gate.streams.events import OrderChecker, single
+from tornado_gate.streams.events import OrderChecker, read_single_event
 from tornado_gate.testing import KEY
 from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest, replace
 from tornado_gate_dashscope import tasks
@@ -82,7 +82,7 @@ async def reaching(url: str, model: str = "wan2.2-t2i-flash", **rest: Any) -> As
 
 
 async def _farewells() -> None:
-    await asyncio.gather(*tasks._farewells, return_exceptions=True)
+    await asyncio.gather(*tasks._cancellations, return_exceptions=True)
 
 
 async def made(call: Call, request: ImageRequest) -> ImageResult:
@@ -95,6 +95,6 @@ async def made(call: Call, request: ImageRequest) -> ImageResult:
         async for event in plugin.translate_response(call, request, incoming):
             checker.check(event)
             yield event
-        assert checker.complete()
+        assert checker.is_complete()
 
-    return await single(checked(), ImageResult)
+    return await read_single_event(checked(), ImageResult)

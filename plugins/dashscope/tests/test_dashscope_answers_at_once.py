@@ -10,7 +10,7 @@ from dashscope_calls import PNG, asked, made, picture, reaching, says
 from tests.support.upstream import Upstream, answer
 from tornado_gate import errors
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.types import MadeImage, replace
+from tornado_gate.types import GeneratedImage, replace
 
 MODEL = "qwen-image-plus"
 
@@ -29,7 +29,7 @@ async def test_pictures_come_back_as_bytes_in_their_order(upstream: Upstream) ->
     )
     async with reaching(upstream.url, MODEL) as call:
         result = await made(call, asked(n=2))
-    assert result.images == (MadeImage(data=PNG, media_type="image/png"),) * 2
+    assert result.images == (GeneratedImage(data=PNG, media_type="image/png"),) * 2
     assert result.size == "8x4"
     assert result.usage is not None
     assert result.usage.extra["image_count"] == 2

@@ -11,7 +11,7 @@ import tornado_gate_dashscope as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost, ProviderLane
-from tornado_gate_dashscope.facts import Facts
+from tornado_gate_dashscope.facts import DashScopeSettings
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_setting_that_is_none_is_refused_by_its_path(settings: dict[str, Any],
     ],
 )
 def test_a_model_does_what_its_name_says(model: str, operations: set[str]) -> None:
-    assert plugin.configure(ProviderEntry(name="d")).offered(model) == operations
+    assert plugin.configure(ProviderEntry(name="d")).get_operations(model) == operations
 
 
 def test_the_core_takes_the_plugin_for_a_provider() -> None:
@@ -110,12 +110,12 @@ def test_requests_never_pass_as_they_came() -> None:
     ],
 )
 def test_only_models_that_cannot_answer_at_once_work_by_task(model: str, by_task: bool) -> None:
-    assert Facts().works_by_task(model) is by_task
+    assert DashScopeSettings().uses_tasks(model) is by_task
 
 
 def test_pauses_grow_up_to_five_seconds() -> None:
-    assert list(islice(Facts().pauses(), 5)) == [2.0, 3.0, 4.5, 5.0, 5.0]
+    assert list(islice(DashScopeSettings().pauses(), 5)) == [2.0, 3.0, 4.5, 5.0, 5.0]
 
 
 def test_a_pause_above_five_seconds_stays_as_conf_says() -> None:
-    assert list(islice(Facts(poll_seconds=10).pauses(), 3)) == [10, 10, 10]
+    assert list(islice(DashScopeSettings(poll_seconds=10).pauses(), 3)) == [10, 10, 10]

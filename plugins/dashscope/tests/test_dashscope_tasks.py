@@ -139,9 +139,9 @@ async def test_questions_that_fail_for_ever_end_and_the_task_is_cancelled(upstre
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamError) as caught:
             await made(call, asked())
-        requests = await asyncio.to_thread(upstream.wait_for_requests, 2 + tasks.MOST_FAILURES)
+        requests = await asyncio.to_thread(upstream.wait_for_requests, 2 + tasks.MAX_FAILURES)
     assert caught.value.status == 502
-    assert [request.path for request in requests[1:]] == [ASKED] * tasks.MOST_FAILURES + [CANCEL]
+    assert [request.path for request in requests[1:]] == [ASKED] * tasks.MAX_FAILURES + [CANCEL]
 
 
 @pytest.mark.gen_test
@@ -160,7 +160,7 @@ async def test_a_refused_question_is_not_asked_again(upstream: Upstream, status:
 async def test_a_question_that_is_never_answered_is_asked_again(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "QUESTION_SECONDS", 0.2)
+    monkeypatch.setattr(tasks, "POLL_TIMEOUT_SECONDS", 0.2)
     upstream.script(says(CREATED), answer(Hang()), done(upstream, "/oss/1.png"), picture("/oss"))
     async with reaching(upstream.url) as call:
         assert len((await made(call, asked())).images) == 1
@@ -197,7 +197,7 @@ async def test_a_deadline_waits_for_no_cancellation(upstream: Upstream) -> None:
         deadline.reschedule(0)
         with pytest.raises(TimeoutError):
             await asking
-        (farewell,) = tasks._farewells
+        (farewell,) = tasks._cancellations
         *_, last = await asyncio.to_thread(upstream.wait_for_requests, 3)
         assert (last.path, last.closed) == (CANCEL, False)
         assert not farewell.done()
@@ -208,15 +208,15 @@ async def test_a_deadline_waits_for_no_cancellation(upstream: Upstream) -> None:
 async def test_a_cancellation_that_fails_is_nobodys_concern(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(tasks, "CANCEL_TIMEOUT_SECONDS", 0.2)
     upstream.script(says(CREATED), answer(Hang(), path=CANCEL), says({}, 404, ASKED))
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamRefused):
             await made(call, asked())
-        (farewell,) = tasks._farewells
+        (farewell,) = tasks._cancellations
         await asyncio.wait([farewell])
     assert farewell.exception() is None
-    assert not tasks._farewells
+    assert not tasks._cancellations
 
 
 @pytest.mark.gen_test
@@ -225,7 +225,7 @@ async def test_an_entry_that_conf_has_dropped_gets_no_new_connections(upstream: 
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamRefused):
             await made(call, asked())
-        (farewell,) = tasks._farewells
+        (farewell,) = tasks._cancellations
         await call.pool.close()
         await asyncio.wait([farewell])
         assert farewell.exception() is None

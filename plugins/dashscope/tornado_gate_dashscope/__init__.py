@@ -15,16 +15,16 @@ from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
-from tornado_gate.http.fetch.pictures import picture_of
+from tornado_gate.http.fetch.pictures import read_image
 from tornado_gate.http.upstream_errors import file_error
 from tornado_gate.types import (
     Call,
     Data,
     FileSource,
+    GeneratedImage,
     ImageRequest,
     ImageResult,
     Link,
-    MadeImage,
     Request,
     StreamEvent,
     UpstreamRequest,
@@ -32,24 +32,24 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import (
-    Found,
-    failure,
+    ImageLocation,
+    make_error,
     parse_response,
     render_request,
     render_task,
 )
 from tornado_gate_dashscope import tasks
-from tornado_gate_dashscope.address import AT_ONCE, TASK_OF_MESSAGES
-from tornado_gate_dashscope.facts import Facts, read
-from tornado_gate_dashscope.models import BOTH, OPERATIONS, fitted, path_of_task
+from tornado_gate_dashscope.address import GENERATION_PATH, MESSAGES_TASK_PATH
+from tornado_gate_dashscope.facts import DashScopeSettings, read_settings
+from tornado_gate_dashscope.models import BOTH_OPERATIONS, OPERATIONS_OF_MODEL, choose_task_path, fit_request
 
-_BY_TASK: Final = "task"
+_TASK_CONTEXT: Final = "task"
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    base_url, facts = read(entry)
-    return Capabilities(operations=BOTH, models=OPERATIONS, base_url=base_url, settings=facts)
+    base_url, facts = read_settings(entry)
+    return Capabilities(operations=BOTH_OPERATIONS, models=OPERATIONS_OF_MODEL, base_url=base_url, settings=facts)
 
 
 @provider_impl
@@ -57,19 +57,23 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, ImageRequest):
         raise UnsupportedOperation(f"The model '{call.model}' makes and edits pictures, and nothing else.")
     _check(call, request)
-    facts: Facts = call.target.settings
-    whole = fitted(call, replace(request, images=await _read(call, request)))
+    facts: DashScopeSettings = call.target.settings
+    whole = fit_request(call, replace(request, images=await _read_images(call, request)))
     model = call.target.upstream_model
-    if not facts.works_by_task(model):
-        return _outgoing(call, AT_ONCE, render_request(call, whole), {})
-    path = path_of_task(model, pictures=bool(whole.images))
-    render = render_request if path == TASK_OF_MESSAGES else render_task
-    return _outgoing(call, path, render(call, whole), {tasks.MAKE_TASK: "enable"}, context=_BY_TASK)
+    if not facts.uses_tasks(model):
+        return _build_upstream_request(call, GENERATION_PATH, render_request(call, whole), {})
+    path = choose_task_path(model, pictures=bool(whole.images))
+    render = render_request if path == MESSAGES_TASK_PATH else render_task
+    return _build_upstream_request(
+        call, path, render(call, whole), {tasks.CREATE_TASK_HEADER: "enable"}, context=_TASK_CONTEXT
+    )
 
 
 def _check(call: Call, request: ImageRequest) -> None:
     """Pictures for a model that takes none would be paid for and ignored; without any, one that edits can do nothing."""
-    operations = Capabilities(operations=BOTH, models=OPERATIONS).offered(call.target.upstream_model)
+    operations = Capabilities(operations=BOTH_OPERATIONS, models=OPERATIONS_OF_MODEL).get_operations(
+        call.target.upstream_model
+    )
     field = request.field_name("images")
     if request.images and "image_edits" not in operations:
         raise UnsupportedOperation(f"The model '{call.model}' takes no pictures; it only makes them.", param=field)
@@ -78,21 +82,21 @@ def _check(call: Call, request: ImageRequest) -> None:
         raise InvalidField(field, message, code="missing_required_parameter")
 
 
-async def _read(call: Call, request: ImageRequest) -> tuple[FileSource, ...]:
+async def _read_images(call: Call, request: ImageRequest) -> tuple[FileSource, ...]:
     """The pictures, those of a form read. The vendor opens public addresses itself."""
     field = request.field_name("images")
-    return tuple([await _sendable(call, source, field) for source in request.images])
+    return tuple([await _prepare_image(call, source, field) for source in request.images])
 
 
-async def _sendable(call: Call, source: FileSource, field: str) -> FileSource:
+async def _prepare_image(call: Call, source: FileSource, field: str) -> FileSource:
     if isinstance(source, Data | Link):
         return source
-    picture = await picture_of(call, source, field)
+    picture = await read_image(call, source, field)
     text = await asyncio.to_thread(base64.b64encode, picture.data)
     return Data(media_type=picture.media_type, base64=text.decode("ascii"))
 
 
-def _outgoing(
+def _build_upstream_request(
     call: Call, path: str, body: Mapping[str, Any], headers: Mapping[str, str], context: str | None = None
 ) -> UpstreamRequest:
     """Names of headers in lower case, so that the entry's own replace ours however conf spells them."""
@@ -104,15 +108,15 @@ def _outgoing(
         headers={"content-type": "application/json", **key, **own, **headers},
         json=body,
         context=context,
-        accepted_statuses=tasks.ERRORS,
+        accepted_statuses=tasks.ERROR_STATUSES,
     )
 
 
 @provider_impl
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    if outgoing.context == _BY_TASK:
-        return await tasks.run(call, outgoing)
-    return await tasks.send(call, outgoing)
+    if outgoing.context == _TASK_CONTEXT:
+        return await tasks.run_task(call, outgoing)
+    return await tasks.send_request(call, outgoing)
 
 
 @provider_impl
@@ -121,15 +125,17 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
     answer = parse_response(await incoming.read_json())
     if not answer.pictures:
         if answer.faults:
-            raise failure(call, answer.faults[0])
+            raise make_error(call, answer.faults[0])
         raise UpstreamError(f"The provider '{provider}' answered without a picture.")
     if answer.faults and not call.strict and isinstance(request, ImageRequest):
-        call.lose(request.field_name("n"))  # fewer than asked for; a 400 would throw away those that were paid for
-    images = await asyncio.gather(*(_fetched(call, found) for found in answer.pictures))
+        call.drop_field(
+            request.field_name("n")
+        )  # fewer than asked for; a 400 would throw away those that were paid for
+    images = await asyncio.gather(*(_fetch_image(call, found) for found in answer.pictures))
     yield ImageResult(images=tuple(images), usage=answer.usage, size=answer.size, text=answer.text)
 
 
-async def _fetched(call: Call, found: Found) -> MadeImage:
+async def _fetch_image(call: Call, found: ImageLocation) -> GeneratedImage:
     """The picture itself, from the vendor's store, which wants no key. That it cannot be had is not the caller's fault."""
     provider = call.target.provider
     if call.fetcher is None:
@@ -138,4 +144,4 @@ async def _fetched(call: Call, found: Found) -> MadeImage:
         fetched = await call.fetcher.fetch(found.url, kinds=("image/",), param="")
     except InvalidField as error:
         raise file_error(error.code, error.message) from error
-    return MadeImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=found.revised_prompt)
+    return GeneratedImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=found.revised_prompt)

@@ -15,27 +15,27 @@ from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, UpstreamError
 from tornado_gate.http.base_url import normalize_base_url
 
-DEFAULT: Final = "https://dashscope-intl.aliyuncs.com"
+DEFAULT_BASE_URL: Final = "https://dashscope-intl.aliyuncs.com"
 
-AT_ONCE: Final = "services/aigc/multimodal-generation/generation"
-TASK_OF_MESSAGES: Final = "services/aigc/image-generation/generation"
-TASK_OF_PROMPT: Final = "services/aigc/text2image/image-synthesis"
-TASK_OF_PICTURES: Final = "services/aigc/image2image/image-synthesis"
+GENERATION_PATH: Final = "services/aigc/multimodal-generation/generation"
+MESSAGES_TASK_PATH: Final = "services/aigc/image-generation/generation"
+PROMPT_TASK_PATH: Final = "services/aigc/text2image/image-synthesis"
+IMAGES_TASK_PATH: Final = "services/aigc/image2image/image-synthesis"
 
-_OTHER_API: Final = "compatible-mode"
+_COMPATIBLE_SEGMENT: Final = "compatible-mode"
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-def base_url_of(entry: ProviderEntry) -> str:
+def choose_base_url(entry: ProviderEntry) -> str:
     """The base URL of a conf entry, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
-    base_url = normalize_base_url(entry.base_url, "api/v1", default=DEFAULT)
-    if _OTHER_API in base_url.split("/"):
-        fault = f"must not be the OpenAI-compatible one ('{_OTHER_API}'), which makes no pictures by task"
+    base_url = normalize_base_url(entry.base_url, "api/v1", default=DEFAULT_BASE_URL)
+    if _COMPATIBLE_SEGMENT in base_url.split("/"):
+        fault = f"must not be the OpenAI-compatible one ('{_COMPATIBLE_SEGMENT}'), which makes no pictures by task"
         raise ConfigError([(("base_url",), fault)])
     return base_url
 
 
-def task_url(base_url: str, task_id: str, *, cancel: bool = False) -> str:
+def build_task_url(base_url: str, task_id: str, *, cancel: bool = False) -> str:
     """Where a task is asked about, or cancelled. Raises UpstreamError for an id that would lead to another path."""
     if not _TASK_ID.fullmatch(task_id):
         raise UpstreamError("The upstream made a task without an id that it could be asked by.")

@@ -15,14 +15,14 @@ from marshmallow import Schema
 from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Array, Number, String
 from tornado_gate.config import load_settings
-from tornado_gate_dashscope.address import base_url_of
-from tornado_gate_dashscope.models import BY_TASK, matches
+from tornado_gate_dashscope.address import choose_base_url
+from tornado_gate_dashscope.models import TASK_MODELS, is_match
 
-_SLOWEST: Final = 5.0
-_SLOWER: Final = 1.5
+_MAX_PAUSE_SECONDS: Final = 5.0
+_PAUSE_FACTOR: Final = 1.5
 
 
-class Settings(Schema):
+class DashScopeSettingsSchema(Schema):
     """The keys of a provider entry that are this plugin's."""
 
     asynchronous = Array(String())
@@ -30,27 +30,27 @@ class Settings(Schema):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class DashScopeSettings:
     """`asynchronous` are patterns of the models that work by task; `poll_seconds` is the first pause before asking."""
 
-    asynchronous: tuple[str, ...] = BY_TASK
+    asynchronous: tuple[str, ...] = TASK_MODELS
     poll_seconds: float = 2.0
 
-    def works_by_task(self, model: str) -> bool:
+    def uses_tasks(self, model: str) -> bool:
         """Whether the upstream's model of this name is asked by task."""
-        return matches(model, self.asynchronous)
+        return is_match(model, self.asynchronous)
 
-    def pauses(self) -> Iterator[float]:
+    def iterate_pauses(self) -> Iterator[float]:
         """Seconds to wait before each question: half as long again every time, up to five seconds or what conf says."""
         pause = self.poll_seconds
         while True:
             yield pause
-            pause = min(pause * _SLOWER, max(_SLOWEST, self.poll_seconds))
+            pause = min(pause * _PAUSE_FACTOR, max(_MAX_PAUSE_SECONDS, self.poll_seconds))
 
 
-def read(entry: ProviderEntry) -> tuple[str, Facts]:
+def read_settings(entry: ProviderEntry) -> tuple[str, DashScopeSettings]:
     """The base address and the facts of a conf entry. Raises ConfigError."""
-    settings = load_settings(Settings, entry.settings)
+    settings = load_settings(DashScopeSettingsSchema, entry.settings)
     if "asynchronous" in settings:
         settings["asynchronous"] = tuple(settings["asynchronous"])
-    return base_url_of(entry), Facts(**settings)
+    return choose_base_url(entry), DashScopeSettings(**settings)

@@ -17,68 +17,92 @@ from typing import Final, TypeVar
 from tornado_gate.types import Call, ImageRequest, Operation
 from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import WIRE_FORMAT
-from tornado_gate_dashscope.address import TASK_OF_MESSAGES, TASK_OF_PICTURES, TASK_OF_PROMPT
+from tornado_gate_dashscope.address import IMAGES_TASK_PATH, MESSAGES_TASK_PATH, PROMPT_TASK_PATH
 
 T = TypeVar("T")
 
-BOTH: Final[frozenset[Operation]] = frozenset({"images", "image_edits"})
-_MAKES: Final[frozenset[Operation]] = frozenset({"images"})
-_EDITS: Final[frozenset[Operation]] = frozenset({"image_edits"})
+BOTH_OPERATIONS: Final[frozenset[Operation]] = frozenset({"images", "image_edits"})
+_CREATE_ONLY: Final[frozenset[Operation]] = frozenset({"images"})
+_EDIT_ONLY: Final[frozenset[Operation]] = frozenset({"image_edits"})
 
-OPERATIONS: Final[Mapping[str, frozenset[Operation]]] = {
-    "qwen-image": _MAKES,
-    "qwen-image-plus*": _MAKES,
-    "qwen-image-max*": _MAKES,
-    "qwen-image-edit*": _EDITS,
-    "z-image*": _MAKES,
-    "wan*-t2i*": _MAKES,
-    "wanx-v1": _MAKES,
-    "wan*-i2i*": _EDITS,
-    "wanx*-imageedit*": _EDITS,
-    "wan2.6-image*": _EDITS,
+OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[Operation]]] = {
+    "qwen-image": _CREATE_ONLY,
+    "qwen-image-plus*": _CREATE_ONLY,
+    "qwen-image-max*": _CREATE_ONLY,
+    "qwen-image-edit*": _EDIT_ONLY,
+    "z-image*": _CREATE_ONLY,
+    "wan*-t2i*": _CREATE_ONLY,
+    "wanx-v1": _CREATE_ONLY,
+    "wan*-i2i*": _EDIT_ONLY,
+    "wanx*-imageedit*": _EDIT_ONLY,
+    "wan2.6-image*": _EDIT_ONLY,
 }
 """Models that do not do both, by patterns of which the first that fits counts."""
 
-BY_TASK: Final = ("wanx*", "wan2.1-*", "wan2.2-*", "wan2.5-*")
+TASK_MODELS: Final = ("wanx*", "wan2.1-*", "wan2.2-*", "wan2.5-*")
 """Models that have no API which answers at once."""
 
-_OF_PROMPTS: Final = (*BY_TASK, "qwen-image", "qwen-image-plus*")
+_PROMPT_MODELS: Final = (*TASK_MODELS, "qwen-image", "qwen-image-plus*")
 """Models whose tasks take a prompt; those of all others take messages."""
 
 _SQUARE: Final = "1:1"
-_SMALL: Final = {_SQUARE: "1024x1024", "16:9": "1280x720", "9:16": "720x1280", "4:3": "1152x864", "3:4": "864x1152"}
-_WAN: Final = {_SQUARE: "1280x1280", "16:9": "1696x960", "9:16": "960x1696", "4:3": "1472x1104", "3:4": "1104x1472"}
-_FIVE: Final = {_SQUARE: "1328x1328", "16:9": "1664x928", "9:16": "928x1664", "4:3": "1472x1104", "3:4": "1104x1472"}
-_LARGE: Final = {_SQUARE: "2048x2048", "16:9": "2688x1536", "9:16": "1536x2688", "4:3": "2368x1728", "3:4": "1728x2368"}
-
-_NO_SIZE: Final = ("qwen-image-edit",)
-_RATIOS: Final[Mapping[str, Mapping[str, str]]] = {
-    "qwen-image": _FIVE,
-    "qwen-image-plus*": _FIVE,
-    "qwen-image-max*": _FIVE,
-    "qwen-image-edit-*": _SMALL,
-    "qwen-image-[23].*": _LARGE,
-    "z-image*": _SMALL,
-    "wan2.5-t2i*": _WAN,
-    "wan2.6-t2i*": _WAN,
-    "wan*-t2i*": _SMALL,
+_SMALL_SIZES: Final = {
+    _SQUARE: "1024x1024",
+    "16:9": "1280x720",
+    "9:16": "720x1280",
+    "4:3": "1152x864",
+    "3:4": "864x1152",
 }
-_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
+_WAN_SIZES: Final = {
+    _SQUARE: "1280x1280",
+    "16:9": "1696x960",
+    "9:16": "960x1696",
+    "4:3": "1472x1104",
+    "3:4": "1104x1472",
+}
+_QWEN_IMAGE_SIZES: Final = {
+    _SQUARE: "1328x1328",
+    "16:9": "1664x928",
+    "9:16": "928x1664",
+    "4:3": "1472x1104",
+    "3:4": "1104x1472",
+}
+_LARGE_SIZES: Final = {
+    _SQUARE: "2048x2048",
+    "16:9": "2688x1536",
+    "9:16": "1536x2688",
+    "4:3": "2368x1728",
+    "3:4": "1728x2368",
+}
+
+_MODELS_WITHOUT_SIZE: Final = ("qwen-image-edit",)
+_SIZES_OF_MODEL: Final[Mapping[str, Mapping[str, str]]] = {
+    "qwen-image": _QWEN_IMAGE_SIZES,
+    "qwen-image-plus*": _QWEN_IMAGE_SIZES,
+    "qwen-image-max*": _QWEN_IMAGE_SIZES,
+    "qwen-image-edit-*": _SMALL_SIZES,
+    "qwen-image-[23].*": _LARGE_SIZES,
+    "z-image*": _SMALL_SIZES,
+    "wan2.5-t2i*": _WAN_SIZES,
+    "wan2.6-t2i*": _WAN_SIZES,
+    "wan*-t2i*": _SMALL_SIZES,
+}
+_RESOLUTIONS_OF_MODEL: Final[Mapping[str, tuple[str, ...]]] = {
     "wan2.7-image-pro*": ("1K", "2K", "4K"),
     "wan2.7-image*": ("1K", "2K"),
 }
-_LARGEST: Final = "4K"
-_FOUR_UNLESS_SAID: Final = ("wan*",)
+_MAX_RESOLUTION: Final = "4K"
+_MODELS_DEFAULTING_TO_FOUR: Final = ("wan*",)
 
 
-def path_of_task(model: str, *, pictures: bool) -> str:
+def choose_task_path(model: str, *, pictures: bool) -> str:
     """Where a task of this model is made."""
-    if not matches(model, _OF_PROMPTS):
-        return TASK_OF_MESSAGES
-    return TASK_OF_PICTURES if pictures else TASK_OF_PROMPT
+    if not is_match(model, _PROMPT_MODELS):
+        return MESSAGES_TASK_PATH
+    return IMAGES_TASK_PATH if pictures else PROMPT_TASK_PATH
 
 
-def fitted(call: Call, request: ImageRequest) -> ImageRequest:
+def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
     """A request of another format in the terms of the target's model; one of the vendor's own stays as it is.
 
     A ratio or a label becomes a size that the vendor names for the model, and the number of pictures is said where the vendor
@@ -88,26 +112,28 @@ def fitted(call: Call, request: ImageRequest) -> ImageRequest:
     if request.wire_format == WIRE_FORMAT:
         return request
     model = call.target.upstream_model
-    if request.n is None and matches(model, _FOUR_UNLESS_SAID):
+    if request.n is None and is_match(model, _MODELS_DEFAULTING_TO_FOUR):
         request = replace(request, n=1)
-    if matches(model, _NO_SIZE) and request.size not in (None, "auto"):
-        call.lose(request.field_name("size"))
+    if is_match(model, _MODELS_WITHOUT_SIZE) and request.size not in (None, "auto"):
+        call.drop_field(request.field_name("size"))
         request = replace(request, size=None)
     if request.size is not None:
         return request
-    size = _first(_RATIOS, model, {}).get(request.aspect_ratio or "")
+    size = _find_first_match(_SIZES_OF_MODEL, model, {}).get(request.aspect_ratio or "")
     if size is not None:
         return replace(request, size=size, aspect_ratio=None)
     label = (request.resolution or "").upper()
-    if label in _first(_LABELS, model, ()) and not (request.images and label == _LARGEST):
+    if label in _find_first_match(_RESOLUTIONS_OF_MODEL, model, ()) and not (
+        request.images and label == _MAX_RESOLUTION
+    ):
         return replace(request, size=label, resolution=None)
     return request
 
 
-def matches(model: str, patterns: tuple[str, ...]) -> bool:
+def is_match(model: str, patterns: tuple[str, ...]) -> bool:
     """Whether one of the patterns fits."""
     return any(fnmatchcase(model, pattern) for pattern in patterns)
 
 
-def _first(table: Mapping[str, T], model: str, otherwise: T) -> T:
+def _find_first_match(table: Mapping[str, T], model: str, otherwise: T) -> T:
     return next((value for pattern, value in table.items() if fnmatchcase(model, pattern)), otherwise)

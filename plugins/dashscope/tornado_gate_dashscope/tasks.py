@@ -18,110 +18,112 @@ from typing import Final
 from tornado_gate.errors import UpstreamError, UpstreamKeyRefused, UpstreamTimeout
 from tornado_gate.http import upstream
 from tornado_gate.http.upstream_errors import parse_error_body
-from tornado_gate.types import Call, UpstreamRequest, UpstreamResponse, Whole
+from tornado_gate.types import BufferedBody, Call, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire.dashscope_images import Fault, Task, failure, parse_task
-from tornado_gate_dashscope.address import task_url
-from tornado_gate_dashscope.facts import Facts
+from tornado_gate.wire.dashscope_images import FailureReport, ImageTask, make_error, parse_task
+from tornado_gate_dashscope.address import build_task_url
+from tornado_gate_dashscope.facts import DashScopeSettings
 
 log = logging.getLogger(__name__)
 
-QUESTION_SECONDS: Final = 20.0
+POLL_TIMEOUT_SECONDS: Final = 20.0
 """One question about a task, its answer included."""
-CANCEL_SECONDS: Final = 5.0
-MAKE_TASK: Final = "x-dashscope-async"
-MOST_FAILURES: Final = 5
+CANCEL_TIMEOUT_SECONDS: Final = 5.0
+CREATE_TASK_HEADER: Final = "x-dashscope-async"
+MAX_FAILURES: Final = 5
 """Questions in a row that may fail before the task is given up."""
 
-ERRORS: Final = range(400, 600)
+ERROR_STATUSES: Final = range(400, 600)
 """Statuses that are answers here, because the vendor's own code in the body says more."""
-_farewells: set[asyncio.Task[None]] = set()
+_cancellations: set[asyncio.Task[None]] = set()
 """Cancellations under way: the loop itself holds tasks only weakly."""
 
 
-async def send(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+async def send_request(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """The default call, but that an error has the class of the vendor's own code. `outgoing` accepts ERRORS."""
     incoming = await upstream.call_upstream(call, outgoing)
-    if incoming.status not in ERRORS:
+    if incoming.status not in ERROR_STATUSES:
         return incoming
     text = parse_error_body(await incoming.read())
-    raise failure(call, Fault(code=text.code, message=text.message), incoming.status, incoming.headers)
+    raise make_error(call, FailureReport(code=text.code, message=text.message), incoming.status, incoming.headers)
 
 
-async def run(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """Make a task and return the answer of the one that succeeded. Raises UpstreamError and its kin for any other end."""
-    task, _ = await _exchange(call, outgoing)
-    if task.fault and not task.waiting:
-        raise failure(call, task.fault)
-    url, headers = task_url(call.target.base_url, task.id), _plain(outgoing)
-    asked = UpstreamRequest(method="GET", url=url, headers=headers, accepted_statuses=ERRORS)
+    task, _ = await _call_for_task(call, outgoing)
+    if task.fault and not task.is_waiting:
+        raise make_error(call, task.fault)
+    url, headers = build_task_url(call.target.base_url, task.id), _select_poll_headers(outgoing)
+    asked = UpstreamRequest(method="GET", url=url, headers=headers, accepted_statuses=ERROR_STATUSES)
     try:
-        task, body = await _ended(call, asked)
+        task, body = await _wait_for_end(call, asked)
     except BaseException:
         _cancel_later(call, task.id, outgoing)
         raise
     if task.status != "SUCCEEDED":
-        raise failure(call, task.fault or Fault(code=f"task {task.status or 'without a state'}", message=""))
-    return UpstreamResponse(chunks=Whole(body), headers={"content-type": "application/json"})
+        raise make_error(call, task.fault or FailureReport(code=f"task {task.status or 'without a state'}", message=""))
+    return UpstreamResponse(chunks=BufferedBody(body), headers={"content-type": "application/json"})
 
 
-async def _ended(call: Call, asked: UpstreamRequest) -> tuple[Task, bytes]:
+async def _wait_for_end(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
     """The task when it waits for nothing more, and the answer that said so."""
-    facts: Facts = call.target.settings
+    facts: DashScopeSettings = call.target.settings
     failures = 0
-    for pause in facts.pauses():
+    for pause in facts.iterate_pauses():
         await asyncio.sleep(pause)
         try:
-            task, body = await _question(call, asked)
+            task, body = await _poll_task(call, asked)
         except UpstreamError as error:
             failures += 1
-            if not error.retryable or isinstance(error, UpstreamKeyRefused) or failures >= MOST_FAILURES:
+            if not error.retryable or isinstance(error, UpstreamKeyRefused) or failures >= MAX_FAILURES:
                 raise
             log.info("upstream '%s' did not say how a task stands, %d in a row", call.target.provider, failures)
             continue
-        if not task.waiting:
+        if not task.is_waiting:
             return task, body
         failures = 0
     raise AssertionError("the pauses never end")
 
 
-async def _question(call: Call, asked: UpstreamRequest) -> tuple[Task, bytes]:
+async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
     try:
-        async with asyncio.timeout(QUESTION_SECONDS):
-            return await _exchange(call, asked)
+        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+            return await _call_for_task(call, asked)
     except TimeoutError as error:
         raise UpstreamTimeout(
             f"The provider '{call.target.provider}' did not say in time how a task stands."
         ) from error
 
 
-async def _exchange(call: Call, outgoing: UpstreamRequest) -> tuple[Task, bytes]:
+async def _call_for_task(call: Call, outgoing: UpstreamRequest) -> tuple[ImageTask, bytes]:
     """One request and its whole answer. What it opened is closed when it is done: a task takes many of them."""
     async with AsyncExitStack() as closing:
-        incoming = await send(replace(call, closing=closing), outgoing)
+        incoming = await send_request(replace(call, closing=closing), outgoing)
         body = await incoming.read()
     return parse_task(parse_json(body, call.target.provider)), body
 
 
 def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
     """Ask for the task to be forgotten, and wait for nothing."""
-    url = task_url(call.target.base_url, task_id, cancel=True)
+    url = build_task_url(call.target.base_url, task_id, cancel=True)
     apart = replace(call, closing=AsyncExitStack())
-    farewell = asyncio.create_task(_cancel(apart, UpstreamRequest(url=url, headers=_plain(outgoing), body=b"")))
-    _farewells.add(farewell)
-    farewell.add_done_callback(_farewells.discard)
+    farewell = asyncio.create_task(
+        _cancel(apart, UpstreamRequest(url=url, headers=_select_poll_headers(outgoing), body=b""))
+    )
+    _cancellations.add(farewell)
+    farewell.add_done_callback(_cancellations.discard)
 
 
-def _plain(outgoing: UpstreamRequest) -> dict[str, str]:
+def _select_poll_headers(outgoing: UpstreamRequest) -> dict[str, str]:
     """Headers for what is said about a task that is there: without the one that makes tasks."""
-    return {name: value for name, value in outgoing.headers.items() if name != MAKE_TASK}
+    return {name: value for name, value in outgoing.headers.items() if name != CREATE_TASK_HEADER}
 
 
 async def _cancel(call: Call, outgoing: UpstreamRequest) -> None:
     """Best effort: a task that runs already cannot be cancelled, and nobody is left to be told."""
     try:
-        async with asyncio.timeout(CANCEL_SECONDS), call.closing:
+        async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS), call.closing:
             incoming = await upstream.call_upstream(call, outgoing)
             await incoming.read()
     except Exception as error:

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate_format_anthropic.schemas import MessagesBody, check_messages_body
+from tornado_gate_format_anthropic.schemas import MessagesBodySchema, check_messages_body
 
 WRONG: dict[str, list[Any]] = {
     "string": [True, 1, 1.5, [], {}],
@@ -61,7 +61,7 @@ def fault_of(body: Any) -> InvalidField:
 
 def test_every_field_of_the_vendor_is_checked() -> None:
     vendors = {*MessageCreateParamsNonStreaming.__annotations__} - IN_HEADERS
-    assert vendors | NO_LONGER_IN_THE_SDK == set(MessagesBody().fields) == set(FIELDS)
+    assert vendors | NO_LONGER_IN_THE_SDK == set(MessagesBodySchema().fields) == set(FIELDS)
     assert {*MessageCountTokensParams.__annotations__} - IN_HEADERS <= set(FIELDS)
 
 

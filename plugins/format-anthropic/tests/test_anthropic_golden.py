@@ -22,7 +22,7 @@ from tornado_gate.types import ChatRequest
 from tornado_gate.wire import anthropic_messages, openai_chat
 
 FIXTURES = Path(__file__).parent / "fixtures"
-PARSERS = {"upstream": anthropic_messages.parse_stream, "openai": openai_chat.parse_chunks}
+PARSERS = {"upstream": anthropic_messages.parse_stream, "openai": openai_chat.parse_stream}
 
 
 def stems(ending: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, kind: str, stream: bool) -> bytes:
-    frames = sse.json_frames(aiter_of([(FIXTURES / f"{stem}.{kind}.sse").read_bytes()]))
+    frames = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.{kind}.sse").read_bytes()]))
     request = plugin.translate_request(call_for(), wire_with(QUESTION | {"stream": stream}))
     raw = text_of(plugin.translate_response(call_for(), request, PARSERS[kind](frames)))
     made = raw.partition(b'"id":"msg_')[2][:24]

@@ -35,7 +35,7 @@ from tornado_gate.types import (
     TokenCount,
     Usage,
     UsageReport,
-    Verbatim,
+    VerbatimRequest,
 )
 
 RESULT = ChatResult(
@@ -70,7 +70,9 @@ def replied_together(events: list[StreamEvent]) -> Reply:
     async def together() -> list[StreamEvent]:
         return events
 
-    return plugin.translate_response(call_for("asked-name"), asked(stream=True), stages.Later(together, aiter_of([])))
+    return plugin.translate_response(
+        call_for("asked-name"), asked(stream=True), stages.DeferredItems(together, aiter_of([]))
+    )
 
 
 def frames(raw: bytes) -> list[tuple[str, Any]]:
@@ -283,6 +285,6 @@ def test_a_page_that_does_not_exist_is_refused(param: str, query: dict[str, str]
 
 
 def test_a_request_of_another_operation_has_no_answer() -> None:
-    request = Verbatim(wire_format="w", operation="images", path="/", raw=b"{}", body={})
+    request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
         plugin.translate_response(call_for(), request, aiter_of([]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tornado_gate_format_anthropic as plugin
 from tornado_gate import sse
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamOverloaded, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, Whole
+from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, Usage, VerbatimRequest
 
 EVENTS = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json; charset=utf-8"}
@@ -30,7 +30,7 @@ STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 BROKEN = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
 
 
-def forwarded(**fields: Any) -> Verbatim:
+def forwarded(**fields: Any) -> VerbatimRequest:
     return plugin.forward_request(call_for(), wire_with(QUESTION | fields))
 
 
@@ -111,17 +111,17 @@ def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, cont
         incoming = UpstreamResponse(chunks=chunks, headers={"content-type": content_type})
         try:
             reply = plugin.forward_response(call, forwarded(), incoming)
-            assert isinstance(reply.chunks, Whole) is isinstance(chunks, Whole)
+            assert isinstance(reply.chunks, BufferedBody) is isinstance(chunks, BufferedBody)
             told: Any = (reply.content_type, text_of(reply))
         except GateError as error:
             told = (type(error), error.status, error.body())
         return told, call.meter
 
-    assert outcome(Whole(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+    assert outcome(BufferedBody(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
 
 
 def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:
-    incoming = UpstreamResponse(chunks=Whole(BROKEN.partition(b"data: ")[2]), headers=JSON)
+    incoming = UpstreamResponse(chunks=BufferedBody(BROKEN.partition(b"data: ")[2]), headers=JSON)
     with pytest.raises(UpstreamOverloaded):
         plugin.forward_response(call_for(), forwarded(), incoming)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from tornado_gate import format_impl, needed_later
+from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.wire import formats
-from tornado_gate_format_anthropic.version import HEADER
+from tornado_gate_format_anthropic.version import VERSION_HEADER
 
 __all__ = [
     "forward_request",
@@ -23,7 +23,7 @@ __all__ = [
     "translate_response",
 ]
 
-needed_later(__name__, "lanes")
+lazy_import(__name__, "lanes")
 
 
 @format_impl
@@ -38,7 +38,7 @@ def routes() -> list[Route]:
 
 def _is_ours(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
     """Whether a request for the model list, whose path others serve too, comes from a client of this format."""
-    return HEADER in headers
+    return VERSION_HEADER in headers
 
 
 @format_impl
@@ -63,14 +63,14 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 
 @format_impl
-def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     from tornado_gate_format_anthropic import lanes
 
     return lanes.forward_request(call, wire)
 
 
 @format_impl
-def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     from tornado_gate_format_anthropic import lanes
 
     return lanes.forward_response(call, request, incoming)

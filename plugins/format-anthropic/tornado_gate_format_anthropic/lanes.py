@@ -18,12 +18,12 @@ from tornado_gate.types import (
     Request,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire.anthropic_messages import no_threads, parse_request, render_error
-from tornado_gate_format_anthropic.models import models_request
-from tornado_gate_format_anthropic.replies import chat_reply, count_reply, error_frame, models_reply
+from tornado_gate.wire.anthropic_messages import parse_request, render_error, threads_unsupported_error
+from tornado_gate_format_anthropic.models import parse_models_request
+from tornado_gate_format_anthropic.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_format_anthropic.schemas import check_messages_body
 from tornado_gate_format_anthropic.verbatim import ADAPTER
 from tornado_gate_format_anthropic.version import check_version
@@ -31,12 +31,12 @@ from tornado_gate_format_anthropic.version import check_version
 
 def translate_request(call: Call, wire: WireRequest) -> Request:
     if wire.route.operation == "models":
-        return models_request(wire)
-    body = _checked_body(call, wire)
+        return parse_models_request(wire)
+    body = _check_body(call, wire)
     if body.get("thread") is not None:
-        raise no_threads()
+        raise threads_unsupported_error()
     if "anthropic-beta" in call.headers:
-        call.lose("anthropic-beta")
+        call.drop_field("anthropic-beta")
     chat = parse_request(body)
     if wire.route.operation == "count_tokens":
         return CountTokensRequest(model=chat.model, chat=chat)
@@ -46,22 +46,22 @@ def translate_request(call: Call, wire: WireRequest) -> Request:
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     match request:
         case ChatRequest():
-            return chat_reply(call, request, events)
+            return make_chat_reply(call, request, events)
         case CountTokensRequest():
             return count_reply(events)
         case ModelsRequest():
-            return models_reply(request, events)
+            return make_models_reply(request, events)
     raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
 
 
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
     request_id = call.id if call is not None else ""
-    return error_frame(error, request_id) if streaming else orjson.dumps(render_error(error, request_id))
+    return render_error_frame(error, request_id) if streaming else orjson.dumps(render_error(error, request_id))
 
 
-def forward_request(call: Call, wire: WireRequest) -> Verbatim:
-    _checked_body(call, wire)
-    return Verbatim(
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
+    _check_body(call, wire)
+    return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
         path=wire.path,
@@ -71,11 +71,11 @@ def forward_request(call: Call, wire: WireRequest) -> Verbatim:
     )
 
 
-def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     return passthrough.forward_answer(call, ADAPTER, request, incoming)
 
 
-def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     """The body with its model, which may be the conf's default. Raises InvalidField."""
     check_version(wire.headers)
     body = wire.json

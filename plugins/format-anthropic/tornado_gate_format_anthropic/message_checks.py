@@ -12,21 +12,21 @@ from typing import Any, Final
 
 from tornado_gate.codec.checks import (
     choice_member,
-    missing,
     need_array,
     need_member,
     need_object,
     object_member,
     optional_string,
+    raise_invalid,
+    raise_missing,
     string_member,
-    wrong,
 )
-from tornado_gate.codec.fields import named
+from tornado_gate.codec.fields import describe_type
 
 MAX_MESSAGES: Final = 100_000
 
-_ROLES: Final = ("user", "assistant", "system")
-_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
+_MESSAGE_ROLES: Final = ("user", "assistant", "system")
+_SOURCE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "base64": ("media_type", "data"),
     "text": ("data",),
     "url": ("url",),
@@ -44,15 +44,15 @@ def check_messages(messages: Any) -> None:
     """Raises InvalidField for the first message that is wrong."""
     need_array(messages, "messages")
     if not messages:
-        wrong("messages", "must not be empty")
+        raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        wrong("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
+        raise_invalid("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
         path = f"messages.{index}"
         need_object(message, path)
-        choice_member(message, "role", path, _ROLES)
+        choice_member(message, "role", path, _MESSAGE_ROLES)
         if "content" not in message:
-            missing(f"{path}.content")
+            raise_missing(f"{path}.content")
         _check_content(message["content"], f"{path}.content")
 
 
@@ -60,11 +60,11 @@ def _check_content(content: Any, path: str) -> None:
     if isinstance(content, str):
         return
     if not isinstance(content, list):
-        wrong(path, f"must be a string or an array, not {named(content)}")
+        raise_invalid(path, f"must be a string or an array, not {describe_type(content)}")
     for index, block in enumerate(content):
         place = f"{path}.{index}"
         need_object(block, place)
-        check = _CHECKS.get(string_member(block, "type", place))
+        check = _BLOCK_CHECKS.get(string_member(block, "type", place))
         if check is not None:
             check(block, place)
 
@@ -74,7 +74,7 @@ def _check_medium(block: Mapping[str, Any], path: str) -> None:
     source = object_member(block, "source", path)
     place = f"{path}.source"
     kind = string_member(source, "type", place)
-    for name in _SOURCES.get(kind, ()):
+    for name in _SOURCE_MEMBERS.get(kind, ()):
         string_member(source, name, place)
     if kind == "content":
         _check_content(need_member(source, "content", place), f"{place}.content")
@@ -88,7 +88,7 @@ def _check_thinking(block: Mapping[str, Any], path: str) -> None:
 def _check_call(block: Mapping[str, Any], path: str) -> None:
     for name in ("id", "name"):
         if not string_member(block, name, path):
-            wrong(f"{path}.{name}", "must not be empty")
+            raise_invalid(f"{path}.{name}", "must not be empty")
     object_member(block, "input", path)
 
 
@@ -98,10 +98,10 @@ def _check_result(block: Mapping[str, Any], path: str) -> None:
         _check_content(block["content"], f"{path}.content")
     is_error = block.get("is_error")
     if is_error is not None and not isinstance(is_error, bool):
-        wrong(f"{path}.is_error", f"must be true or false, not {named(is_error)}")
+        raise_invalid(f"{path}.is_error", f"must be true or false, not {describe_type(is_error)}")
 
 
-_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
+_BLOCK_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
     "text": lambda block, path: string_member(block, "text", path),
     "image": _check_medium,
     "document": _check_medium,

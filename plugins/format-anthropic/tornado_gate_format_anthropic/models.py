@@ -14,10 +14,10 @@ from tornado_gate.types import Model, ModelList, ModelsRequest, WireRequest
 from tornado_gate.types.value import Value
 
 DEFAULT_LIMIT: Final = 20
-MOST: Final = 1000
+MAX_LIMIT: Final = 1000
 
 
-class Page(Value, frozen=True, kw_only=True):
+class AnthropicModelsPage(Value, frozen=True, kw_only=True):
     """One page of the list that is wanted: `limit` models after or before the one that is named, or the first ones."""
 
     limit: int = DEFAULT_LIMIT
@@ -25,18 +25,18 @@ class Page(Value, frozen=True, kw_only=True):
     before_id: str | None = None
 
 
-def models_request(wire: WireRequest) -> ModelsRequest:
+def parse_models_request(wire: WireRequest) -> ModelsRequest:
     """What the path and the query ask for. Raises InvalidField."""
     limit = DEFAULT_LIMIT
     text = wire.query.get("limit")
     if text is not None:
         limit = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
-        if not 1 <= limit <= MOST:
-            raise InvalidField("limit", f"'limit' must be an integer from 1 to {MOST}, not '{text[:50]}'.")
+        if not 1 <= limit <= MAX_LIMIT:
+            raise InvalidField("limit", f"'limit' must be an integer from 1 to {MAX_LIMIT}, not '{text[:50]}'.")
     after_id, before_id = wire.query.get("after_id"), wire.query.get("before_id")
     if after_id is not None and before_id is not None:
         raise InvalidField("before_id", "'before_id' cannot be used together with 'after_id'.")
-    page = Page(limit=limit, after_id=after_id or None, before_id=before_id or None)
+    page = AnthropicModelsPage(limit=limit, after_id=after_id or None, before_id=before_id or None)
     return ModelsRequest(model=wire.path_arguments.get("model"), reply_state=page)
 
 
@@ -44,14 +44,14 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     """The one model that was asked for, or a page. Raises InvalidField for a page at a model that is not listed."""
     if models.single:
         return _render_model(models.models[0])
-    page = request.reply_state if isinstance(request.reply_state, Page) else Page()
+    page = request.reply_state if isinstance(request.reply_state, AnthropicModelsPage) else AnthropicModelsPage()
     found = models.models
     start, end = 0, page.limit
     if page.after_id is not None:
-        start = _place(found, page.after_id, "after_id") + 1
+        start = _find_position(found, page.after_id, "after_id") + 1
         end = start + page.limit
     elif page.before_id is not None:
-        end = _place(found, page.before_id, "before_id")
+        end = _find_position(found, page.before_id, "before_id")
         start = max(0, end - page.limit)
     shown = found[start:end]
     return {
@@ -62,7 +62,7 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     }
 
 
-def _place(models: Sequence[Model], model_id: str, name: str) -> int:
+def _find_position(models: Sequence[Model], model_id: str, name: str) -> int:
     for place, model in enumerate(models):
         if model.id == model_id:
             return place

@@ -12,66 +12,77 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.codec.checks import missing
-from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate.codec.checks import raise_missing
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+)
 from tornado_gate_format_anthropic.message_checks import check_messages, check_system
 from tornado_gate_format_anthropic.tool_checks import check_tool_choice, check_tools
 
 
-class _Metadata(Body):
+class _MetadataSchema(BodySchema):
     user_id = String(allow_none=True)
 
 
-class _Format(Body):
+class _OutputFormatSchema(BodySchema):
     type = String(required=True)
     schema = Object(allow_none=True)
 
 
-class _OutputConfig(Body):
+class _OutputConfigSchema(BodySchema):
     effort = String(allow_none=True)
-    format = Object(_Format, allow_none=True)
+    format = Object(_OutputFormatSchema, allow_none=True)
 
 
-class _Thinking(Body):
+class _ThinkingSchema(BodySchema):
     type = String(required=True)
     budget_tokens = Integer(least=0, allow_none=True)
     display = String(allow_none=True)
 
 
-class MessagesBody(Body):
+class MessagesBodySchema(BodySchema):
     """The body of ``POST /v1/messages``; that of ``/v1/messages/count_tokens`` has a part of the same fields."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    messages = Checked(check_messages, required=True)
+    messages = FunctionField(check_messages, required=True)
     cache_control = Object(allow_none=True)
     container = OneOf(by_type={str: String(), dict: Object()}, allow_none=True)
     diagnostics = Object(allow_none=True)
     inference_geo = String(allow_none=True)
     max_tokens = Integer(least=0, allow_none=True)
-    metadata = Object(_Metadata, allow_none=True)
-    output_config = Object(_OutputConfig, allow_none=True)
+    metadata = Object(_MetadataSchema, allow_none=True)
+    output_config = Object(_OutputConfigSchema, allow_none=True)
     service_tier = String(allow_none=True)
     speed = String(allow_none=True)
     stop_sequences = Array(String(), allow_none=True)
     stream = Boolean(allow_none=True)
-    system = Checked(check_system, allow_none=True)
+    system = FunctionField(check_system, allow_none=True)
     temperature = Number(least=0, most=1, allow_none=True)
-    thinking = Object(_Thinking, allow_none=True)
-    tool_choice = Checked(check_tool_choice, allow_none=True)
-    tools = Checked(check_tools, allow_none=True)
+    thinking = Object(_ThinkingSchema, allow_none=True)
+    tool_choice = FunctionField(check_tool_choice, allow_none=True)
+    tools = FunctionField(check_tools, allow_none=True)
     top_k = Integer(least=0, allow_none=True)
     top_p = Number(least=0, most=1, allow_none=True)
 
 
-_MESSAGES: Final = MessagesBody()
+_MESSAGES_SCHEMA: Final = MessagesBodySchema()
 
 
 def check_messages_body(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a body that is wrong, or that another one demands."""
-    check(_MESSAGES, body)
+    check(_MESSAGES_SCHEMA, body)
     thinking = body.get("thinking")
     if thinking is not None and thinking["type"] == "enabled" and thinking.get("budget_tokens") is None:
-        missing("thinking.budget_tokens")
+        raise_missing("thinking.budget_tokens")
     wanted = (body.get("output_config") or {}).get("format")
     if wanted is not None and wanted["type"] == "json_schema" and wanted.get("schema") is None:
-        missing("output_config.format.schema")
+        raise_missing("output_config.format.schema")

@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_array, need_object, object_member, optional_string, string_member, wrong
-from tornado_gate.codec.fields import named
+from tornado_gate.codec.checks import (
+    need_array,
+    need_object,
+    object_member,
+    optional_string,
+    raise_invalid,
+    string_member,
+)
+from tornado_gate.codec.fields import describe_type
 
 MAX_TOOLS: Final = 10_000
-_LONGEST_NAME: Final = 128
+_MAX_NAME_LENGTH: Final = 128
 
 
 def check_tools(tools: Any) -> None:
     """Raises InvalidField for the first tool that is wrong."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        wrong("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
+        raise_invalid("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -30,11 +37,11 @@ def check_tools(tools: Any) -> None:
 
 def _check_custom(tool: Mapping[str, Any], path: str) -> None:
     name = string_member(tool, "name", path)
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        wrong(f"{path}.name", f"must have 1 to {_LONGEST_NAME} characters")
+    if not 1 <= len(name) <= _MAX_NAME_LENGTH:
+        raise_invalid(f"{path}.name", f"must have 1 to {_MAX_NAME_LENGTH} characters")
     object_member(tool, "input_schema", path)
     optional_string(tool, "description", path)
-    _optional_boolean(tool, "strict", path)
+    _check_optional_boolean(tool, "strict", path)
 
 
 def check_tool_choice(choice: Any) -> None:
@@ -42,10 +49,10 @@ def check_tool_choice(choice: Any) -> None:
     need_object(choice, "tool_choice")
     if string_member(choice, "type", "tool_choice") == "tool":
         string_member(choice, "name", "tool_choice")
-    _optional_boolean(choice, "disable_parallel_tool_use", "tool_choice")
+    _check_optional_boolean(choice, "disable_parallel_tool_use", "tool_choice")
 
 
-def _optional_boolean(value: Mapping[str, Any], name: str, path: str) -> None:
+def _check_optional_boolean(value: Mapping[str, Any], name: str, path: str) -> None:
     member = value.get(name)
     if member is not None and not isinstance(member, bool):
-        wrong(f"{path}.{name}", f"must be true or false, not {named(member)}")
+        raise_invalid(f"{path}.{name}", f"must be true or false, not {describe_type(member)}")

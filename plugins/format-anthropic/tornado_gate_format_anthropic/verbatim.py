@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Verbatim
-from tornado_gate.wire.anthropic_messages import FrameMeter, error_of, note_body
-from tornado_gate_format_anthropic.replies import KEEP_ALIVE, error_frame
+from tornado_gate.types import Call, VerbatimRequest
+from tornado_gate.wire.anthropic_messages import MessagesStreamMeter, find_error, note_body
+from tornado_gate_format_anthropic.replies import KEEP_ALIVE, render_error_frame
 
-STOP: Final = sse.render_json({"type": "message_stop"}, "message_stop")
+STOP_FRAME: Final = sse.render_json({"type": "message_stop"}, "message_stop")
 
 
 class MessagesAdapter(passthrough.StreamAdapter):
@@ -18,19 +18,19 @@ class MessagesAdapter(passthrough.StreamAdapter):
 
     keep_alive = KEEP_ALIVE
 
-    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
-        return FrameMeter(call.meter)
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
+        return MessagesStreamMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
         return frames.rfind(b'"message_') < 0 and frames.rfind(b'"error"') < 0  # twice as quick as from the left
 
     def parse_error(self, body: Any) -> GateError | None:
-        return error_of(body)
+        return find_error(body)
 
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        return STOP if error is None else error_frame(error, call.id)
+        return STOP_FRAME if error is None else render_error_frame(error, call.id)
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         note_body(call.meter, body)
         return raw
 

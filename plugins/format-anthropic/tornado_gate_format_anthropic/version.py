@@ -12,29 +12,31 @@ from typing import Final
 
 from tornado_gate.errors import InvalidField
 
-HEADER: Final = "anthropic-version"
-EARLIEST: Final = date(2023, 1, 1)
-USUAL: Final = "2023-06-01"
+VERSION_HEADER: Final = "anthropic-version"
+EARLIEST_VERSION: Final = date(2023, 1, 1)
+DEFAULT_VERSION: Final = "2023-06-01"
 """What the vendor's SDKs send."""
 
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def check_version(headers: Mapping[str, str]) -> None:
     """Raises InvalidField unless the header is a date of the calendar from 2023-01-01 on."""
-    given = headers.get(HEADER)
+    given = headers.get(VERSION_HEADER)
     if given is None:
-        message = f"The header '{HEADER}' is missing; send a date such as 2023-06-01."
-        raise InvalidField(HEADER, message, code="missing_required_parameter")
-    if given != USUAL and not _is_version(given.strip()):
+        message = f"The header '{VERSION_HEADER}' is missing; send a date such as 2023-06-01."
+        raise InvalidField(VERSION_HEADER, message, code="missing_required_parameter")
+    if given != DEFAULT_VERSION and not _is_version(given.strip()):
         shown = given[:50]
-        raise InvalidField(HEADER, f"The header '{HEADER}' must be a date from {EARLIEST} on, not '{shown}'.")
+        raise InvalidField(
+            VERSION_HEADER, f"The header '{VERSION_HEADER}' must be a date from {EARLIEST_VERSION} on, not '{shown}'."
+        )
 
 
 def _is_version(text: str) -> bool:
-    if _DATE.fullmatch(text) is None:
+    if _DATE_PATTERN.fullmatch(text) is None:
         return False
     try:
-        return date.fromisoformat(text) >= EARLIEST
+        return date.fromisoformat(text) >= EARLIEST_VERSION
     except ValueError:
         return False

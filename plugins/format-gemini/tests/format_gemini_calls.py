@@ -11,7 +11,7 @@ import orjson
 import tornado_gate_format_gemini as plugin
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.routing import RouteTable, Served
+from tornado_gate.gateway.routing import RouteTable, ServedRoute
 from tornado_gate.types import Call, Caller, Reply, WireRequest
 
 QUESTION: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
@@ -20,7 +20,7 @@ STREAM = "/v1beta/models/m:streamGenerateContent"
 COUNT = "/v1beta/models/m:countTokens"
 SDK = {"x-goog-api-client": "google-genai-sdk/3.4 gl-python/3.11"}
 
-_TABLE = RouteTable([Served("format-gemini", route) for route in plugin.routes()])
+_TABLE = RouteTable([ServedRoute("format-gemini", route) for route in plugin.routes()])
 
 
 def call_for(model: str = "m", operation: str = "chat", headers: Mapping[str, str] | None = None) -> Call:

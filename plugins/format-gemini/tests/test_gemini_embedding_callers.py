@@ -12,7 +12,7 @@ from google.genai import types as vendor
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRateLimited
-from tornado_gate.types import EmbeddingRequest, EmbeddingResult, StreamError, UpstreamResponse, Usage, Verbatim
+from tornado_gate.types import EmbeddingRequest, EmbeddingResult, StreamError, UpstreamResponse, Usage, VerbatimRequest
 
 EMBED = "/v1beta/models/m:embedContent"
 BATCH = "/v1beta/models/m:batchEmbedContents"
@@ -203,7 +203,7 @@ def test_a_failure_is_raised_before_anything_is_written() -> None:
 def test_a_body_goes_up_as_it_came_under_its_own_method() -> None:
     raw = b'{ "content": {"parts":[{"text":"\\u00e9"}]}, "x_new": 1.0 }'
     request = plugin.forward_request(call_for(), wire_to(EMBED, raw))
-    assert isinstance(request, Verbatim)
+    assert isinstance(request, VerbatimRequest)
     assert (request.raw, request.path, request.operation) == (raw, EMBED, "embeddings")
     assert request.wire_format == "gemini-embeddings"
 

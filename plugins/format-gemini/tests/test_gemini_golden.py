@@ -70,7 +70,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, path: str, **query: str) -> bytes:
-    chunks = sse.json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
+    chunks = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     request = plugin.translate_request(call_for(), wire_to(path, QUESTION | THOUGHTS, **query))
     return text_of(plugin.translate_response(call_for(), request, parse_stream(chunks)))
 

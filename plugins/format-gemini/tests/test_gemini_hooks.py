@@ -54,7 +54,7 @@ from tornado_gate.types import (
     TokenCount,
     Usage,
     UsageReport,
-    Verbatim,
+    VerbatimRequest,
 )
 
 RESULT = ChatResult(
@@ -327,7 +327,7 @@ def test_one_model_is_the_object_itself() -> None:
 
 
 def test_a_request_of_another_operation_has_no_answer() -> None:
-    request = Verbatim(wire_format="w", operation="images", path="/", raw=b"{}", body={})
+    request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
         plugin.translate_response(call_for(), request, aiter_of([]))
 

@@ -17,10 +17,10 @@ import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import (
     Data,
+    GeneratedImage,
     ImageRequest,
     ImageResult,
     Link,
-    MadeImage,
     SpeechChunk,
     SpeechEnd,
     SpeechRequest,
@@ -274,7 +274,10 @@ def test_a_voice_must_be_a_string() -> None:
 # Pictures, down
 
 RESULT = ImageResult(
-    images=(MadeImage(data=b"\x89PNGa", media_type="image/png"), MadeImage(data=b"b" * 5, media_type="image/webp")),
+    images=(
+        GeneratedImage(data=b"\x89PNGa", media_type="image/png"),
+        GeneratedImage(data=b"b" * 5, media_type="image/webp"),
+    ),
     text="Two cats",
     usage=Usage(input_tokens=5, output_tokens=20, image_tokens=3),
 )
@@ -304,7 +307,7 @@ def test_pictures_come_back_inside_the_answer() -> None:
 
 def test_a_large_picture_comes_whole() -> None:
     data = bytes(range(256)) * 12_001
-    result = ImageResult(images=(MadeImage(data=data, media_type="image/png"),))
+    result = ImageResult(images=(GeneratedImage(data=data, media_type="image/png"),))
     value = orjson.loads(text_of(plugin.translate_response(call_for(), parsed(DRAW, "images"), aiter_of([result]))))
     assert base64.b64decode(value["candidates"][0]["content"]["parts"][0]["inlineData"]["data"]) == data
     assert value["usageMetadata"] == {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRateLimited, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, Whole
+from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, Usage, VerbatimRequest
 
 BODY = b'{ "contents" : [{"parts":[{"text":"Hi \\u00e9"}]}], "x_new": 1.0 }'
 JSON = {"content-type": "application/json; charset=UTF-8"}
@@ -27,12 +27,12 @@ LAST = (
 ARRAY = b'[{\n  "candidates": [{"content": {"parts": [{"text": "a]"}]}}]\n}\n,\r\n{"candidates": [{"finishReason": "STOP"}]}\n]\n'
 
 
-def forwarded(path: str = GENERATE, raw: bytes = BODY, **query: str) -> Verbatim:
+def forwarded(path: str = GENERATE, raw: bytes = BODY, **query: str) -> VerbatimRequest:
     return plugin.forward_request(call_for(), wire_to(path, raw, **query))
 
 
 def replied(
-    request: Verbatim, pieces: Iterable[Any], headers: dict[str, str] = JSON, call: Call | None = None
+    request: VerbatimRequest, pieces: Iterable[Any], headers: dict[str, str] = JSON, call: Call | None = None
 ) -> Reply:
     incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
     return plugin.forward_response(call or call_for(), request, incoming)
@@ -89,17 +89,17 @@ def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, path
         call = call_for()
         try:
             reply = plugin.forward_response(call, forwarded(path), UpstreamResponse(chunks=chunks, headers=headers))
-            assert isinstance(reply.chunks, Whole) is isinstance(chunks, Whole)
+            assert isinstance(reply.chunks, BufferedBody) is isinstance(chunks, BufferedBody)
             told: Any = (reply.content_type, b"".join(chunks_of(reply)))
         except GateError as error:
             told = (type(error), error.status, error.body())
         return told, call.meter
 
-    assert outcome(Whole(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+    assert outcome(BufferedBody(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
 
 
 def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:
-    incoming = UpstreamResponse(chunks=Whole(b'{"error": {"code": 429, "message": "Slow"}}'), headers=JSON)
+    incoming = UpstreamResponse(chunks=BufferedBody(b'{"error": {"code": 429, "message": "Slow"}}'), headers=JSON)
     with pytest.raises(UpstreamRateLimited, match="Slow"):
         plugin.forward_response(call_for(), forwarded(), incoming)
 

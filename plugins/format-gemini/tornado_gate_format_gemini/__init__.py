@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 
-from tornado_gate import format_impl, needed_later
+from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate_format_gemini import paths
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "translate_response",
 ]
 
-needed_later(__name__, "lanes")
+lazy_import(__name__, "lanes")
 
 
 @format_impl
@@ -52,14 +52,14 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 
 @format_impl
-def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     from tornado_gate_format_gemini import lanes
 
     return lanes.forward_request(call, wire)
 
 
 @format_impl
-def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     from tornado_gate_format_gemini import lanes
 
     return lanes.forward_response(call, request, incoming)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import missing, need_array, need_object, wrong
-from tornado_gate.codec.fields import Body, Boolean, Integer, Object, String, check
+from tornado_gate.codec.checks import need_array, need_object, raise_invalid, raise_missing
+from tornado_gate.codec.fields import BodySchema, Boolean, Integer, Object, String, check
 from tornado_gate.errors import InvalidField
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     Call,
     EmbeddingRequest,
@@ -21,57 +21,57 @@ from tornado_gate.types import (
     Reply,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.gemini_embeddings import note_embeddings, parse_embedding_request, render_embeddings
 from tornado_gate_format_gemini.message_checks import check_parts
-from tornado_gate_format_gemini.paths import BATCH
-from tornado_gate_format_gemini.replies import JSON
-from tornado_gate_format_gemini.schemas import in_callers_words
+from tornado_gate_format_gemini.paths import BATCH_METHOD
+from tornado_gate_format_gemini.replies import JSON_TYPE
+from tornado_gate_format_gemini.schemas import check_with_caller_paths
 
-MOST_REQUESTS: Final = 2048
+MAX_REQUESTS: Final = 2048
 
 
-class _Config(Body):
+class _EmbedConfigSchema(BodySchema):
     taskType = String(allow_none=True)
     title = String(allow_none=True)
     outputDimensionality = Integer(least=1, allow_none=True)
     autoTruncate = Boolean(allow_none=True)
 
 
-class _Embed(_Config):
+class _EmbedSchema(_EmbedConfigSchema):
     model = String(allow_none=True)
-    embedContentConfig = Object(_Config, allow_none=True)
+    embedContentConfig = Object(_EmbedConfigSchema, allow_none=True)
 
 
-_EMBED: Final = _Embed()
+_EMBED_SCHEMA: Final = _EmbedSchema()
 
 
-class EmbeddingState(Value, frozen=True, kw_only=True):
+class GeminiEmbeddingState(Value, frozen=True, kw_only=True):
     """What the answer needs to know: whether the request was a batch."""
 
     batch: bool = False
 
 
 def _is_batch(wire: WireRequest) -> bool:
-    return wire.route.path.endswith(f":{BATCH}")
+    return wire.route.path.endswith(f":{BATCH_METHOD}")
 
 
 def check_embedding(wire: WireRequest) -> None:
     """Raises InvalidField for the first member of a body that is wrong."""
-    in_callers_words(wire.json, wire.json, _check_batch if _is_batch(wire) else _check_one)
+    check_with_caller_paths(wire.json, wire.json, _check_batch if _is_batch(wire) else _check_one)
 
 
 def _check_batch(body: Mapping[str, Any]) -> None:
     if body.get("requests") is None:
-        missing("requests")
+        raise_missing("requests")
     requests = need_array(body["requests"], "requests")
     if not requests:
-        wrong("requests", "must not be empty")
-    if len(requests) > MOST_REQUESTS:
-        wrong("requests", f"has {len(requests)} items; {MOST_REQUESTS} are allowed")
+        raise_invalid("requests", "must not be empty")
+    if len(requests) > MAX_REQUESTS:
+        raise_invalid("requests", f"has {len(requests)} items; {MAX_REQUESTS} are allowed")
     for number, request in enumerate(requests):
         path = f"requests.{number}"
         need_object(request, path)
@@ -84,42 +84,45 @@ def _check_batch(body: Mapping[str, Any]) -> None:
 
 def _check_one(body: Mapping[str, Any]) -> None:
     if body.get("content") is None:
-        missing("content")
+        raise_missing("content")
     content = need_object(body["content"], "content")
     if content.get("parts") is None:
-        missing("content.parts")
+        raise_missing("content.parts")
     check_parts(content["parts"], "content.parts")
     if not content["parts"]:
-        wrong("content.parts", "must not be empty")
-    check(_EMBED, body)
+        raise_invalid("content.parts", "must not be empty")
+    check(_EMBED_SCHEMA, body)
 
 
 def parse_embedding(call: Call, wire: WireRequest) -> EmbeddingRequest:
     """The common request. Raises InvalidField."""
     check_embedding(wire)
     request = parse_embedding_request(call, wire.json, model=wire.path_arguments["model"])
-    return replace(request, reply_state=EmbeddingState(batch=_is_batch(wire)))
+    return replace(request, reply_state=GeminiEmbeddingState(batch=_is_batch(wire)))
 
 
-def embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+def make_embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply of the common lane."""
     state = request.reply_state
-    return Reply(content_type=JSON, chunks=_vectors(not isinstance(state, EmbeddingState) or state.batch, events))
+    return Reply(
+        content_type=JSON_TYPE,
+        chunks=_render_vectors(not isinstance(state, GeminiEmbeddingState) or state.batch, events),
+    )
 
 
-async def _vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     try:
-        result = await single(events, EmbeddingResult)
+        result = await read_single_event(events, EmbeddingResult)
     finally:
         await close(events)
     async for piece in render_embeddings(result, batch=batch):
         yield piece
 
 
-def forward_embedding(wire: WireRequest) -> Verbatim:
+def forward_embedding(wire: WireRequest) -> VerbatimRequest:
     """The request of the verbatim lane; `path` says which of the two methods it is. Raises InvalidField."""
     check_embedding(wire)
-    return Verbatim(
+    return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
         path=wire.path.rstrip("/"),
@@ -130,10 +133,10 @@ def forward_embedding(wire: WireRequest) -> Verbatim:
 
 def forward_embeddings(call: Call, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came."""
-    return Reply(content_type=JSON, chunks=_forward(call, incoming))
+    return Reply(content_type=JSON_TYPE, chunks=_forward_chunks(call, incoming))
 
 
-async def _forward(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+async def _forward_chunks(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
     raw = await incoming.read()
     note_embeddings(call.meter, raw)
     yield raw

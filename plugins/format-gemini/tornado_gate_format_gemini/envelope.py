@@ -13,24 +13,24 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call
-from tornado_gate.wire.gemini_generate import status_name
+from tornado_gate.wire.gemini_generate import get_status_name
 from tornado_gate_format_gemini.paths import SDK_HEADER
 
-VERCEL: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-utils/…
+VERCEL_AGENT_PREFIX: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-utils/…
 
 
-def error_value(call: Call | None, error: GateError) -> dict[str, Any]:
+def render_error(call: Call | None, error: GateError) -> dict[str, Any]:
     """The object that an error body or an error chunk is."""
-    said: dict[str, Any] = {**error.body(), "status": status_name(error.status)}
-    if call is not None and (SDK_HEADER in call.headers or VERCEL in call.headers.get("user-agent", "")):
+    said: dict[str, Any] = {**error.body(), "status": get_status_name(error.status)}
+    if call is not None and (SDK_HEADER in call.headers or VERCEL_AGENT_PREFIX in call.headers.get("user-agent", "")):
         said["code"] = error.status
     return {"error": said}
 
 
-def error_body(call: Call | None, error: GateError) -> bytes:
-    return orjson.dumps(error_value(call, error))
+def render_error_body(call: Call | None, error: GateError) -> bytes:
+    return orjson.dumps(render_error(call, error))
 
 
-def error_frame(call: Call | None, error: GateError) -> bytes:
+def render_error_frame(call: Call | None, error: GateError) -> bytes:
     """The frame that ends a stream of server-sent events."""
-    return sse.render(error_body(call, error))
+    return sse.render(render_error_body(call, error))

@@ -19,21 +19,26 @@ from tornado_gate.types import (
     SpeechRequest,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.wire.gemini_generate import parse_request
 from tornado_gate_format_gemini import paths
 from tornado_gate_format_gemini.embeddings import (
-    embedding_reply,
     forward_embedding,
     forward_embeddings,
+    make_embedding_reply,
     parse_embedding,
 )
-from tornado_gate_format_gemini.envelope import error_body, error_frame
-from tornado_gate_format_gemini.media import picture_reply, picture_request, spoken_reply, spoken_request
+from tornado_gate_format_gemini.envelope import render_error_body, render_error_frame
+from tornado_gate_format_gemini.media import (
+    make_image_reply,
+    make_speech_reply,
+    parse_image_request,
+    parse_speech_request,
+)
 from tornado_gate_format_gemini.models import parse_page
-from tornado_gate_format_gemini.replies import StreamState, answer_reply, count_reply, models_reply
+from tornado_gate_format_gemini.replies import StreamState, count_reply, make_chat_reply, make_models_reply
 from tornado_gate_format_gemini.schemas import check_count, check_generate
 from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
 
@@ -51,11 +56,11 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
     if wire.route.operation == "embeddings":
         return parse_embedding(call, wire)
     camel_body = check_generate(wire.json)
-    state = StreamState(in_chunks=_streams(wire), sse_wanted=_wants_sse(wire))
+    state = StreamState(in_chunks=_is_stream(wire), sse_wanted=_wants_sse(wire))
     if call.operation in ("images", "image_edits"):
-        return picture_request(call, wire, state)
+        return parse_image_request(call, wire, state)
     if call.operation == "speech":
-        return spoken_request(call, wire, state)
+        return parse_speech_request(call, wire, state)
     return parse_request(
         wire.json,
         model=wire.path_arguments["model"],
@@ -65,8 +70,8 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
     )
 
 
-def _streams(wire: WireRequest) -> bool:
-    return wire.route.path.endswith(f":{paths.STREAM}")
+def _is_stream(wire: WireRequest) -> bool:
+    return wire.route.path.endswith(f":{paths.STREAM_METHOD}")
 
 
 def _wants_sse(wire: WireRequest) -> bool:
@@ -76,35 +81,35 @@ def _wants_sse(wire: WireRequest) -> bool:
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     match request:
         case ChatRequest():
-            return answer_reply(call, request, events)
+            return make_chat_reply(call, request, events)
         case CountTokensRequest():
             return count_reply(events)
         case EmbeddingRequest():
-            return embedding_reply(request, events)
+            return make_embedding_reply(request, events)
         case ImageRequest():
-            return picture_reply(call, request, events)
+            return make_image_reply(call, request, events)
         case SpeechRequest():
-            return spoken_reply(call, request, events)
+            return make_speech_reply(call, request, events)
         case ModelsRequest():
-            return models_reply(request, events)
+            return make_models_reply(request, events)
     raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
 
 
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
-    return error_frame(call, error) if streaming else error_body(call, error)
+    return render_error_frame(call, error) if streaming else render_error_body(call, error)
 
 
-def forward_request(call: Call, wire: WireRequest) -> Verbatim:
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     if wire.route.operation == "embeddings":
         return forward_embedding(wire)
     if wire.route.operation == "count_tokens":
         check_count(wire.json)
     else:
         check_generate(wire.json)
-    return forward_body(wire, streams=_streams(wire), sse_wanted=_wants_sse(wire))
+    return forward_body(wire, streams=_is_stream(wire), sse_wanted=_wants_sse(wire))
 
 
-def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     if request.operation == "embeddings":
         return forward_embeddings(call, incoming)
     return forward_answer(call, request, incoming)

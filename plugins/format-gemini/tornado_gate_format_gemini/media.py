@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch import pictures
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import Call, ImageRequest, ImageResult, Reply, SpeechRequest, StreamEvent, WireRequest
 from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate import (
@@ -19,10 +19,10 @@ from tornado_gate.wire.gemini_generate import (
     stream_images,
     stream_speech,
 )
-from tornado_gate_format_gemini.replies import JSON, StreamState, chunks_reply, stream_state
+from tornado_gate_format_gemini.replies import JSON_TYPE, StreamState, get_stream_state, make_stream_reply
 
 
-async def picture_request(call: Call, wire: WireRequest, state: StreamState) -> ImageRequest:
+async def parse_image_request(call: Call, wire: WireRequest, state: StreamState) -> ImageRequest:
     """The common request in a checked body. Raises InvalidField, for a picture that is none too.
 
     Its `stream` stays false: pictures that are not finished have no place in this format.
@@ -37,47 +37,49 @@ async def picture_request(call: Call, wire: WireRequest, state: StreamState) -> 
     return replace(request, reply_state=state)
 
 
-def spoken_request(call: Call, wire: WireRequest, state: StreamState) -> SpeechRequest:
+def parse_speech_request(call: Call, wire: WireRequest, state: StreamState) -> SpeechRequest:
     """The common request in a checked body. Raises InvalidField."""
     request = parse_speech(call, wire.json, model=wire.path_arguments["model"], stream=state.in_chunks)
     return replace(request, reply_state=state)
 
 
-def _envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[str, Any]:
-    return {"id": unique(), "model": call.model or request.model}
+def _make_envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[str, Any]:
+    return {"id": make_unique_id(), "model": call.model or request.model}
 
 
-def picture_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+def make_image_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply with pictures."""
-    envelope = _envelope(call, request)
-    state = stream_state(request)
+    envelope = _make_envelope(call, request)
+    state = get_stream_state(request)
     if state.in_chunks:
-        return chunks_reply(call, _picture_chunks(events, envelope), sse_wanted=state.sse_wanted)
-    return Reply(content_type=JSON, chunks=_pictures(events, envelope))
+        return make_stream_reply(call, _stream_image_chunks(events, envelope), sse_wanted=state.sse_wanted)
+    return Reply(content_type=JSON_TYPE, chunks=_render_images(events, envelope))
 
 
-async def _made(events: AsyncIterator[StreamEvent]) -> ImageResult:
+async def _read_image_result(events: AsyncIterator[StreamEvent]) -> ImageResult:
     try:
-        return await single(events, ImageResult)
+        return await read_single_event(events, ImageResult)
     finally:
         await close(events)
 
 
-async def _pictures(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    async for piece in render_images(await _made(events), **envelope):
+async def _render_images(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+    async for piece in render_images(await _read_image_result(events), **envelope):
         yield piece
 
 
-async def _picture_chunks(
+async def _stream_image_chunks(
     events: AsyncIterator[StreamEvent], envelope: dict[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
-    async for chunk in stream_images(await _made(events), **envelope):
+    async for chunk in stream_images(await _read_image_result(events), **envelope):
         yield chunk
 
 
-def spoken_reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+def make_speech_reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply with sound."""
-    envelope = _envelope(call, request)
+    envelope = _make_envelope(call, request)
     if request.stream:
-        return chunks_reply(call, stream_speech(events, **envelope), sse_wanted=stream_state(request).sse_wanted)
-    return Reply(content_type=JSON, chunks=render_speech(events, **envelope))
+        return make_stream_reply(
+            call, stream_speech(events, **envelope), sse_wanted=get_stream_state(request).sse_wanted
+        )
+    return Reply(content_type=JSON_TYPE, chunks=render_speech(events, **envelope))

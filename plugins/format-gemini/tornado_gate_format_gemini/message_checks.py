@@ -11,30 +11,30 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.checks import (
-    missing,
     need_array,
     need_object,
     optional_boolean,
     optional_object,
     optional_string,
+    raise_invalid,
+    raise_missing,
     string_member,
-    wrong,
 )
-from tornado_gate.codec.fields import listed, named
+from tornado_gate.codec.fields import describe_type, format_choices
 from tornado_gate.wire.gemini_generate import DATA_KEYS
 
 MAX_CONTENTS: Final = 10_000
 
-_ROLES: Final = ("user", "model", "function")
+_CONTENT_ROLES: Final = ("user", "model", "function")
 
 
 def check_contents(contents: Any, path: str = "contents") -> None:
     """Raises InvalidField for the first content that is wrong."""
     need_array(contents, path)
     if not contents:
-        wrong(path, "must not be empty")
+        raise_invalid(path, "must not be empty")
     if len(contents) > MAX_CONTENTS:
-        wrong(path, f"has {len(contents)} items; {MAX_CONTENTS} are allowed")
+        raise_invalid(path, f"has {len(contents)} items; {MAX_CONTENTS} are allowed")
     for index, content in enumerate(contents):
         _check_content(content, f"{path}.{index}")
 
@@ -43,13 +43,13 @@ def _check_content(content: Any, path: str) -> None:
     need_object(content, path)
     role = content.get("role")
     optional_string(content, "role", path)
-    if role and role not in _ROLES:
-        wrong(f"{path}.role", f"must be one of {listed(_ROLES)}, not '{role[:50]}'")
+    if role and role not in _CONTENT_ROLES:
+        raise_invalid(f"{path}.role", f"must be one of {format_choices(_CONTENT_ROLES)}, not '{role[:50]}'")
     if content.get("parts") is None:
-        missing(f"{path}.parts")
+        raise_missing(f"{path}.parts")
     check_parts(content["parts"], f"{path}.parts")
     if not content["parts"]:
-        wrong(f"{path}.parts", "must not be empty")
+        raise_invalid(f"{path}.parts", "must not be empty")
 
 
 def check_system(system: Any) -> None:
@@ -57,7 +57,7 @@ def check_system(system: Any) -> None:
     if isinstance(system, str):
         return
     if not isinstance(system, dict):
-        wrong("systemInstruction", f"must be an object or a string, not {named(system)}")
+        raise_invalid("systemInstruction", f"must be an object or a string, not {describe_type(system)}")
     parts = system.get("parts")
     if isinstance(parts, dict):
         _check_part(parts, "systemInstruction.parts")
@@ -66,7 +66,7 @@ def check_system(system: Any) -> None:
     elif "text" in system:
         _check_part(system, "systemInstruction")
     else:
-        missing("systemInstruction.parts")
+        raise_missing("systemInstruction.parts")
 
 
 def check_parts(parts: Any, path: str) -> None:
@@ -77,15 +77,15 @@ def check_parts(parts: Any, path: str) -> None:
 
 def _check_part(part: Any, path: str) -> None:
     need_object(part, path)
-    kinds = [name for name, member in part.items() if member is not None and name in _CHECKS]
+    kinds = [name for name, member in part.items() if member is not None and name in _PART_CHECKS]
     if len(kinds) > 1:
-        wrong(path, f"must hold one of {listed(sorted(kinds, key=DATA_KEYS.index))}, not all of them")
+        raise_invalid(path, f"must hold one of {format_choices(sorted(kinds, key=DATA_KEYS.index))}, not all of them")
     if not kinds and not any(member is not None for member in part.values()):
-        wrong(path, f"must hold one of {listed(DATA_KEYS[:5])}")
+        raise_invalid(path, f"must hold one of {format_choices(DATA_KEYS[:5])}")
     optional_boolean(part, "thought", path)
     optional_string(part, "thoughtSignature", path)
     if kinds:
-        _CHECKS[kinds[0]](part, path)
+        _PART_CHECKS[kinds[0]](part, path)
 
 
 def _check_inline(part: Mapping[str, Any], path: str) -> None:
@@ -131,7 +131,7 @@ def _check_outcome(part: Mapping[str, Any], path: str) -> None:
     optional_string(result, "output", f"{path}.codeExecutionResult")
 
 
-_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
+_PART_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
     "text": lambda part, path: string_member(part, "text", path),
     "inlineData": _check_inline,
     "fileData": _check_file,

@@ -15,13 +15,13 @@ from tornado_gate.types import Model, ModelList, ModelsRequest
 from tornado_gate.types.value import Value
 
 PAGE_SIZE: Final = 50
-MOST_ON_A_PAGE: Final = 1000
-VERSION: Final = "001"
-INPUT_TOKENS: Final = 1_048_576
-OUTPUT_TOKENS: Final = 65_536
+MAX_PAGE_SIZE: Final = 1000
+MODEL_VERSION: Final = "001"
+DEFAULT_INPUT_TOKENS: Final = 1_048_576
+DEFAULT_OUTPUT_TOKENS: Final = 65_536
 
 _GENERATE: Final = ("generateContent", "streamGenerateContent")
-_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+_METHODS_OF_OPERATION: Final[Mapping[str, tuple[str, ...]]] = {
     "chat": _GENERATE,
     "images": _GENERATE,
     "image_edits": _GENERATE,
@@ -29,35 +29,39 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "count_tokens": ("countTokens",),
     "embeddings": ("embedContent", "batchEmbedContents"),
 }
-_TOKEN: Final = "page:"
+_TOKEN_PREFIX: Final = "page:"
 
 
-class Page(Value, frozen=True, kw_only=True):
+class GeminiModelsPage(Value, frozen=True, kw_only=True):
     """The page of the list that is wanted: `size` models from number `start` on."""
 
     size: int = PAGE_SIZE
     start: int = 0
 
 
-def parse_page(query: Mapping[str, str]) -> Page:
+def parse_page(query: Mapping[str, str]) -> GeminiModelsPage:
     """The page in a query, in either spelling. Raises InvalidField."""
-    name, size = _given(query, "pageSize", "page_size")
+    name, size = _get_page_parameters(query, "pageSize", "page_size")
     if size and not (size.isascii() and size.isdigit() and len(size) <= 9):
         raise InvalidField(name, f"'{name}' must be a whole number of models.")
-    token_name, token = _given(query, "pageToken", "page_token")
-    return Page(size=min(int(size or 0) or PAGE_SIZE, MOST_ON_A_PAGE), start=_start(token_name, token))
+    token_name, token = _get_page_parameters(query, "pageToken", "page_token")
+    return GeminiModelsPage(size=min(int(size or 0) or PAGE_SIZE, MAX_PAGE_SIZE), start=_parse_token(token_name, token))
 
 
-def _given(query: Mapping[str, str], *names: str) -> tuple[str, str]:
+def _get_page_parameters(query: Mapping[str, str], *names: str) -> tuple[str, str]:
     return next(((name, query[name]) for name in names if query.get(name)), (names[0], ""))
 
 
-def _start(name: str, token: str) -> int:
+def _parse_token(name: str, token: str) -> int:
     if not token:
         return 0
     try:
         text = base64.urlsafe_b64decode(token).decode("ascii")
-        return int(text.removeprefix(_TOKEN)) if text.startswith(_TOKEN) and text[len(_TOKEN) :].isdigit() else int("")
+        return (
+            int(text.removeprefix(_TOKEN_PREFIX))
+            if text.startswith(_TOKEN_PREFIX) and text[len(_TOKEN_PREFIX) :].isdigit()
+            else int("")
+        )
     except (binascii.Error, ValueError):
         raise InvalidField(name, f"'{name}' is no token of this list.") from None
 
@@ -66,18 +70,18 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     """One page of the list, or the one model that was asked for."""
     if models.single:
         return _render_model(models.models[0])
-    wanted = request.reply_state if isinstance(request.reply_state, Page) else Page()
-    usable = [model for model in models.models if _methods(model)]
+    wanted = request.reply_state if isinstance(request.reply_state, GeminiModelsPage) else GeminiModelsPage()
+    usable = [model for model in models.models if _list_methods(model)]
     end = wanted.start + wanted.size
     listed: dict[str, Any] = {"models": [_render_model(model) for model in usable[wanted.start : end]]}
     if end < len(usable):
-        listed["nextPageToken"] = base64.urlsafe_b64encode(f"{_TOKEN}{end}".encode()).decode()
+        listed["nextPageToken"] = base64.urlsafe_b64encode(f"{_TOKEN_PREFIX}{end}".encode()).decode()
     return listed
 
 
-def _methods(model: Model) -> list[str]:
+def _list_methods(model: Model) -> list[str]:
     """What reaches the model, whatever it makes; each method once."""
-    reaching = (methods for operation, methods in _METHODS.items() if operation in model.operations)
+    reaching = (methods for operation, methods in _METHODS_OF_OPERATION.items() if operation in model.operations)
     return list(dict.fromkeys(method for methods in reaching for method in methods))
 
 
@@ -88,10 +92,10 @@ def _render_model(model: Model) -> dict[str, Any]:
     return {
         "name": name,
         **base,
-        "version": facts.get("version") or VERSION,
+        "version": facts.get("version") or MODEL_VERSION,
         "displayName": facts.get("display_name") or model.id,
         "description": facts.get("description") or "",
-        "inputTokenLimit": facts.get("input_token_limit") or INPUT_TOKENS,
-        "outputTokenLimit": facts.get("output_token_limit") or OUTPUT_TOKENS,
-        "supportedGenerationMethods": _methods(model),
+        "inputTokenLimit": facts.get("input_token_limit") or DEFAULT_INPUT_TOKENS,
+        "outputTokenLimit": facts.get("output_token_limit") or DEFAULT_OUTPUT_TOKENS,
+        "supportedGenerationMethods": _list_methods(model),
     }

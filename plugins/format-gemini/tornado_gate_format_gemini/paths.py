@@ -9,28 +9,30 @@ from tornado_gate.types import Route
 from tornado_gate.wire import formats
 
 SDK_HEADER: Final = "x-goog-api-client"
-STREAM: Final = "streamGenerateContent"
-BATCH: Final = "batchEmbedContents"
-_MADE: Final = ("images", "image_edits", "speech")
+STREAM_METHOD: Final = "streamGenerateContent"
+BATCH_METHOD: Final = "batchEmbedContents"
+_MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 """What a generate request can be for a model that cannot chat."""
 
 
-def _method(operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()) -> dict[str, Any]:
+def _make_method_options(
+    operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
+) -> dict[str, Any]:
     return {"operation": operation, "wire_format": wire_format, "also": also}
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _method("chat", also=_MADE),
-    STREAM: _method("chat", also=_MADE),
-    "countTokens": _method("count_tokens"),
-    "embedContent": _method("embeddings", formats.GEMINI_EMBEDDINGS),
-    BATCH: _method("embeddings", formats.GEMINI_EMBEDDINGS),
+    "generateContent": _make_method_options("chat", also=_MEDIA_OPERATIONS),
+    STREAM_METHOD: _make_method_options("chat", also=_MEDIA_OPERATIONS),
+    "countTokens": _make_method_options("count_tokens"),
+    "embedContent": _make_method_options("embeddings", formats.GEMINI_EMBEDDINGS),
+    BATCH_METHOD: _make_method_options("embeddings", formats.GEMINI_EMBEDDINGS),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
 """What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
 
 
-def _claims(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
+def _is_gemini_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
     """Whether a caller of ``/v1`` speaks this format: by Google's key header, ``?key=``, or Google's SDK."""
     return "x-goog-api-key" in headers or "key" in query or SDK_HEADER in headers
 
@@ -47,6 +49,6 @@ def routes() -> list[Route]:
         *posts,
         Route("GET", "/v1beta/models", "models", model="none"),
         Route("GET", "/v1beta/models/{model}", "models", model="none"),
-        Route("GET", "/v1/models", "models", model="none", claims=_claims),
-        Route("GET", "/v1/models/{model}", "models", model="none", claims=_claims),
+        Route("GET", "/v1/models", "models", model="none", claims=_is_gemini_caller),
+        Route("GET", "/v1/models/{model}", "models", model="none", claims=_is_gemini_caller),
     ]

@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import sse
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, collect, rendered
+from tornado_gate.streams.events import close, collect, render_events
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -24,14 +24,14 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import render_response, render_stream
-from tornado_gate_format_gemini.envelope import error_body, error_frame
+from tornado_gate_format_gemini.envelope import render_error_body, render_error_frame
 from tornado_gate_format_gemini.models import render_models
 
-JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream; charset=utf-8"
+JSON_TYPE: Final = "application/json"
+EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
 KEEP_ALIVE: Final = b": ping\n\n"
 
-AFTER_ELEMENT: Final = b"\n"
+ARRAY_KEEP_ALIVE: Final = b"\n"
 """A chunk of its own after each element of an array: the core writes a chunk when the next one is there."""
 
 
@@ -42,26 +42,26 @@ class StreamState(Value, frozen=True, kw_only=True):
     sse_wanted: bool = False
 
 
-def stream_state(request: CommonRequest) -> StreamState:
+def get_stream_state(request: CommonRequest) -> StreamState:
     """That of a request; of one that another plugin has made, what holds where nothing is said."""
     state = request.reply_state
     return state if isinstance(state, StreamState) else StreamState()
 
 
-def answer_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a generate request, under the name of the model that the caller asked for."""
     shown = request.reasoning is not None and request.reasoning.summary is not None
     envelope: dict[str, Any] = {
-        "id": unique(),
+        "id": make_unique_id(),
         "model": call.model or request.model,
         "include_thoughts": shown,
     }
     if not request.stream:
-        return Reply(content_type=JSON, chunks=_whole(events, envelope))
-    return chunks_reply(call, render_stream(events, **envelope), sse_wanted=stream_state(request).sse_wanted)
+        return Reply(content_type=JSON_TYPE, chunks=_render_whole(events, envelope))
+    return make_stream_reply(call, render_stream(events, **envelope), sse_wanted=get_stream_state(request).sse_wanted)
 
 
-async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
     try:
         result = await collect(events)
     finally:
@@ -69,56 +69,56 @@ async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -
     yield orjson.dumps(render_response(result, **envelope))
 
 
-def _frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
+def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
     out.extend(map(sse.render_json, chunks))
 
 
-async def _array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+async def _stream_array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
     """A failure before the first chunk is raised and keeps its status; a later one is the last element of a closed array."""
     begun = False
     try:
         async for chunk in chunks:
             yield (b"," if begun else b"[") + orjson.dumps(chunk)
-            yield AFTER_ELEMENT
+            yield ARRAY_KEEP_ALIVE
             begun = True
     except GateError as error:
         if not begun:
             raise
-        yield b"," + error_body(call, error)
+        yield b"," + render_error_body(call, error)
     finally:
         await close(chunks)
     yield b"]"
 
 
-def chunks_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
+def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
     """A stream of chunks, in the form that the caller asked for."""
     if sse_wanted:
-        frames = rendered(chunks, _frames, bytes, partial(error_frame, call))
-        return Reply(content_type=EVENTS, chunks=frames, keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_array(call, chunks))
+        frames = render_events(chunks, _append_frames, bytes, partial(render_error_frame, call))
+        return Reply(content_type=EVENT_STREAM_TYPE, chunks=frames, keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON_TYPE, chunks=_stream_array(call, chunks))
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a count of tokens."""
-    return Reply(content_type=JSON, chunks=_count(events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 
 _COUNT_EXTRA: Final = ("cachedContentTokenCount", "promptTokensDetails", "cacheTokensDetails")
 
 
-async def _count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     async for event in events:
         if isinstance(event, TokenCount):
             extra = {name: event.extra[name] for name in _COUNT_EXTRA if name in event.extra}
             yield orjson.dumps({"totalTokens": event.input_tokens, **extra})
 
 
-def models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a models request."""
-    return Reply(content_type=JSON, chunks=_models(request, events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
 
 
-async def _models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     async for event in events:
         if isinstance(event, ModelList):
             yield orjson.dumps(render_models(event, request))

@@ -12,55 +12,55 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_object, wrong
-from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, String, check
+from tornado_gate.codec.checks import need_object, raise_invalid
+from tornado_gate.codec.fields import Array, BodySchema, Boolean, FunctionField, Integer, Number, Object, String, check
 from tornado_gate.errors import InvalidField
-from tornado_gate.wire.gemini_generate import camelised, spelled
+from tornado_gate.wire.gemini_generate import convert_to_camel_case, restore_spelling
 from tornado_gate_format_gemini.message_checks import check_contents, check_system
-from tornado_gate_format_gemini.tool_checks import ToolConfig, check_tools
+from tornado_gate_format_gemini.tool_checks import ToolConfigSchema, check_tools
 
-_RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
-_MOST_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost
+_ASPECT_RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
+_MAX_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost
 
 
-class _PrebuiltVoice(Body):
+class _PrebuiltVoiceSchema(BodySchema):
     voiceName = String(allow_none=True)
 
 
-class _Voice(Body):
-    prebuiltVoiceConfig = Object(_PrebuiltVoice, allow_none=True)
+class _VoiceConfigSchema(BodySchema):
+    prebuiltVoiceConfig = Object(_PrebuiltVoiceSchema, allow_none=True)
     replicatedVoiceConfig = Object(allow_none=True)
     voice = String(allow_none=True)
 
 
-class _Speaker(Body):
+class _SpeakerSchema(BodySchema):
     speaker = String(required=True)
-    voiceConfig = Object(_Voice, required=True)
+    voiceConfig = Object(_VoiceConfigSchema, required=True)
 
 
-class _Speakers(Body):
-    speakerVoiceConfigs = Array(Object(_Speaker), allow_none=True)
+class _SpeakersSchema(BodySchema):
+    speakerVoiceConfigs = Array(Object(_SpeakerSchema), allow_none=True)
 
 
-class _Speech(Body):
-    voiceConfig = Object(_Voice, allow_none=True)
-    multiSpeakerVoiceConfig = Object(_Speakers, allow_none=True)
+class _SpeechSchema(BodySchema):
+    voiceConfig = Object(_VoiceConfigSchema, allow_none=True)
+    multiSpeakerVoiceConfig = Object(_SpeakersSchema, allow_none=True)
     languageCode = String(allow_none=True)
 
 
-class _Image(Body):
+class _ImageSchema(BodySchema):
     aspectRatio = String(allow_none=True)
     imageSize = String(allow_none=True)
     personGeneration = String(allow_none=True)
 
 
-class _Thinking(Body):
+class _ThinkingConfigSchema(BodySchema):
     includeThoughts = Boolean(allow_none=True)
     thinkingBudget = Integer(least=-1, allow_none=True)
     thinkingLevel = String(allow_none=True)
 
 
-class GenerationConfig(Body):
+class GenerationConfigSchema(BodySchema):
     """``generationConfig``."""
 
     candidateCount = Integer(least=1, most=8, allow_none=True)
@@ -68,7 +68,7 @@ class GenerationConfig(Body):
     temperature = Number(least=0, most=2, allow_none=True)
     topP = Number(least=0, most=1, allow_none=True)
     topK = Number(least=0, allow_none=True)
-    stopSequences = Array(String(), most=_MOST_STOPS, allow_none=True)
+    stopSequences = Array(String(), most=_MAX_STOPS, allow_none=True)
     seed = Integer(allow_none=True)
     presencePenalty = Number(least=-2, most=2, allow_none=True)
     frequencyPenalty = Number(least=-2, most=2, allow_none=True)
@@ -78,16 +78,16 @@ class GenerationConfig(Body):
     responseSchema = Object(allow_none=True)
     responseJsonSchema = Object(allow_none=True)
     responseModalities = Array(String(), allow_none=True)
-    speechConfig = Object(_Speech, allow_none=True)
-    imageConfig = Object(_Image, allow_none=True)
+    speechConfig = Object(_SpeechSchema, allow_none=True)
+    imageConfig = Object(_ImageSchema, allow_none=True)
     mediaResolution = String(allow_none=True)
-    thinkingConfig = Object(_Thinking, allow_none=True)
+    thinkingConfig = Object(_ThinkingConfigSchema, allow_none=True)
     audioTimestamp = Boolean(allow_none=True)
     enableAffectiveDialog = Boolean(allow_none=True)
     enableEnhancedCivicAnswers = Boolean(allow_none=True)
 
 
-class _Safety(Body):
+class _SafetySettingSchema(BodySchema):
     category = String(required=True)
     threshold = String(required=True)
     method = String(allow_none=True)
@@ -96,38 +96,38 @@ class _Safety(Body):
 def _check_labels(labels: Any) -> None:
     for name, value in need_object(labels, "labels").items():
         if not isinstance(value, str):
-            wrong(f"labels.{name}", "must be a string")
+            raise_invalid(f"labels.{name}", "must be a string")
 
 
-class GenerateBody(Body):
+class GenerateBodySchema(BodySchema):
     """The body of ``:generateContent`` and ``:streamGenerateContent``."""
 
-    contents = Checked(check_contents, required=True)
-    systemInstruction = Checked(check_system, allow_none=True)
-    generationConfig = Object(GenerationConfig, allow_none=True)
-    tools = Checked(check_tools, allow_none=True)
-    toolConfig = Object(ToolConfig, allow_none=True)
-    safetySettings = Array(Object(_Safety), allow_none=True)
+    contents = FunctionField(check_contents, required=True)
+    systemInstruction = FunctionField(check_system, allow_none=True)
+    generationConfig = Object(GenerationConfigSchema, allow_none=True)
+    tools = FunctionField(check_tools, allow_none=True)
+    toolConfig = Object(ToolConfigSchema, allow_none=True)
+    safetySettings = Array(Object(_SafetySettingSchema), allow_none=True)
     cachedContent = String(allow_none=True)
-    labels = Checked(_check_labels, allow_none=True)
+    labels = FunctionField(_check_labels, allow_none=True)
     model = String(allow_none=True)
     serviceTier = String(allow_none=True)
     store = Boolean(allow_none=True)
 
 
-_GENERATE: Final = GenerateBody()
+_GENERATE_SCHEMA: Final = GenerateBodySchema()
 
 
 def check_generate(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The body in camelCase. Raises InvalidField for the first member of it that is wrong, or that another one forbids."""
-    return in_callers_words(body, body, _check_generate)
+    return check_with_caller_paths(body, body, _check_generate)
 
 
 def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """The generate body in a body of ``:countTokens``, as it came. Raises InvalidField as `check_generate`."""
     names = [name for name in ("generateContentRequest", "generate_content_request") if body.get(name) is not None]
     if not names:
-        in_callers_words(body, body, _check_generate)
+        check_with_caller_paths(body, body, _check_generate)
         return body
     name = names[0]
     if body.get("contents") is not None:
@@ -136,32 +136,32 @@ def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         check_generate(inner)
     except InvalidField as error:
-        raise _moved(error, f"{name}.{error.param}") from None
+        raise _replace_path(error, f"{name}.{error.param}") from None
     return inner
 
 
-def in_callers_words(
+def check_with_caller_paths(
     body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]
 ) -> Mapping[str, Any]:
     """`inner` in camelCase, checked; a fault is told with its path as it is spelled in `body`."""
-    wire: dict[str, Any] = camelised(dict(inner))
+    wire: dict[str, Any] = convert_to_camel_case(dict(inner))
     try:
         checker(wire)
     except InvalidField as error:
-        path = spelled(body, error.param)
+        path = restore_spelling(body, error.param)
         if path == error.param:
             raise
-        raise _moved(error, path) from None
+        raise _replace_path(error, path) from None
     return wire
 
 
-def _moved(error: InvalidField, path: str) -> InvalidField:
+def _replace_path(error: InvalidField, path: str) -> InvalidField:
     message = error.message.replace(f"'{error.param}'", f"'{path}'", 1)
     return InvalidField(path, message, code=error.code)
 
 
 def _check_generate(body: Mapping[str, Any]) -> None:
-    check(_GENERATE, body)
+    check(_GENERATE_SCHEMA, body)
     config = body.get("generationConfig") or {}
     _check_image(config.get("imageConfig") or {})
     if config.get("logprobs") is not None and config.get("responseLogprobs") is not True:
@@ -174,9 +174,9 @@ def _check_generate(body: Mapping[str, Any]) -> None:
 
 def _check_image(config: Mapping[str, Any]) -> None:
     ratio, size = config.get("aspectRatio"), config.get("imageSize")
-    if ratio is not None and _RATIO.fullmatch(ratio) is None:
-        wrong(
+    if ratio is not None and _ASPECT_RATIO.fullmatch(ratio) is None:
+        raise_invalid(
             "generationConfig.imageConfig.aspectRatio", f"must be width to height, such as '16:9', not '{ratio[:50]}'"
         )
     if size == "":
-        wrong("generationConfig.imageConfig.imageSize", "must not be empty")
+        raise_invalid("generationConfig.imageConfig.imageSize", "must not be empty")

@@ -8,13 +8,20 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_array, need_object, optional_object, optional_string, string_member, wrong
-from tornado_gate.codec.fields import Array, Body, Boolean, Object, String, named
+from tornado_gate.codec.checks import (
+    need_array,
+    need_object,
+    optional_object,
+    optional_string,
+    raise_invalid,
+    string_member,
+)
+from tornado_gate.codec.fields import Array, BodySchema, Boolean, Object, String, describe_type
 
 MAX_FUNCTIONS: Final = 512
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
-_MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+_NAME_PATTERN: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
+_CALLING_MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 
 
 def check_tools(tools: Any) -> None:
@@ -30,30 +37,30 @@ def check_tools(tools: Any) -> None:
                 for number, declaration in enumerate(declarations):
                     _check_function(declaration, f"{path}.{name}.{number}")
             elif value is not None and not isinstance(value, (dict, list)):
-                wrong(f"{path}.{name}", f"must be an object, not {named(value)}")
+                raise_invalid(f"{path}.{name}", f"must be an object, not {describe_type(value)}")
     if functions > MAX_FUNCTIONS:
-        wrong("tools", f"has {functions} functions; {MAX_FUNCTIONS} are allowed")
+        raise_invalid("tools", f"has {functions} functions; {MAX_FUNCTIONS} are allowed")
 
 
 def _check_function(value: Any, path: str) -> None:
     function = need_object(value, path)
-    if _NAME.fullmatch(string_member(function, "name", path)) is None:
-        wrong(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-', '.' or ':'")
+    if _NAME_PATTERN.fullmatch(string_member(function, "name", path)) is None:
+        raise_invalid(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-', '.' or ':'")
     optional_string(function, "description", path)
     optional_object(function, "parameters", path)
     optional_object(function, "parametersJsonSchema", path)
     if function.get("parameters") is not None and function.get("parametersJsonSchema") is not None:
-        wrong(f"{path}.parametersJsonSchema", "cannot stand beside 'parameters'")
+        raise_invalid(f"{path}.parametersJsonSchema", "cannot stand beside 'parameters'")
 
 
-class _FunctionCalling(Body):
-    mode = String(choices=_MODES, allow_none=True)
+class _FunctionCallingSchema(BodySchema):
+    mode = String(choices=_CALLING_MODES, allow_none=True)
     allowedFunctionNames = Array(String(), allow_none=True)
     streamFunctionCallArguments = Boolean(allow_none=True)
 
 
-class ToolConfig(Body):
+class ToolConfigSchema(BodySchema):
     """``toolConfig``."""
 
-    functionCallingConfig = Object(_FunctionCalling, allow_none=True)
+    functionCallingConfig = Object(_FunctionCallingSchema, allow_none=True)
     retrievalConfig = Object(allow_none=True)

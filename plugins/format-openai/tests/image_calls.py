@@ -14,7 +14,7 @@ import pytest
 from format_openai_calls import aiter_of, call_for, text_of
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, ImageRequest, ImageResult, MadeImage, Reply, Upload, WireRequest
+from tornado_gate.types import Call, GeneratedImage, ImageRequest, ImageResult, Reply, Upload, WireRequest
 from tornado_gate.wire.openai_images import MemoryFile
 from tornado_gate_format_openai import images
 
@@ -36,7 +36,7 @@ def png(width: int = 64, height: int = 64) -> bytes:
 
 PNG = png()
 B64 = base64.b64encode(PNG).decode()
-RESULT = ImageResult(images=(MadeImage(data=PNG, media_type="image/png"),))
+RESULT = ImageResult(images=(GeneratedImage(data=PNG, media_type="image/png"),))
 
 
 def file(field: str = "image", data: bytes = PNG, media_type: str = "image/png", name: str = "a.png") -> MemoryFile:

@@ -23,7 +23,7 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
     UsageReport,
-    Verbatim,
+    VerbatimRequest,
 )
 from tornado_gate_format_openai.responses import ResponseState
 
@@ -96,13 +96,13 @@ def streamed(call: Call, events: Iterable[Any], **fields: Any) -> list[dict[str,
     return frames(text_of(replied(call, events, stream=True, **fields)))
 
 
-def forwarded(call: Call, body: Any = None, **fields: Any) -> Verbatim:
+def forwarded(call: Call, body: Any = None, **fields: Any) -> VerbatimRequest:
     async def forward() -> Any:
         result: Any = plugin.forward_request(call, wire_with(body or body_with(**fields), PATH))
         return await result
 
     request = asyncio.run(forward())
-    assert isinstance(request, Verbatim)
+    assert isinstance(request, VerbatimRequest)
     return request
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
-from tornado_gate.types import Reply, UpstreamResponse, Whole
+from tornado_gate.types import BufferedBody, Reply, UpstreamResponse
 
 JSON = "application/json"
 BODIES = {
@@ -72,19 +72,21 @@ def requested(path: str) -> Any:
 )
 def test_whole_and_in_pieces_are_one_answer(path: str, raw: bytes, content_type: str) -> None:
     pieces = [raw[:7], raw[7:]]
-    assert outcome(path, Whole(raw), content_type) == outcome(path, aiter_of(pieces), content_type)
+    assert outcome(path, BufferedBody(raw), content_type) == outcome(path, aiter_of(pieces), content_type)
 
 
 def at_once(raw: bytes, **fields: Any) -> Reply:
     call = call_for()
     request = plugin.forward_request(call, wire_with(QUESTION | fields))
-    return plugin.forward_response(call, request, UpstreamResponse(chunks=Whole(raw), headers={"content-type": JSON}))
+    return plugin.forward_response(
+        call, request, UpstreamResponse(chunks=BufferedBody(raw), headers={"content-type": JSON})
+    )
 
 
 def test_nobody_has_to_wait_for_it() -> None:
     raw = orjson.dumps(ANSWERS[0])
     chunks = at_once(raw).chunks
-    assert isinstance(chunks, Whole)
+    assert isinstance(chunks, BufferedBody)
     assert chunks.data is raw
 
 
@@ -102,5 +104,5 @@ def test_what_is_no_json_is_told_at_once() -> None:
 def test_a_stream_is_made_of_it_when_one_was_asked_for() -> None:
     reply = at_once(orjson.dumps(ANSWERS[0]), stream=True)
     assert reply.content_type.startswith("text/event-stream")
-    assert not isinstance(reply.chunks, Whole)
+    assert not isinstance(reply.chunks, BufferedBody)
     assert chunks_of(reply)[-1] == b"data: [DONE]\n\n"

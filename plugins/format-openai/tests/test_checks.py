@@ -15,7 +15,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate_format_openai.message_checks import check_messages
-from tornado_gate_format_openai.schemas import ChatBody, check_chat
+from tornado_gate_format_openai.schemas import ChatBodySchema, check_chat
 
 WRONG: dict[str, list[Any]] = {
     "string": [True, 1, 1.5, [], {}],
@@ -77,7 +77,7 @@ def fault_of(body: Any) -> InvalidField:
 
 def test_every_field_of_the_vendor_is_checked() -> None:
     vendors = {*CompletionCreateParamsNonStreaming.__annotations__}
-    assert vendors == set(ChatBody().fields) == set(FIELDS)
+    assert vendors == set(ChatBodySchema().fields) == set(FIELDS)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, kind in FIELDS.items() for value in WRONG[kind]])

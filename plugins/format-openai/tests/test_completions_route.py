@@ -17,7 +17,7 @@ from responses_calls import says
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
 from tornado_gate.types import ChatRequest, Reply, StreamError
-from tornado_gate_format_openai.completions import CompletionBody, CompletionState, check_completion
+from tornado_gate_format_openai.completions import CompletionBodySchema, CompletionState, check_completion
 
 PATH = "/v1/completions"
 QUESTION: dict[str, Any] = {"model": "m", "prompt": "Once"}
@@ -69,7 +69,7 @@ def replied(events: Any, **fields: Any) -> Reply:
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:
-    assert set(get_type_hints(CompletionCreateParamsNonStreaming)) == set(CompletionBody().fields) == set(FIELDS)
+    assert set(get_type_hints(CompletionCreateParamsNonStreaming)) == set(CompletionBodySchema().fields) == set(FIELDS)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, kind in FIELDS.items() for value in WRONG[kind]])

@@ -24,7 +24,7 @@ from tornado_gate_format_openai import contract, dialect
     ],
 )
 def test_a_client_that_names_an_sdk_gets_the_vendors(headers: dict[str, str]) -> None:
-    assert dialect.choose(headers, within_contract=True) == "vendor"
+    assert dialect.choose_dialect(headers, within_contract=True) == "vendor"
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_a_client_that_names_an_sdk_gets_the_vendors(headers: dict[str, str]) ->
     ],
 )
 def test_every_other_client_gets_the_contracts_within_it(headers: dict[str, str]) -> None:
-    assert dialect.choose(headers, within_contract=True) == "contract"
-    assert dialect.choose(headers, within_contract=False) == "vendor"
+    assert dialect.choose_dialect(headers, within_contract=True) == "contract"
+    assert dialect.choose_dialect(headers, within_contract=False) == "vendor"
 
 
 @pytest.mark.parametrize("forced", ["contract", "vendor"])
 def test_conf_has_the_last_word(forced: Any) -> None:
-    assert dialect.choose({"x-stainless-lang": "js"}, within_contract=True, override=forced) == forced
-    assert dialect.choose({}, within_contract=False, override=forced) == forced
+    assert dialect.choose_dialect({"x-stainless-lang": "js"}, within_contract=True, override=forced) == forced
+    assert dialect.choose_dialect({}, within_contract=False, override=forced) == forced
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_a_body_is_within_the_contract_or_not(fields: dict[str, Any], within: bo
 
 
 def test_names_that_say_nothing_are_not_used() -> None:
-    assert dialect.uses_only({"a": 1, "b": None}, {"a"})
-    assert not dialect.uses_only({"a": 1, "b": 2}, {"a"})
+    assert dialect.has_only({"a": 1, "b": None}, {"a"})
+    assert not dialect.has_only({"a": 1, "b": 2}, {"a"})

@@ -18,10 +18,18 @@ from operation_calls import answered, done, events_of, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.streams.events import close
-from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Reply, StreamError, Usage, Verbatim, WireRequest
+from tornado_gate.types import (
+    EmbeddingRequest,
+    EmbeddingResult,
+    Reply,
+    StreamError,
+    Usage,
+    VerbatimRequest,
+    WireRequest,
+)
 from tornado_gate.wire import openai_embeddings
 from tornado_gate_format_openai import embeddings
-from tornado_gate_format_openai.embeddings import EmbeddingBody
+from tornado_gate_format_openai.embeddings import EmbeddingBodySchema
 
 PLAIN, ENGINES = embeddings.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hi"}
@@ -54,11 +62,11 @@ def fault_of(body: Any) -> InvalidField:
 def forwarded(*chunks: Any, key: str = "", call: Any = None) -> Reply:
     wire = wire_with(BODY)
     request = done(embeddings.forward(call_for(), wire))
-    return embeddings.forwarded(call or call_for(key=key), request, answered(chunks))
+    return embeddings.forward_response(call or call_for(key=key), request, answered(chunks))
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:
-    assert set(get_type_hints(EmbeddingCreateParams)) == {*EmbeddingBody().fields, "input"} == set(WRONG)
+    assert set(get_type_hints(EmbeddingCreateParams)) == {*EmbeddingBodySchema().fields, "input"} == set(WRONG)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
@@ -127,7 +135,7 @@ def test_many_tokens_do_not_hold_the_loop() -> None:
         task.cancel()
         return turns
 
-    assert asyncio.run(count()) >= embeddings.MAX_TOKENS // embeddings.TOKENS_AT_A_STRETCH
+    assert asyncio.run(count()) >= embeddings.MAX_TOKENS // embeddings.TOKENS_PER_SLICE
 
 
 def test_a_request_is_what_the_body_says() -> None:
@@ -155,13 +163,13 @@ def test_on_the_engines_route_the_path_names_the_model(model: Any) -> None:
     wire = wire_of(ENGINES, raw, model="a/b")
     assert wire.path == "/v1/engines/a/b/embeddings"
     assert done(embeddings.parse(call_for("a/b"), wire)).model == "a/b"
-    request: Verbatim = done(embeddings.forward(call_for("a/b"), wire))
+    request: VerbatimRequest = done(embeddings.forward(call_for("a/b"), wire))
     assert request.raw == b'{"x_new": 1.50, "input" :"Hi", "model":"a/b"}'
     assert request.body["model"] == "a/b"
 
 
 def test_on_the_engines_route_a_body_without_a_model_gets_it() -> None:
-    request: Verbatim = done(embeddings.forward(call_for("m"), wire_of(ENGINES, b'{"input":"Hi"}', model="m")))
+    request: VerbatimRequest = done(embeddings.forward(call_for("m"), wire_of(ENGINES, b'{"input":"Hi"}', model="m")))
     assert orjson.loads(request.raw) == {"input": "Hi", "model": "m"}
     same = b'{"model": "m","input":"Hi"}'
     assert done(embeddings.forward(call_for("m"), wire_of(ENGINES, same, model="m"))).raw == same
@@ -169,7 +177,7 @@ def test_on_the_engines_route_a_body_without_a_model_gets_it() -> None:
 
 def test_a_body_goes_up_as_it_came() -> None:
     raw = b'{ "input":["\\u0048i"], "model" : "m","x":1.0e3 }'
-    request: Verbatim = done(embeddings.forward(call_for(), wire_with(raw)))
+    request: VerbatimRequest = done(embeddings.forward(call_for(), wire_with(raw)))
     assert (request.raw, request.operation, request.wire_format) == (raw, "embeddings", "openai-embeddings")
     assert (request.path, request.stream, request.form) == ("/v1/embeddings", False, False)
 
@@ -290,7 +298,7 @@ def test_the_upstream_is_left_when_the_caller_leaves() -> None:
         request = await embeddings.forward(call_for(), wire_with(BODY))
         incoming = answered(b"")
         force_setattr(incoming, "chunks", chunks())
-        reply = embeddings.forwarded(call_for(), request, incoming)
+        reply = embeddings.forward_response(call_for(), request, incoming)
         await anext(aiter(reply.chunks))
         await close(reply.chunks)
 

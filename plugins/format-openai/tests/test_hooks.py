@@ -31,7 +31,7 @@ from tornado_gate.types import (
     Text,
     Usage,
     UsageReport,
-    Verbatim,
+    VerbatimRequest,
 )
 
 RESULT = ChatResult(
@@ -193,6 +193,6 @@ def test_one_model_is_the_object_itself() -> None:
 
 
 def test_a_request_of_another_operation_has_no_answer() -> None:
-    request = Verbatim(wire_format="w", operation="images", path="/", raw=b"{}", body={})
+    request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
         plugin.translate_response(call_for(), request, aiter_of([]))

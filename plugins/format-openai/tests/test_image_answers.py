@@ -37,7 +37,7 @@ from openai.types import (
 )
 
 from tornado_gate.errors import GateError, Unavailable, UpstreamError, UpstreamRateLimited
-from tornado_gate.types import ImageResult, MadeImage, PartialImage, StreamError, Usage, WireRequest
+from tornado_gate.types import GeneratedImage, ImageResult, PartialImage, StreamError, Usage, WireRequest
 from tornado_gate.wire.openai_images import render_usage
 
 SDK = {"x-stainless-lang": "python"}
@@ -51,7 +51,7 @@ COUNTED = {
     "input_tokens_details": {"text_tokens": 6, "image_tokens": 4},
 }
 DETAILED = ImageResult(
-    images=(MadeImage(data=PNG, media_type="image/png", revised_prompt="a fat cat"),),
+    images=(GeneratedImage(data=PNG, media_type="image/png", revised_prompt="a fat cat"),),
     created=7,
     usage=USAGE,
     background="opaque",
@@ -122,7 +122,7 @@ def test_the_older_models_have_no_details() -> None:
 
 def test_several_pictures_come_in_their_order() -> None:
     data = [png(1, 1), png(2, 2)]
-    result = ImageResult(images=tuple(MadeImage(data=picture, media_type="image/webp") for picture in data))
+    result = ImageResult(images=tuple(GeneratedImage(data=picture, media_type="image/webp") for picture in data))
     call = call_of()
     body = answer_of(call, generation(n=2), result)
     assert [entry["url"] for entry in body["data"]] == ["https://gate/media/1", "https://gate/media/2"]
@@ -244,7 +244,7 @@ def test_a_stream_that_fails_at_once_keeps_its_status() -> None:
 
 def test_pictures_of_some_megabytes_come_back_whole() -> None:
     data = PNG + bytes(range(256)) * 16_000
-    result = ImageResult(images=(MadeImage(data=data, media_type="image/png"),))
+    result = ImageResult(images=(GeneratedImage(data=data, media_type="image/png"),))
     call = call_of()
     raw = text_of(reply_of(call, asked(response_format="b64_json"), [result]))
     assert base64.b64decode(orjson.loads(raw)["data"][0]["b64_json"]) == data

@@ -30,7 +30,7 @@ from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.types import Data, Link, replace
 from tornado_gate_format_openai import images
-from tornado_gate_format_openai.images.schemas import GenerationBody
+from tornado_gate_format_openai.images.schemas import GenerationBodySchema
 
 INTEGERS = ("n", "output_compression", "partial_images", "frame_count", "frame_duration_ms")
 NOT_INTEGERS: list[Any] = [True, 1.5, "5", [], {}]
@@ -50,11 +50,13 @@ WRONG: list[tuple[str, Any]] = (
 
 
 def test_every_field_of_the_vendors_generations_is_checked() -> None:
-    assert set(get_type_hints(ImageGenerateParamsNonStreaming)) | {"input_fidelity"} == set(GenerationBody().fields)
+    assert set(get_type_hints(ImageGenerateParamsNonStreaming)) | {"input_fidelity"} == set(
+        GenerationBodySchema().fields
+    )
 
 
 def test_every_field_of_the_vendors_edits_is_checked_or_a_file() -> None:
-    assert set(get_type_hints(ImageEditParamsBase)) - set(GenerationBody().fields) == {"image", "markup", "mask"}
+    assert set(get_type_hints(ImageEditParamsBase)) - set(GenerationBodySchema().fields) == {"image", "markup", "mask"}
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
@@ -68,7 +70,7 @@ def test_a_missing_prompt_is_named() -> None:
     assert (fault.param, fault.code) == ("prompt", "missing_required_parameter")
 
 
-@pytest.mark.parametrize("name", [name for name in GenerationBody().fields if name not in ("model", "prompt")])
+@pytest.mark.parametrize("name", [name for name in GenerationBodySchema().fields if name not in ("model", "prompt")])
 def test_null_says_nothing(name: str) -> None:
     nothing: dict[str, Any] = {name: None}
     assert asked(**nothing) == asked()

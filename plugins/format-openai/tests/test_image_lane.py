@@ -29,9 +29,9 @@ from image_calls import (
 )
 
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, WireRequest, replace
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, WireRequest, replace
 from tornado_gate_format_openai import images
-from tornado_gate_format_openai.images.lane import WHOLE_BYTES, without_pictures
+from tornado_gate_format_openai.images.lane import MAX_PARSED_BYTES, drop_images
 
 SDK = {"x-stainless-lang": "python"}
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
@@ -40,11 +40,11 @@ JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream"}
 
 
-def forward(call: Call, wire: WireRequest) -> Verbatim | None:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     return asyncio.run(images.forward(call, wire))
 
 
-def forwarded(call: Call, wire: WireRequest) -> Verbatim:
+def forwarded(call: Call, wire: WireRequest) -> VerbatimRequest:
     request = forward(call, wire)
     assert request is not None
     return request
@@ -52,7 +52,7 @@ def forwarded(call: Call, wire: WireRequest) -> Verbatim:
 
 def replied(call: Call, wire: WireRequest, *pieces: Any, headers: dict[str, str] = JSON) -> Reply:
     incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
-    return images.forwarded(call, forwarded(call, wire), incoming)
+    return images.forward_response(call, forwarded(call, wire), incoming)
 
 
 def generation(**fields: Any) -> WireRequest:
@@ -164,7 +164,7 @@ def test_an_error_with_status_200_is_an_error() -> None:
         text_of(replied(call_of("three", headers=SDK), generation(), body))
 
 
-LONG = "iVBORw0K" * (WHOLE_BYTES // 8)
+LONG = "iVBORw0K" * (MAX_PARSED_BYTES // 8)
 
 
 def test_a_long_answer_comes_down_byte_for_byte() -> None:
@@ -206,7 +206,7 @@ ENTRIES = st.lists(
 def test_what_is_left_without_the_pictures_says_the_same(entries: Any, slashes: bool, indent: int | None) -> None:
     raw = json.dumps({"data": entries, "usage": USAGE}, indent=indent).encode()
     raw = raw.replace(b"/", b"\\/") if slashes else raw
-    left = without_pictures(raw)
+    left = drop_images(raw)
     body = orjson.loads(left)
     assert body["usage"] == USAGE
     for entry, read in zip(entries, body["data"], strict=True):
@@ -217,7 +217,7 @@ def test_what_is_left_without_the_pictures_says_the_same(entries: Any, slashes: 
 
 def test_pictures_are_left_out_of_what_is_parsed() -> None:
     raw = orjson.dumps({"data": [{"b64_json": LONG}, {"b64_json": LONG}], "usage": USAGE})
-    assert orjson.loads(without_pictures(raw)) == {"data": [{"b64_json": ""}] * 2, "usage": USAGE}
+    assert orjson.loads(drop_images(raw)) == {"data": [{"b64_json": ""}] * 2, "usage": USAGE}
 
 
 def frame(kind: str, **fields: Any) -> bytes:

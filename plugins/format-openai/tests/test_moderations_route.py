@@ -19,7 +19,7 @@ from operation_calls import answered, done, events_of, wire_of
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Data, Image, ModerationRequest, ModerationResult, Reply, StreamError, Text, Verdict
 from tornado_gate_format_openai import moderations
-from tornado_gate_format_openai.moderations import ModerationBody
+from tornado_gate_format_openai.moderations import ModerationBodySchema
 
 (ROUTE,) = moderations.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hi"}
@@ -54,7 +54,7 @@ def picture(url: Any) -> dict[str, Any]:
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:
-    assert set(get_type_hints(ModerationCreateParams)) == set(ModerationBody().fields)
+    assert set(get_type_hints(ModerationCreateParams)) == set(ModerationBodySchema().fields)
 
 
 @pytest.mark.parametrize("value", [True, 1, 1.5, {}, "", []])
@@ -146,7 +146,7 @@ def test_a_failure_keeps_its_status() -> None:
 def forwarded(raw: bytes, **call: Any) -> Reply:
     request = done(moderations.forward(call_for(), wire_of(ROUTE, BODY | {"stream": True})))
     assert request.stream is False
-    return moderations.forwarded(call_for(**call), request, answered(raw))
+    return moderations.forward_response(call_for(**call), request, answered(raw))
 
 
 def test_both_lanes_pass_what_they_got() -> None:

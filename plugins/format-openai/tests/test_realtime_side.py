@@ -12,12 +12,12 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.testing import wire_request
 from tornado_gate.types import replace
 from tornado_gate_format_openai import realtime
-from tornado_gate_format_openai.realtime import Side, open_session
+from tornado_gate_format_openai.realtime import OpenAIRealtimeAdapter, open_session
 
 DONE = {"type": "response.done", "response": {"usage": {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}}}
 
 
-def side(dialect: str = "auto", **headers: str) -> Side:
+def side(dialect: str = "auto", **headers: str) -> OpenAIRealtimeAdapter:
     call = replace(call_for("m"), operation="realtime", dialect=dialect)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return open_session(call, replace(wire_request(realtime.ROUTES[0]), headers=named))
@@ -65,7 +65,7 @@ def test_usage_that_cannot_be_counted_harms_nobody(monkeypatch: pytest.MonkeyPat
     def fails(_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(realtime, "usage_of", fails)
+    monkeypatch.setattr(realtime, "parse_usage", fails)
     one = side("vendor")
     one.connected("current")
     assert one.server(json.dumps(DONE)) == [json.dumps(DONE)]

@@ -15,7 +15,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate_format_openai.response_schemas import ResponseBody, check_response
+from tornado_gate_format_openai.response_schemas import ResponseBodySchema, check_response
 
 QUESTION: dict[str, Any] = {"model": "m", "input": "Hi"}
 WRONG: dict[str, list[Any]] = {
@@ -73,7 +73,7 @@ def fault_of(body: Any) -> InvalidField:
 
 def test_every_field_of_the_vendor_is_checked() -> None:
     vendors = set(get_type_hints(ResponseCreateParamsNonStreaming))
-    assert vendors == set(ResponseBody().fields) == set(FIELDS)
+    assert vendors == set(ResponseBodySchema().fields) == set(FIELDS)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, kind in FIELDS.items() for value in WRONG[kind]])

@@ -43,11 +43,11 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, **fields: Any) -> bytes:
-    frames = sse.json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
+    frames = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     call = response_call(user_agent=SDK["user-agent"])
     request = asked(call, **fields)
     request = replace(request, reply_state=replace(request.reply_state, id="resp_" + "0" * 32))
-    return text_of(plugin.translate_response(call, request, openai_chat.parse_chunks(frames)))
+    return text_of(plugin.translate_response(call, request, openai_chat.parse_stream(frames)))
 
 
 @pytest.mark.parametrize("stem", stems(".upstream.sse"))

@@ -12,7 +12,7 @@ from responses_calls import CALLS, SDK, came_back, forwarded, frames, response_c
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, Verbatim, replace
+from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, replace
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -184,7 +184,7 @@ COMPLETION = {
 
 def completion(call: Call, *pieces: Any, content_type: str = JSON, **fields: Any) -> Reply:
     request = plugin.forward_request(call, wire_with({"model": "m", "prompt": "Once", **fields}, "/v1/completions"))
-    assert isinstance(request, Verbatim)
+    assert isinstance(request, VerbatimRequest)
     incoming = UpstreamResponse(chunks=aiter_of(pieces), headers={"content-type": content_type})
     return plugin.forward_response(call, request, incoming)
 
@@ -193,7 +193,7 @@ def test_prompts_of_every_kind_go_up_as_they_came() -> None:
     for prompt in ("Once", ["a", "b"], [1, 2], [[1], [2]]):
         body = {"model": "m", "prompt": prompt, "suffix": "end", "best_of": 2, "logprobs": 3}
         request = plugin.forward_request(call_for(), wire_with(body, "/v1/completions"))
-        assert isinstance(request, Verbatim)
+        assert isinstance(request, VerbatimRequest)
         assert (request.raw, request.wire_format) == (orjson.dumps(body), "openai-completions")
 
 
@@ -201,7 +201,7 @@ def test_a_stream_of_text_asks_for_usage_and_hides_it() -> None:
     request = plugin.forward_request(
         call_for(), wire_with({"model": "m", "prompt": "Once", "stream": True}, "/v1/completions")
     )
-    assert isinstance(request, Verbatim)
+    assert isinstance(request, VerbatimRequest)
     assert request.body["stream_options"] == {"include_usage": True}
     word = sse.render_json({**COMPLETION, "usage": None})
     totals = sse.render_json({**COMPLETION, "choices": []})

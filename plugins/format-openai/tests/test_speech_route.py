@@ -18,7 +18,7 @@ from operation_calls import SECRET, answered, done, events_of, frames, read_fram
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Reply, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamError, Usage
 from tornado_gate_format_openai import speech
-from tornado_gate_format_openai.speech import SpeechBody
+from tornado_gate_format_openai.speech import SpeechBodySchema
 
 (ROUTE,) = speech.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hello", "voice": "alloy"}
@@ -53,7 +53,7 @@ def replied(*events: Any, **fields: Any) -> Reply:
 
 def forwarded(chunks: Any, content_type: str, call: Any = None, **fields: Any) -> Reply:
     request = speech.forward(call_for(), wire_of(ROUTE, BODY | fields))
-    return speech.forwarded(call or call_for(key=SECRET), request, answered(chunks, content_type))
+    return speech.forward_response(call or call_for(key=SECRET), request, answered(chunks, content_type))
 
 
 def delta(sound: bytes) -> dict[str, Any]:
@@ -64,7 +64,7 @@ DONE = {"type": "speech.audio.done", "usage": {"input_tokens": 1, "output_tokens
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:
-    assert set(get_type_hints(SpeechCreateParams)) == set(SpeechBody().fields) == set(WRONG)
+    assert set(get_type_hints(SpeechCreateParams)) == set(SpeechBodySchema().fields) == set(WRONG)
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])

@@ -13,7 +13,7 @@ from openai.types.audio.transcription_create_params import TranscriptionCreatePa
 from operation_calls import SECRET, FakeUpload, answered, done, events_of, form_of, frames, read_frames
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
-from tornado_gate.types import Reply, StreamError, TranscriptionRequest, TranscriptionResult, Usage, Verbatim
+from tornado_gate.types import Reply, StreamError, TranscriptionRequest, TranscriptionResult, Usage, VerbatimRequest
 from tornado_gate_format_openai import transcriptions
 
 TRANSCRIPTIONS, TRANSLATIONS = transcriptions.ROUTES
@@ -45,11 +45,11 @@ def replied(*events: Any, call: Any = None, route: Any = TRANSCRIPTIONS, **field
 
 def forwarded(raw: Any, content_type: str = "application/json", call: Any = None, **fields: Any) -> Reply:
     request = done(transcriptions.forward(call_for(), form_of(TRANSCRIPTIONS, {"model": "m", **fields}, SOUND)))
-    return transcriptions.forwarded(call or call_for(key=SECRET), request, answered(raw, content_type))
+    return transcriptions.forward_response(call or call_for(key=SECRET), request, answered(raw, content_type))
 
 
 def test_every_field_of_the_vendor_is_known() -> None:
-    known = {*transcriptions._SINGLE, *transcriptions._SEVERAL, "file"}
+    known = {*transcriptions._SINGLE_FIELDS, *transcriptions._LIST_FIELDS, "file"}
     assert set(get_type_hints(TranscriptionCreateParamsNonStreaming)) == known
 
 
@@ -208,7 +208,7 @@ def test_a_failure_keeps_its_status() -> None:
 
 def test_a_form_goes_up_as_it_came() -> None:
     fields = {"model": "m", "include": ["logprobs"], "chunking_strategy[type]": "server_vad", "stream": "true"}
-    request: Verbatim = done(transcriptions.forward(call_for(), form_of(TRANSLATIONS, fields, SOUND)))
+    request: VerbatimRequest = done(transcriptions.forward(call_for(), form_of(TRANSLATIONS, fields, SOUND)))
     assert (request.body, request.files, request.form, request.stream) == (fields, (SOUND,), True, True)
     assert (request.path, request.operation) == ("/v1/audio/translations", "transcription")
     assert request.wire_format == "openai-transcriptions"
@@ -298,7 +298,8 @@ _words = st.text(max_size=4) | st.sampled_from(["true", "0.5", "word", "srt"])
 
 @given(
     fields=st.dictionaries(
-        st.sampled_from([*transcriptions._SINGLE, *transcriptions._SEVERAL, "x"]), _words | st.lists(_words, min_size=1)
+        st.sampled_from([*transcriptions._SINGLE_FIELDS, *transcriptions._LIST_FIELDS, "x"]),
+        _words | st.lists(_words, min_size=1),
     )
 )
 def test_no_form_raises_anything_but_a_400_that_names_a_field(fields: dict[str, Any]) -> None:

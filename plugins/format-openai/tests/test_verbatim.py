@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
-from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Usage, Verbatim
+from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Usage, VerbatimRequest
 from tornado_gate_format_openai.stream_adapters import ChatAdapter
 
 EVENTS = {"content-type": "text/event-stream"}
@@ -27,7 +27,7 @@ DONE = b"data: [DONE]\n\n"
 BROKEN = b'data: {"error":{"message":"broken","type":"server_error","param":"","code":"x"}}\n\n'
 
 
-def forwarded(**fields: Any) -> Verbatim:
+def forwarded(**fields: Any) -> VerbatimRequest:
     return plugin.forward_request(call_for(), wire_with(QUESTION | fields))
 
 

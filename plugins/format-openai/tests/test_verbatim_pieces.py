@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tornado_gate.streams.passthrough import _Passthrough, split_last_frames
 from tornado_gate.testing import call_to
-from tornado_gate.types import Verbatim
+from tornado_gate.types import VerbatimRequest
 from tornado_gate.wire import openai_chat
 from tornado_gate_format_openai.stream_adapters import ADAPTERS
-from tornado_gate_format_openai.verbatim import ForwardState
+from tornado_gate_format_openai.verbatim import OpenAIForwardState
 
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":null}\n\n'
 REASON = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'
@@ -25,8 +25,8 @@ FRAMES = st.lists(st.sampled_from([TEXT, TEXT, TEXT, REASON, USAGE, WITH_USAGE, 
 def passed(pieces: list[bytes], hide_usage: bool) -> tuple[bytes, object, str, bool]:
     """What the caller gets, what is noted, and whether it is over."""
     call = call_to()
-    request = Verbatim(
-        wire_format="", operation="chat", path="/", raw=b"", body={}, stream=True, state=ForwardState(hide_usage)
+    request = VerbatimRequest(
+        wire_format="", operation="chat", path="/", raw=b"", body={}, stream=True, state=OpenAIForwardState(hide_usage)
     )
     step = _Passthrough(call, ADAPTERS[openai_chat.WIRE_FORMAT], request)
     out: list[bytes] = []

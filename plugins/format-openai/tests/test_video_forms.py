@@ -13,7 +13,7 @@ from format_openai_calls import call_for
 from image_calls import B64, PNG
 from operation_calls import FakeUpload, done, form_of
 
-from tornado_gate.codec.multipart import FormReader, as_json
+from tornado_gate.codec.multipart import FormReader, convert_fields_to_json
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, Link, Route, VideoRequest, WireRequest
 from tornado_gate_format_openai import videos
@@ -208,7 +208,7 @@ async def _read(request: httpx2.Request, folder: Path) -> VideoRequest:
             query={},
             headers={},
             raw=b"",
-            json=as_json(reader.fields),
+            json=convert_fields_to_json(reader.fields),
             files=tuple(reader.files),
             form=True,
         )

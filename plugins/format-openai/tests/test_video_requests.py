@@ -15,10 +15,10 @@ from openai.types.video_create_params import VideoCreateParams
 from operation_calls import done, wire_of
 
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.http.fetch.pictures import MOST_PIXELS
+from tornado_gate.http.fetch.pictures import MAX_PIXELS
 from tornado_gate.types import Call, Data, Link, Route, TaskRequest, VideoRequest
 from tornado_gate_format_openai import videos
-from tornado_gate_format_openai.videos.bodies import LONGEST_ADDRESS, LONGEST_PROMPT, VideoBody
+from tornado_gate_format_openai.videos.bodies import MAX_PROMPT_LENGTH, MAX_URL_LENGTH, VideoBodySchema
 
 ROUTES = {(route.method, route.path): route for route in videos.ROUTES}
 VIDEOS = ROUTES["POST", "/v1/videos"]
@@ -89,7 +89,7 @@ def test_every_field_of_the_contract_reaches_the_request(route: Route) -> None:
 
 
 def test_every_field_of_the_vendors_sdk_is_known() -> None:
-    assert set(VideoCreateParams.__annotations__) <= set(VideoBody().fields)
+    assert set(VideoCreateParams.__annotations__) <= set(VideoBodySchema().fields)
 
 
 def test_the_vendors_names_mean_the_same_and_keep_their_names() -> None:
@@ -125,7 +125,7 @@ def test_the_model_may_be_confs_default() -> None:
         ("prompt", "invalid_value", {"model": "m", "prompt": ""}),
         ("prompt", "invalid_value", {"model": "m", "prompt": " \n"}),
         ("prompt", "invalid_value", {"model": "m", "prompt": ["p"]}),
-        ("prompt", "invalid_value", {"model": "m", "prompt": "p" * (LONGEST_PROMPT + 1)}),
+        ("prompt", "invalid_value", {"model": "m", "prompt": "p" * (MAX_PROMPT_LENGTH + 1)}),
         ("model", "invalid_value", {"prompt": "p"}),
         ("model", "invalid_value", {"model": 5, "prompt": "p"}),
     ],
@@ -136,7 +136,7 @@ def test_model_and_prompt_are_needed(route: Route, param: str, code: str, body: 
 
 
 def test_the_longest_prompt_is_taken() -> None:
-    assert len(asked(prompt="ä" * LONGEST_PROMPT).prompt) == LONGEST_PROMPT
+    assert len(asked(prompt="ä" * MAX_PROMPT_LENGTH).prompt) == MAX_PROMPT_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_the_longest_prompt_is_taken() -> None:
             "webhook_url",
             ["https://u:p@example.com/", "https://u@example.com", "http://a b/", "http://a/\r\nx", "http://[::"],
         ),
-        ("webhook_url", ["http://a:99999/", "http://a:0/", "http://a\\@b/", "https://a/" + "x" * LONGEST_ADDRESS]),
+        ("webhook_url", ["http://a:99999/", "http://a:0/", "http://a\\@b/", "https://a/" + "x" * MAX_URL_LENGTH]),
     ],
 )
 def test_a_wrong_field_is_named(name: str, wrong: list[Any]) -> None:
@@ -251,7 +251,7 @@ def test_a_picture_may_stand_in_the_body(image: str) -> None:
         ("wrong_media_type", data_url(PNG, "image/jpeg")),
         ("wrong_media_type", data_url(b"")),
         ("invalid_image", data_url(PNG[:20])),
-        ("image_too_large", data_url(PNG[:16] + (MOST_PIXELS).to_bytes(4, "big") + (2).to_bytes(4, "big") + PNG[24:])),
+        ("image_too_large", data_url(PNG[:16] + (MAX_PIXELS).to_bytes(4, "big") + (2).to_bytes(4, "big") + PNG[24:])),
         ("invalid_base64", "?" * 40),
         ("invalid_url", "data:image/png,plain"),
     ],
@@ -340,7 +340,7 @@ _values = (
 
 
 @given(
-    body=st.dictionaries(st.sampled_from([*VideoBody().fields, "x"]), _values),
+    body=st.dictionaries(st.sampled_from([*VideoBodySchema().fields, "x"]), _values),
     route=st.sampled_from((*CREATE, REMIX)),
 )
 def test_no_body_raises_anything_but_a_400_that_names_a_field(body: dict[str, Any], route: Route) -> None:

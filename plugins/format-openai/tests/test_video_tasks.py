@@ -9,8 +9,8 @@ from format_openai_calls import call_for
 from operation_calls import answered, done, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, MethodNotAllowed, NotFound
-from tornado_gate.gateway.routing import RouteTable, Served
-from tornado_gate.types import TaskRequest, Verbatim, VideoRequest, WireRequest, replace
+from tornado_gate.gateway.routing import RouteTable, ServedRoute
+from tornado_gate.types import TaskRequest, VerbatimRequest, VideoRequest, WireRequest, replace
 from tornado_gate_format_openai import videos
 
 OTHER_PREFIX = tuple(
@@ -18,7 +18,7 @@ OTHER_PREFIX = tuple(
     for route in videos.ROUTES
     if route.path.startswith("/vendor/")
 )
-TABLE = RouteTable([Served("o", route) for route in (*videos.ROUTES, *OTHER_PREFIX)])
+TABLE = RouteTable([ServedRoute("o", route) for route in (*videos.ROUTES, *OTHER_PREFIX)])
 BODY = {"model": "m", "prompt": "p", "image": "https://example.com/a.png"}
 
 
@@ -133,9 +133,9 @@ def test_every_route_is_of_the_operation_and_questions_name_no_model() -> None:
 def test_nothing_goes_up_as_it_came() -> None:
     wire = wire_at("POST", "/v1/videos", body=BODY)
     assert videos.forward(call_for(), wire) is None
-    verbatim = Verbatim(wire_format="openai-videos", operation="videos", path=wire.path, raw=b"", body={})
+    verbatim = VerbatimRequest(wire_format="openai-videos", operation="videos", path=wire.path, raw=b"", body={})
     with pytest.raises(GateError):
-        videos.forwarded(call_for(), verbatim, answered(b"{}"))
+        videos.forward_response(call_for(), verbatim, answered(b"{}"))
 
 
 POLLS = ["/v1/videos/t", "/v1/video/generations/t", "/vendor/v1/videos/text2video/t"]

@@ -12,22 +12,22 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate import format_impl, needed_later
+from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
     ModelsRequest,
-    RealtimeSide,
+    RealtimeAdapter,
     Reply,
     Request,
     Route,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate_format_openai import conversations, paths, stored
-from tornado_gate_format_openai.replies import error_frame, models_reply
+from tornado_gate_format_openai.replies import make_models_reply, render_error_frame
 
 __all__ = [
     "forward_request",
@@ -40,34 +40,34 @@ __all__ = [
 ]
 
 
-class _Module(Protocol):
+class _RouteModule(Protocol):
     """What each module of a kind of routes has."""
 
     def parse(self, call: Call, wire: WireRequest) -> Any: ...
     def reply(self, call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply: ...
     def forward(self, call: Call, wire: WireRequest) -> Any: ...
-    def forwarded(self, call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply: ...
+    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply: ...
 
 
 _ROUTES: Final[Mapping[str, tuple[Route, ...]]] = {
     "conversations": conversations.ROUTES,
-    "embeddings": paths.EMBEDDINGS,
-    "images": paths.IMAGES,
-    "moderations": paths.MODERATIONS,
-    "realtime": paths.REALTIME,
-    "speech": paths.SPEECH,
-    "transcriptions": paths.TRANSCRIPTIONS,
-    "videos": paths.VIDEOS,
+    "embeddings": paths.EMBEDDING_ROUTES,
+    "images": paths.IMAGE_ROUTES,
+    "moderations": paths.MODERATION_ROUTES,
+    "realtime": paths.REALTIME_ROUTES,
+    "speech": paths.SPEECH_ROUTES,
+    "transcriptions": paths.TRANSCRIPTION_ROUTES,
+    "videos": paths.VIDEO_ROUTES,
 }
 """By the name of the module that answers them."""
-_OF_FORMAT: Final = {route.wire_format: name for name, found in _ROUTES.items() for route in found}
-_OF_OPERATION: Final = {route.operation: name for name, found in _ROUTES.items() for route in found}
+_MODULE_OF_FORMAT: Final = {route.wire_format: name for name, found in _ROUTES.items() for route in found}
+_MODULE_OF_OPERATION: Final = {route.operation: name for name, found in _ROUTES.items() for route in found}
 
-needed_later(__name__, *_ROUTES)
+lazy_import(__name__, *_ROUTES)
 
 
 @cache
-def _module(name: str) -> _Module:
+def _load_module(name: str) -> _RouteModule:
     """The one of `_ROUTES`: imported when a request of its kind first comes, as most gateways serve few kinds."""
     match name:
         case "embeddings":
@@ -117,13 +117,13 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
         return stored.reply(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
-    name = "realtime" if wire.route.path == paths.SECRETS else _OF_FORMAT[wire.route.wire_format]
-    parsed: Request | Awaitable[Request | Reply] = _module(name).parse(call, wire)
+    name = "realtime" if wire.route.path == paths.SECRETS_PATH else _MODULE_OF_FORMAT[wire.route.wire_format]
+    parsed: Request | Awaitable[Request | Reply] = _load_module(name).parse(call, wire)
     return parsed
 
 
 @format_impl
-def open_session(call: Call, wire: WireRequest) -> RealtimeSide:
+def open_session(call: Call, wire: WireRequest) -> RealtimeAdapter:
     from tornado_gate_format_openai import realtime
 
     return realtime.open_session(call, wire)
@@ -132,23 +132,23 @@ def open_session(call: Call, wire: WireRequest) -> RealtimeSide:
 @format_impl
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     if isinstance(request, ModelsRequest):
-        return models_reply(events)
-    return _module(_OF_OPERATION[call.operation]).reply(call, request, events)
+        return make_models_reply(events)
+    return _load_module(_MODULE_OF_OPERATION[call.operation]).reply(call, request, events)
 
 
 @format_impl
 def translate_error(error: GateError, streaming: bool) -> bytes:
-    return error_frame(error) if streaming else orjson.dumps({"error": error.body()})
+    return render_error_frame(error) if streaming else orjson.dumps({"error": error.body()})
 
 
 @format_impl
-def forward_request(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim | None] | None:
-    request: Verbatim | Awaitable[Verbatim | None] | None = _module(_OF_FORMAT[wire.route.wire_format]).forward(
-        call, wire
-    )
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
+    request: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = _load_module(
+        _MODULE_OF_FORMAT[wire.route.wire_format]
+    ).forward(call, wire)
     return request
 
 
 @format_impl
-def forward_response(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
-    return _module(_OF_FORMAT[request.wire_format]).forwarded(call, request, incoming)
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+    return _load_module(_MODULE_OF_FORMAT[request.wire_format]).forward_response(call, request, incoming)

@@ -12,28 +12,28 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
-from tornado_gate.codec.checks import need_array, wrong
+from tornado_gate.codec.checks import need_array, raise_invalid
 from tornado_gate.codec.fields import (
     Array,
-    Body,
+    BodySchema,
     Boolean,
-    Checked,
+    FunctionField,
     Integer,
     Number,
     Object,
     OneOf,
     String,
     check,
-    named,
+    describe_type,
 )
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_completions import parse_request, prompt_of, render_chunks, render_response
-from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, sent
-from tornado_gate_format_openai.schemas import StreamOptions, check_logit_bias
+from tornado_gate.wire.openai_completions import parse_request, read_prompt, render_response, render_stream
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE, stream_frames
+from tornado_gate_format_openai.schemas import StreamOptionsSchema, check_logit_bias
 
 MAX_PROMPTS: Final = 2048
 """The vendor's bound on an array of prompts; an array of tokens may be as long as a body."""
@@ -51,36 +51,38 @@ def _check_prompt(prompt: Any) -> None:
         return
     need_array(prompt, "prompt")
     if not prompt:
-        wrong("prompt", "must not be empty")
+        raise_invalid("prompt", "must not be empty")
     kind = type(prompt[0])
     if kind not in (str, int, list):
-        wrong("prompt.0", f"must be a string, an integer or an array, not {named(prompt[0])}")
+        raise_invalid("prompt.0", f"must be a string, an integer or an array, not {describe_type(prompt[0])}")
     if kind is not int and len(prompt) > MAX_PROMPTS:
-        wrong("prompt", f"has {len(prompt)} items; {MAX_PROMPTS} are allowed")
+        raise_invalid("prompt", f"has {len(prompt)} items; {MAX_PROMPTS} are allowed")
     for index, piece in enumerate(prompt):
         if type(piece) is not kind:
-            wrong(f"prompt.{index}", f"must be {named(prompt[0])} like the first, not {named(piece)}")
+            raise_invalid(
+                f"prompt.{index}", f"must be {describe_type(prompt[0])} like the first, not {describe_type(piece)}"
+            )
         if kind is list:
             _check_tokens(piece, f"prompt.{index}")
 
 
 def _check_tokens(tokens: list[Any], path: str) -> None:
     if not tokens:
-        wrong(path, "must not be empty")
+        raise_invalid(path, "must not be empty")
     for index, token in enumerate(tokens):
         if type(token) is not int:
-            wrong(f"{path}.{index}", f"must be an integer, not {named(token)}")
+            raise_invalid(f"{path}.{index}", f"must be an integer, not {describe_type(token)}")
 
 
-class CompletionBody(Body):
+class CompletionBodySchema(BodySchema):
     """The body of ``POST /v1/completions``."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    prompt = Checked(_check_prompt, required=True)
+    prompt = FunctionField(_check_prompt, required=True)
     best_of = Integer(least=1, most=128, allow_none=True)
     echo = Boolean(allow_none=True)
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
-    logit_bias = Checked(check_logit_bias, allow_none=True)
+    logit_bias = FunctionField(check_logit_bias, allow_none=True)
     logprobs = Integer(least=0, allow_none=True)
     max_tokens = Integer(least=1, allow_none=True)
     n = Integer(least=1, most=128, allow_none=True)
@@ -88,19 +90,19 @@ class CompletionBody(Body):
     seed = Integer(allow_none=True)
     stop = OneOf(by_type={str: String(), list: Array(String(), most=4)}, allow_none=True)
     stream = Boolean(allow_none=True)
-    stream_options = Object(StreamOptions, allow_none=True)
+    stream_options = Object(StreamOptionsSchema, allow_none=True)
     suffix = String(allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
     top_p = Number(least=0, most=1, allow_none=True)
     user = String(allow_none=True)
 
 
-_SCHEMA: Final = CompletionBody()
+_COMPLETION_SCHEMA: Final = CompletionBodySchema()
 
 
 def check_completion(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
-    check(_SCHEMA, body)
+    check(_COMPLETION_SCHEMA, body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
     best_of, n = body.get("best_of"), body.get("n") or 1
@@ -112,27 +114,27 @@ def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
     """The request in a body that was checked. Raises InvalidField for a prompt that is not one text."""
     request = parse_request(body)
     extra = {name: value for name, value in request.extra.items() if name != "echo"}
-    state = CompletionState(echo=prompt_of(body) if body.get("echo") else "")
+    state = CompletionState(echo=read_prompt(body) if body.get("echo") else "")
     return replace(request, extra=extra, reply_state=state)
 
 
-def completion_reply(
+def make_completion_reply(
     call: Call, request: ChatRequest, state: CompletionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
     envelope: dict[str, Any] = {
-        "id": f"cmpl-{unique()}",
+        "id": f"cmpl-{make_unique_id()}",
         "model": call.model or request.model,
         "created": int(time.time()),
         "echo": state.echo,
     }
     if request.stream:
-        chunks = render_chunks(events, include_usage=request.include_usage is True, **envelope)
-        return Reply(content_type=EVENTS, chunks=sent(chunks), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_whole(events, envelope))
+        chunks = render_stream(events, include_usage=request.include_usage is True, **envelope)
+        return Reply(content_type=EVENT_STREAM_TYPE, chunks=stream_frames(chunks), keep_alive=KEEP_ALIVE)
+    return Reply(content_type=JSON_TYPE, chunks=_render_whole(events, envelope))
 
 
-async def _whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
+async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
     try:
         result = await collect(events)
     finally:

@@ -15,19 +15,19 @@ from tornado_gate.types import (
     Route,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai.completions import (
     CompletionState,
     check_completion,
-    completion_reply,
+    make_completion_reply,
     parse_completion_request,
 )
-from tornado_gate_format_openai.replies import chat_reply
+from tornado_gate_format_openai.replies import make_chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
-from tornado_gate_format_openai.responses import ResponseState, parse_response_request, response_reply
+from tornado_gate_format_openai.responses import ResponseState, make_response_reply, parse_response_request
 from tornado_gate_format_openai.schemas import check_chat
 from tornado_gate_format_openai.stream_adapters import ADAPTERS, forward_response_request
 from tornado_gate_format_openai.verbatim import forward_metered
@@ -38,7 +38,7 @@ ROUTES: Final = (
     Route("POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT),
 )
 
-_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
+_CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     openai_chat.WIRE_FORMAT: check_chat,
     openai_completions.WIRE_FORMAT: check_completion,
     openai_responses.WIRE_FORMAT: check_response,
@@ -47,7 +47,7 @@ _CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
 
 def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
     """The request in a body. Raises InvalidField."""
-    body = _checked_body(call, wire)
+    body = _check_body(call, wire)
     match wire.route.wire_format:
         case openai_responses.WIRE_FORMAT:
             return parse_response_request(call, body)
@@ -63,29 +63,29 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
         raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
     match request.reply_state:
         case ResponseState() as state:
-            return response_reply(call, request, state, events)
+            return make_response_reply(call, request, state, events)
         case CompletionState() as state:
-            return completion_reply(call, request, state, events)
-    return chat_reply(call, request, events)
+            return make_completion_reply(call, request, state, events)
+    return make_chat_reply(call, request, events)
 
 
-def forward(call: Call, wire: WireRequest) -> Verbatim | Awaitable[Verbatim]:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
     """The body as it came. Raises InvalidField."""
-    _checked_body(call, wire)
+    _check_body(call, wire)
     if wire.route.wire_format == openai_responses.WIRE_FORMAT:
         return forward_response_request(call, wire)
     return forward_metered(wire)
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The answer as it came."""
     return passthrough.forward_answer(call, ADAPTERS[request.wire_format], request, incoming)
 
 
-def _checked_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     """The body with its model, which may be the conf's default. Raises InvalidField."""
     body = wire.json
     if call.model and body.get("model") is None:
         body = {**body, "model": call.model}
-    _CHECKS[wire.route.wire_format](body)
+    _CHECK_OF_FORMAT[wire.route.wire_format](body)
     return body

@@ -12,24 +12,26 @@ from typing import Any, Final, Literal
 
 Dialect = Literal["contract", "vendor"]
 
-_STAINLESS: Final = "x-stainless-"
-_SDK: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
+_STAINLESS_PREFIX: Final = "x-stainless-"
+_SDK_USER_AGENT: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
 
 
-def choose(
+def choose_dialect(
     headers: Mapping[str, str], *, within_contract: bool, override: Literal["contract", "vendor", "auto"] = "auto"
 ) -> Dialect:
     """The dialect for a request with these headers (lower-case names). `override` is what conf demands."""
     if override != "auto":
         return override
-    return "contract" if within_contract and not names_an_sdk(headers) else "vendor"
+    return "contract" if within_contract and not is_sdk(headers) else "vendor"
 
 
-def names_an_sdk(headers: Mapping[str, str]) -> bool:
+def is_sdk(headers: Mapping[str, str]) -> bool:
     """Whether the client says that it is the vendor's SDK, or a library on it that replaces its User-Agent."""
-    return any(name.startswith(_STAINLESS) for name in headers) or bool(_SDK.search(headers.get("user-agent", "")))
+    return any(name.startswith(_STAINLESS_PREFIX) for name in headers) or bool(
+        _SDK_USER_AGENT.search(headers.get("user-agent", ""))
+    )
 
 
-def uses_only(body: Mapping[str, Any], names: Collection[str]) -> bool:
+def has_only(body: Mapping[str, Any], names: Collection[str]) -> bool:
     """Whether nothing but `names` is said in a body."""
     return all(name in names for name, value in body.items() if value is not None)

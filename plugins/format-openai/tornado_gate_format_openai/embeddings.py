@@ -12,11 +12,11 @@ from typing import Any, Final
 from marshmallow import validate
 
 from tornado_gate import patch_json
-from tornado_gate.codec.checks import missing, need_array, wrong
-from tornado_gate.codec.fields import MAX_INTEGER, Body, Integer, String, check, named
+from tornado_gate.codec.checks import need_array, raise_invalid, raise_missing
+from tornado_gate.codec.fields import MAX_INTEGER, BodySchema, Integer, String, check, describe_type
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     Call,
     EmbeddingRequest,
@@ -24,39 +24,39 @@ from tornado_gate.types import (
     Reply,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_embeddings import parse_request, parse_usage, render_chunks, usage_in
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_embeddings import find_usage, parse_request, parse_usage, render_response
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import verbatim
-from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.passing import make_media_verbatim
+from tornado_gate_format_openai.replies import JSON_TYPE
 
-ROUTES: Final = paths.EMBEDDINGS
+ROUTES: Final = paths.EMBEDDING_ROUTES
 
 MAX_INPUTS: Final = 2048
 MAX_TOKENS: Final = 300_000
 """Of all inputs of a request together."""
-TOKENS_AT_A_STRETCH: Final = 50_000
+TOKENS_PER_SLICE: Final = 50_000
 """Checked between two turns of the event loop."""
 
-WHOLE_BYTES: Final = 64 * 1024
+MAX_PARSED_BYTES: Final = 64 * 1024
 """A verbatim answer up to this size is read and checked whole; of a longer one only the beginning and the end are."""
 SEARCHED_BYTES: Final = 1024
 """Of each end of a longer one, for its usage."""
 
 
-class EmbeddingState(Value, frozen=True, kw_only=True):
+class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
     """What the answer needs to know: `encoding` is how its vectors are written: "float" or "base64"."""
 
     encoding: str = "float"
 
 
-class EmbeddingBody(Body):
+class EmbeddingBodySchema(BodySchema):
     """The body of an embeddings request, but for its ``input``."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
@@ -65,16 +65,16 @@ class EmbeddingBody(Body):
     user = String(allow_none=True)
 
 
-_SCHEMA: Final = EmbeddingBody()
+_EMBEDDING_SCHEMA: Final = EmbeddingBodySchema()
 
 
 async def check_body(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field that is wrong."""
-    check(_SCHEMA, body)
+    check(_EMBEDDING_SCHEMA, body)
     if body.get("input") is None:
         if "input" in body:
-            wrong("input", "must not be null")
-        missing("input")
+            raise_invalid("input", "must not be null")
+        raise_missing("input")
     await _check_input(body["input"])
 
 
@@ -82,28 +82,30 @@ async def _check_input(value: Any) -> None:
     """A text, several, the tokens of one, or those of several."""
     if isinstance(value, str):
         if not value:
-            wrong("input", "must not be empty")
+            raise_invalid("input", "must not be empty")
         return
     if not isinstance(value, list):
-        wrong("input", f"must be a string or an array, not {named(value)}")
+        raise_invalid("input", f"must be a string or an array, not {describe_type(value)}")
     if not value:
-        wrong("input", "must not be empty")
+        raise_invalid("input", "must not be empty")
     kind = type(value[0])
     if kind not in (str, int, list):
-        wrong("input.0", f"must be a string, an integer or an array, not {named(value[0])}")
+        raise_invalid("input.0", f"must be a string, an integer or an array, not {describe_type(value[0])}")
     if kind is int:
         await _check_tokens(value, "input", MAX_TOKENS)
         return
     if len(value) > MAX_INPUTS:
-        wrong("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
     if kind is str and set(map(type, value)) == {str} and all(value):
         return
     left = MAX_TOKENS
     for index, piece in enumerate(value):
         if type(piece) is not kind:
-            wrong(f"input.{index}", f"must be {named(value[0])} like the first, not {named(piece)}")
+            raise_invalid(
+                f"input.{index}", f"must be {describe_type(value[0])} like the first, not {describe_type(piece)}"
+            )
         if not piece:
-            wrong(f"input.{index}", "must not be empty")
+            raise_invalid(f"input.{index}", "must not be empty")
         if kind is list:
             await _check_tokens(piece, f"input.{index}", left)
             left -= len(piece)
@@ -111,12 +113,12 @@ async def _check_input(value: Any) -> None:
 
 async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
     if len(need_array(tokens, path)) > most:
-        wrong("input", f"has more than {MAX_TOKENS} tokens, which are allowed in one request")
-    for start in range(0, len(tokens), TOKENS_AT_A_STRETCH):
-        stretch = tokens[start : start + TOKENS_AT_A_STRETCH]
+        raise_invalid("input", f"has more than {MAX_TOKENS} tokens, which are allowed in one request")
+    for start in range(0, len(tokens), TOKENS_PER_SLICE):
+        stretch = tokens[start : start + TOKENS_PER_SLICE]
         if set(map(type, stretch)) != {int} or min(stretch) < 0 or max(stretch) > MAX_INTEGER:
             _refuse_token(stretch, path, start)
-        if len(stretch) == TOKENS_AT_A_STRETCH:
+        if len(stretch) == TOKENS_PER_SLICE:
             await asyncio.sleep(0)
 
 
@@ -124,12 +126,12 @@ def _refuse_token(tokens: list[Any], path: str, start: int) -> None:
     """Raises for the first of `tokens`, which are counted from `start`, that is none."""
     for index, token in enumerate(tokens, start):
         if type(token) is not int:
-            wrong(f"{path}.{index}", f"must be an integer, not {named(token)}")
+            raise_invalid(f"{path}.{index}", f"must be an integer, not {describe_type(token)}")
         if not 0 <= token <= MAX_INTEGER:
-            wrong(f"{path}.{index}", "must be the number of a token, 0 or more")
+            raise_invalid(f"{path}.{index}", "must be the number of a token, 0 or more")
 
 
-def _with_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     """The body with its model: that of the path, where it names one, or conf's default where the body names none."""
     if wire.route.model == "path" or wire.json.get("model") is None:
         return {**wire.json, "model": wire.path_arguments.get("model", call.model)}
@@ -138,42 +140,44 @@ def _with_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
 
 async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
     """The common request. Raises InvalidField."""
-    body = _with_model(call, wire)
+    body = _add_default_model(call, wire)
     await check_body(body)
     request = parse_request(body, model=body["model"])
-    return replace(request, reply_state=EmbeddingState(encoding=body.get("encoding_format") or "float"))
+    return replace(request, reply_state=OpenAIEmbeddingState(encoding=body.get("encoding_format") or "float"))
 
 
 def reply(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
-    return Reply(content_type=JSON, chunks=_answer(call, request, events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 
-async def _answer(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_answer(
+    call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]
+) -> AsyncIterator[bytes]:
     try:
-        result = await single(events, EmbeddingResult)
+        result = await read_single_event(events, EmbeddingResult)
     finally:
         await close(events)
     if len(result.vectors) != len(request.inputs):
         message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)
-    chunks = render_chunks(result, model=call.model or request.model, encoding=request.reply_state.encoding)
+    chunks = render_response(result, model=call.model or request.model, encoding=request.reply_state.encoding)
     async for chunk in chunks:
         yield chunk
 
 
-async def forward(call: Call, wire: WireRequest) -> Verbatim:
+async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """The request as it came; where the path names the model, the body says the same, whatever it said before."""
-    body = _with_model(call, wire)
+    body = _add_default_model(call, wire)
     await check_body(body)
     if wire.route.model == "path" and wire.json.get("model") != body["model"]:
-        return verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}, wire.json), body=body)
-    return verbatim(wire, raw=wire.raw, body=wire.json)
+        return make_media_verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}, wire.json), body=body)
+    return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came; its usage is noted."""
-    return Reply(content_type=JSON, chunks=stages.then(incoming.chunks, _VectorsStep(call)))
+    return Reply(content_type=JSON_TYPE, chunks=stages.add_step(incoming.chunks, _VectorsStep(call)))
 
 
 class _VectorsStep(stages.Step[bytes, bytes]):
@@ -195,11 +199,11 @@ class _VectorsStep(stages.Step[bytes, bytes]):
                 continue
             self._held.append(chunk)
             self._size += len(chunk)
-            if self._size > WHOLE_BYTES:
+            if self._size > MAX_PARSED_BYTES:
                 beginning, self._held = b"".join(self._held), None
-                out.append(self._begin(beginning))
+                out.append(self._start_large(beginning))
 
-    def _begin(self, beginning: bytes) -> bytes:
+    def _start_large(self, beginning: bytes) -> bytes:
         if not beginning.lstrip().startswith(b"{"):
             raise UpstreamError("The upstream's answer is not a JSON object.")
         self._first, self._end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
@@ -207,17 +211,17 @@ class _VectorsStep(stages.Step[bytes, bytes]):
 
     def end(self, out: list[bytes]) -> None:
         if self._held is None:
-            self._call.meter.usage = usage_in(self._first, self._end)
+            self._call.meter.usage = find_usage(self._first, self._end)
         else:
-            out.append(_read(self._call, b"".join(self._held)))
+            out.append(_check_whole(self._call, b"".join(self._held)))
 
 
-def _read(call: Call, raw: bytes) -> bytes:
+def _check_whole(call: Call, raw: bytes) -> bytes:
     """A whole answer, whose usage is noted. Raises the error that it may be."""
     body = parse_json(raw, call.target.provider)
-    if (failure := error_of(body)) is not None:
+    if (failure := find_error(body)) is not None:
         raise failure
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
-        raise no_answer()
+        raise wrong_format_error()
     call.meter.usage = parse_usage(body.get("usage"))
     return raw

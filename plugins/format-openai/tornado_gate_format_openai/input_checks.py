@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from tornado_gate.codec.checks import (
     choice_member,
-    missing,
     need_array,
     need_object,
     object_member,
     optional_string,
+    raise_invalid,
+    raise_missing,
     string_member,
-    wrong,
 )
-from tornado_gate.codec.fields import named
+from tornado_gate.codec.fields import describe_type
 
 MAX_ITEMS: Final = 10_000
 
-_ROLES: Final = ("user", "assistant", "system", "developer")
+_MESSAGE_ROLES: Final = ("user", "assistant", "system", "developer")
 
 
 def check_input(value: Any) -> None:
@@ -32,32 +32,32 @@ def check_input(value: Any) -> None:
     if isinstance(value, str):
         return
     if not isinstance(value, list):
-        wrong("input", f"must be a string or an array, not {named(value)}")
+        raise_invalid("input", f"must be a string or an array, not {describe_type(value)}")
     if not value:
-        wrong("input", "must not be empty")
+        raise_invalid("input", "must not be empty")
     if len(value) > MAX_ITEMS:
-        wrong("input", f"has {len(value)} items; {MAX_ITEMS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; {MAX_ITEMS} are allowed")
     for index, item in enumerate(value):
         path = f"input.{index}"
         need_object(item, path)
-        check = _CHECKS.get(_kind(item, path))
+        check = _ITEM_CHECKS.get(_get_item_type(item, path))
         if check is not None:
             check(item, path)
 
 
-def _kind(item: Mapping[str, Any], path: str) -> str:
+def _get_item_type(item: Mapping[str, Any], path: str) -> str:
     """The type, which a message and a reference may leave out."""
     if item.get("type") is not None:
         return string_member(item, "type", path)
     if "role" in item:
         return "message"
     if "id" not in item:
-        missing(f"{path}.type")
+        raise_missing(f"{path}.type")
     return "item_reference"
 
 
 def _check_message(item: Mapping[str, Any], path: str) -> None:
-    choice_member(item, "role", path, _ROLES)
+    choice_member(item, "role", path, _MESSAGE_ROLES)
     _check_content(item, "content", path)
 
 
@@ -67,8 +67,8 @@ def _check_content(item: Mapping[str, Any], name: str, path: str) -> None:
         return
     if not isinstance(content, list):
         if name not in item:
-            missing(place)
-        wrong(place, f"must be a string or an array, not {named(content)}")
+            raise_missing(place)
+        raise_invalid(place, f"must be a string or an array, not {describe_type(content)}")
     for index, part in enumerate(content):
         need_object(part, f"{place}.{index}")
         check = _PART_CHECKS.get(string_member(part, "type", f"{place}.{index}"))
@@ -84,7 +84,7 @@ def _check_image(part: Mapping[str, Any], path: str) -> None:
     for name in ("image_url", "file_id", "detail"):
         optional_string(part, name, path)
     if part.get("image_url") is None and part.get("file_id") is None:
-        missing(f"{path}.image_url")
+        raise_missing(f"{path}.image_url")
 
 
 def _check_file(part: Mapping[str, Any], path: str) -> None:
@@ -134,7 +134,7 @@ def _check_reasoning(item: Mapping[str, Any], path: str) -> None:
             string_member(piece, "text", f"{path}.{name}.{index}")
 
 
-_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
+_ITEM_CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any], str], object]]] = {
     "message": _check_message,
     "function_call": _check_call,
     "custom_tool_call": _check_call,

@@ -12,22 +12,22 @@ from typing import Any, Final
 
 from tornado_gate.codec.checks import (
     choice_member,
-    missing,
     need_array,
     need_object,
     object_member,
     optional_string,
+    raise_invalid,
+    raise_missing,
     string_member,
-    wrong,
 )
-from tornado_gate.codec.fields import named
+from tornado_gate.codec.fields import describe_type
 
 MAX_MESSAGES: Final = 10_000
 _PLAIN_ROLES: Final = ("user", "assistant", "system", "developer")
 
-_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
-_DETAILS: Final = ("auto", "low", "high", "original")
-_INSTEAD_OF_CONTENT: Final = ("tool_calls", "function_call", "refusal", "audio")
+_MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+_IMAGE_DETAILS: Final = ("auto", "low", "high", "original")
+_CONTENT_ALTERNATIVES: Final = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def check_messages(messages: Any) -> None:
@@ -35,9 +35,9 @@ def check_messages(messages: Any) -> None:
     if type(messages) is not list:
         need_array(messages, "messages")
     if not messages:
-        wrong("messages", "must not be empty")
+        raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        wrong("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
+        raise_invalid("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
         if (  # a role and a text and nothing else, as most are, is seen at a glance
             type(message) is dict
@@ -53,7 +53,7 @@ def check_messages(messages: Any) -> None:
 
 def _check_message(message: Any, path: str) -> None:
     need_object(message, path)
-    role = choice_member(message, "role", path, _ROLES)
+    role = choice_member(message, "role", path, _MESSAGE_ROLES)
     optional_string(message, "name", path)
     if role == "assistant":
         _check_assistant(message, path)
@@ -68,7 +68,7 @@ def _check_message(message: Any, path: str) -> None:
 
 def _check_function_content(message: Mapping[str, Any], path: str) -> None:
     if "content" not in message:
-        missing(f"{path}.content")
+        raise_missing(f"{path}.content")
     optional_string(message, "content", path)
 
 
@@ -78,8 +78,8 @@ def _check_content(message: Mapping[str, Any], path: str) -> None:
         return
     if not isinstance(content, list):
         if "content" not in message:
-            missing(f"{path}.content")
-        wrong(f"{path}.content", f"must be a string or an array, not {named(content)}")
+            raise_missing(f"{path}.content")
+        raise_invalid(f"{path}.content", f"must be a string or an array, not {describe_type(content)}")
     check_parts(content, f"{path}.content")
 
 
@@ -97,7 +97,7 @@ def _check_image(part: Mapping[str, Any], path: str) -> None:
     image = object_member(part, "image_url", path)
     string_member(image, "url", f"{path}.image_url")
     if image.get("detail") is not None:
-        choice_member(image, "detail", f"{path}.image_url", _DETAILS)
+        choice_member(image, "detail", f"{path}.image_url", _IMAGE_DETAILS)
 
 
 def _check_audio(part: Mapping[str, Any], path: str) -> None:
@@ -133,8 +133,8 @@ def _check_assistant(message: Mapping[str, Any], path: str) -> None:
         _check_tool_calls(message["tool_calls"], f"{path}.tool_calls")
     if message.get("content") is not None:
         _check_content(message, path)
-    elif all(message.get(name) is None for name in _INSTEAD_OF_CONTENT):
-        missing(f"{path}.content")
+    elif all(message.get(name) is None for name in _CONTENT_ALTERNATIVES):
+        raise_missing(f"{path}.content")
 
 
 def _check_tool_calls(calls: Any, path: str) -> None:

@@ -12,12 +12,12 @@ import orjson
 from marshmallow import validate
 
 from tornado_gate import passthrough
-from tornado_gate.codec.checks import choice_member, need_object, object_member, string_member, wrong
-from tornado_gate.codec.fields import Body, Checked, String, check, named
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.checks import choice_member, need_object, object_member, raise_invalid, string_member
+from tornado_gate.codec.fields import BodySchema, FunctionField, String, check, describe_type
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.fetch import pictures
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     Call,
     Data,
@@ -28,7 +28,7 @@ from tornado_gate.types import (
     Reply,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.wire.openai_chat import parse_usage
@@ -39,10 +39,10 @@ from tornado_gate.wire.openai_moderations import (
     render_response,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import ResultAdapter, verbatim
-from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbatim
+from tornado_gate_format_openai.replies import JSON_TYPE
 
-ROUTES: Final = paths.MODERATIONS
+ROUTES: Final = paths.MODERATION_ROUTES
 
 MAX_INPUTS: Final = 2048
 """As for embeddings: the vendor names no bound."""
@@ -54,24 +54,26 @@ def _check_input(value: Any) -> None:
     """A text, several, or the texts and pictures of one input."""
     if isinstance(value, str):
         if not value:
-            wrong("input", "must not be empty")
+            raise_invalid("input", "must not be empty")
         return
     if not isinstance(value, list):
-        wrong("input", f"must be a string or an array, not {named(value)}")
+        raise_invalid("input", f"must be a string or an array, not {describe_type(value)}")
     if not value:
-        wrong("input", "must not be empty")
+        raise_invalid("input", "must not be empty")
     if len(value) > MAX_INPUTS:
-        wrong("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
     kind = type(value[0])
     if kind not in (str, dict):
-        wrong("input.0", f"must be a string or an object, not {named(value[0])}")
+        raise_invalid("input.0", f"must be a string or an object, not {describe_type(value[0])}")
     for index, piece in enumerate(value):
         if type(piece) is not kind:
-            wrong(f"input.{index}", f"must be {named(value[0])} like the first, not {named(piece)}")
+            raise_invalid(
+                f"input.{index}", f"must be {describe_type(value[0])} like the first, not {describe_type(piece)}"
+            )
         if kind is dict:
             _check_part(piece, f"input.{index}")
         elif not piece:
-            wrong(f"input.{index}", "must not be empty")
+            raise_invalid(f"input.{index}", "must not be empty")
 
 
 def _check_part(part: Any, path: str) -> None:
@@ -82,21 +84,21 @@ def _check_part(part: Any, path: str) -> None:
         string_member(object_member(part, "image_url", path), "url", f"{path}.image_url")
 
 
-class ModerationBody(Body):
+class ModerationBodySchema(BodySchema):
     """The body of ``POST /v1/moderations``."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    input = Checked(_check_input, required=True)
+    input = FunctionField(_check_input, required=True)
 
 
-_SCHEMA: Final = ModerationBody()
+_MODERATION_SCHEMA: Final = ModerationBodySchema()
 
 
 async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
     """The common request. Raises InvalidField, also for a picture that is none."""
     model = wire.json.get("model")
     body = wire.json if model is not None else {**wire.json, "model": call.model}
-    check(_SCHEMA, body)
+    check(_MODERATION_SCHEMA, body)
     request = parse_request(body, model=body["model"])
     for parts in request.inputs:
         for index, part in enumerate(parts):
@@ -107,32 +109,34 @@ async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply, under the name of the model that the caller asked for."""
-    return Reply(content_type=JSON, chunks=_answer(call, request, events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 
-async def _answer(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_answer(
+    call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]
+) -> AsyncIterator[bytes]:
     try:
-        result = await single(events, ModerationResult)
+        result = await read_single_event(events, ModerationResult)
     finally:
         await close(events)
     if len(result.verdicts) != len(request.inputs):
         message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs; try again."
         raise UpstreamError(message)
-    kinds = [sorted({_kind(part) for part in parts}) for parts in request.inputs]
-    identity = f"{ID_PREFIX}{unique()}"
+    kinds = [sorted({_get_part_type(part) for part in parts}) for parts in request.inputs]
+    identity = f"{ID_PREFIX}{make_unique_id()}"
     yield orjson.dumps(render_response(result, id=identity, model=call.model or request.model, kinds=kinds))
 
 
-def _kind(part: Part) -> str:
+def _get_part_type(part: Part) -> str:
     return "image" if isinstance(part, Image) else "text"
 
 
-async def forward(call: Call, wire: WireRequest) -> Verbatim:
+async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """The request as it came."""
     await parse(call, wire)
-    return verbatim(wire, raw=wire.raw, body=wire.json)
+    return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came."""
     return passthrough.forward_answer(call, _ADAPTER, request, incoming)

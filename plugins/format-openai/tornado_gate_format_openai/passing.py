@@ -10,19 +10,21 @@ from typing import Any, Final
 
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Meter, Usage, Verbatim, WireRequest
-from tornado_gate.wire.openai_chat import frame_json
-from tornado_gate.wire.openai_speech import failure_of
+from tornado_gate.types import Call, Meter, Usage, VerbatimRequest, WireRequest
+from tornado_gate.wire.openai_chat import parse_frame
+from tornado_gate.wire.openai_speech import find_frame_error
 from tornado_gate_format_openai.verbatim import OpenAIAdapter
 
 _DONE: Final = b"[DONE]"
 
-ParseUsage = Callable[[Any], Usage | None]
+UsageParser = Callable[[Any], Usage | None]
 
 
-def verbatim(wire: WireRequest, *, raw: bytes, body: Mapping[str, Any], stream: bool = False) -> Verbatim:
+def make_media_verbatim(
+    wire: WireRequest, *, raw: bytes, body: Mapping[str, Any], stream: bool = False
+) -> VerbatimRequest:
     """The request that goes up as `raw`, or as the form that `body` and the files are."""
-    return Verbatim(
+    return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
         path=wire.path,
@@ -34,7 +36,7 @@ def verbatim(wire: WireRequest, *, raw: bytes, body: Mapping[str, Any], stream: 
     )
 
 
-def _marks(last: str) -> tuple[bytes, ...]:
+def _list_markers(last: str) -> tuple[bytes, ...]:
     """What is in every frame that must be looked into."""
     return (f'"{last}"'.encode(), b'"error"', _DONE)
 
@@ -45,12 +47,12 @@ class EndMeter:
     In base64 and in JSON strings a quotation mark is escaped, so that no content can look like what is searched for.
     """
 
-    def __init__(self, meter: Meter, last: str, parse_usage: ParseUsage) -> None:
+    def __init__(self, meter: Meter, last: str, parse_usage: UsageParser) -> None:
         self.finished = False
         self.done = False
         self._meter = meter
         self._last = last
-        self._marks = _marks(last)
+        self._marks = _list_markers(last)
         self._parse_usage = parse_usage
 
     def note(self, raw: bytes) -> bool:
@@ -61,8 +63,8 @@ class EndMeter:
         if frame is not None and frame.data.strip() == _DONE:
             self.finished = self.done = True
             return False
-        body = frame_json(raw)
-        if failure_of(body) is not None:
+        body = parse_frame(raw)
+        if find_frame_error(body) is not None:
             self.done = True
         elif isinstance(body, Mapping) and body.get("type") == self._last:
             self.finished = True
@@ -79,30 +81,30 @@ class ResultAdapter(OpenAIAdapter):
     def __init__(
         self,
         check: Callable[[Any], Any],
-        parse_usage: ParseUsage,
+        parse_usage: UsageParser,
         last: str = "",
         events_of: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda body: (),
     ) -> None:
         self._check = check
         self._parse_usage = parse_usage
         self._last = last
-        self._marks = _marks(last)
+        self._marks = _list_markers(last)
         self._events_of = events_of
 
-    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return EndMeter(call.meter, self._last, self._parse_usage)
 
     def is_quiet(self, frames: bytes) -> bool:
         return not any(mark in frames for mark in self._marks)
 
     def parse_error(self, body: Any) -> GateError | None:
-        return failure_of(body)
+        return find_frame_error(body)
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         self._check(body)
         call.meter.usage = self._parse_usage(body.get("usage")) or call.meter.usage
         return raw
 
-    async def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         for event in self._events_of(body):
             yield sse.render_json(event)

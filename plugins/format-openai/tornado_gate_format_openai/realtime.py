@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.checks import wrong
-from tornado_gate.codec.fields import Body, Integer, Object, String, check
+from tornado_gate.codec.checks import raise_invalid
+from tornado_gate.codec.fields import BodySchema, Integer, Object, String, check
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
-from tornado_gate.gateway.embedding_batches import summed
+from tornado_gate.gateway.embedding_batches import sum_usage
 from tornado_gate.types import (
     Call,
     ClientSecret,
@@ -25,32 +25,32 @@ from tornado_gate.types import (
     Request,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.wire.openai_realtime import (
     BETA_PROTOCOL,
     WIRE_FORMAT,
-    Translator,
-    dialect_of,
-    dialect_of_session_update,
-    error_event,
-    parse_client,
+    EventTranslator,
+    detect_dialect,
+    detect_session_update_dialect,
+    make_error_event,
+    parse_client_event,
+    parse_usage,
     peek_type,
-    usage_of,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.replies import JSON_TYPE
 
 log = logging.getLogger(__name__)
 
-ROUTES: Final = paths.REALTIME
-PROTOCOL: Final = "realtime"
+ROUTES: Final = paths.REALTIME_ROUTES
+REALTIME_PROTOCOL: Final = "realtime"
 
 LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
 
 
-class Side:
+class OpenAIRealtimeAdapter:
     """A `RealtimeSide`. The dialect is that of the handshake, unless the first ``session.update`` is written in the other."""
 
     def __init__(self, call: Call, request: RealtimeRequest, subprotocol: str) -> None:
@@ -59,47 +59,47 @@ class Side:
         self._call = call
         self._caller = request.dialect
         self._settled = call.dialect != "auto"
-        self._translator = Translator(request.dialect, request.dialect, call.lose)
+        self._translator = EventTranslator(request.dialect, request.dialect, call.drop_field)
 
-    def connected(self, dialect: RealtimeDialect) -> None:
-        self._translator = Translator(self._caller, dialect, self._call.lose)
+    def set_upstream_dialect(self, dialect: RealtimeDialect) -> None:
+        self._translator = EventTranslator(self._caller, dialect, self._call.drop_field)
 
-    def client(self, text: str) -> list[str]:
+    def translate_client_message(self, text: str) -> list[str]:
         kind = peek_type(text)
         if kind is None:
-            parse_client(text)  # says what is wrong with it
+            parse_client_event(text)  # says what is wrong with it
         if not self._settled and kind in ("session.update", "transcription_session.update"):
-            self._settle(text)
-        return self._translator.client(text)
+            self._detect_caller_dialect(text)
+        return self._translator.translate_client_message(text)
 
-    def _settle(self, text: str) -> None:
+    def _detect_caller_dialect(self, text: str) -> None:
         self._settled = True
-        dialect = dialect_of_session_update(parse_client(text))
+        dialect = detect_session_update_dialect(parse_client_event(text))
         if dialect is not None and dialect != self._caller:
             self._caller = dialect
-            self._translator = Translator(dialect, self._translator.upstream, self._call.lose)
+            self._translator = EventTranslator(dialect, self._translator.upstream, self._call.drop_field)
 
-    def server(self, text: str) -> list[str]:
+    def translate_server_message(self, text: str) -> list[str]:
         if '"response.done"' in text:
             try:
-                self._count(text)
+                self._note_usage(text)
             except Exception:  # whatever it is: no conversation ends because its cost cannot be counted
                 log.exception("the usage of a session was not counted")
-        return self._translator.server(text)
+        return self._translator.translate_server_message(text)
 
-    def _count(self, text: str) -> None:
+    def _note_usage(self, text: str) -> None:
         if peek_type(text) == "response.done":
-            usage = usage_of(orjson.loads(text))
-            self._call.meter.usage = summed([self._call.meter.usage, usage])
+            usage = parse_usage(orjson.loads(text))
+            self._call.meter.usage = sum_usage([self._call.meter.usage, usage])
 
-    def error(self, error: GateError, event_id: str = "") -> str:
-        return orjson.dumps(error_event(error, event_id or None, self._caller)).decode()
+    def render_error(self, error: GateError, event_id: str = "") -> str:
+        return orjson.dumps(make_error_event(error, event_id or None, self._caller)).decode()
 
 
-def open_session(call: Call, wire: WireRequest) -> Side:
+def open_session(call: Call, wire: WireRequest) -> OpenAIRealtimeAdapter:
     """The caller's end. What it offers as subprotocols is in the headers, without its key."""
     protocols = [name.strip() for name in wire.headers.get("sec-websocket-protocol", "").split(",")]
-    dialect = dialect_of(wire.headers, wire.query, protocols)
+    dialect = detect_dialect(wire.headers, wire.query, protocols)
     if call.dialect != "auto":
         dialect = "beta" if call.dialect == "contract" else "current"
     session = wire.json.get("session")
@@ -111,30 +111,30 @@ def open_session(call: Call, wire: WireRequest) -> Side:
         wire_format=WIRE_FORMAT,
         session=session if isinstance(session, Mapping) else {},
     )
-    return Side(call, request, PROTOCOL if PROTOCOL in protocols else "")
+    return OpenAIRealtimeAdapter(call, request, REALTIME_PROTOCOL if REALTIME_PROTOCOL in protocols else "")
 
 
 # Client secrets
 
 
-class _Expiry(Body):
+class _ExpirySchema(BodySchema):
     anchor = String(choices=("created_at",), allow_none=True)
     seconds = Integer(least=LEAST_SECONDS, most=MOST_SECONDS, allow_none=True)
 
 
-class _Session(Body):
+class _SecretSessionSchema(BodySchema):
     type = String(choices=("realtime",), required=True)
     model = String(required=True)
 
 
-class SecretBody(Body):
+class SecretBodySchema(BodySchema):
     """The body of ``POST /v1/realtime/client_secrets``."""
 
-    session = Object(_Session, required=True)
-    expires_after = Object(_Expiry, allow_none=True)
+    session = Object(_SecretSessionSchema, required=True)
+    expires_after = Object(_ExpirySchema, allow_none=True)
 
 
-_SECRET: Final = SecretBody()
+_SECRET_SCHEMA: Final = SecretBodySchema()
 
 
 def parse(call: Call, wire: WireRequest) -> Request:
@@ -142,19 +142,19 @@ def parse(call: Call, wire: WireRequest) -> Request:
     if wire.route.socket:
         raise InvalidField("", "This route is a WebSocket: connect with one.", code="upgrade_required")
     body = wire.json
-    check(_SECRET, body)
+    check(_SECRET_SCHEMA, body)
     if not body["session"]["model"]:
-        wrong("session.model", "must not be empty")
+        raise_invalid("session.model", "must not be empty")
     seconds = (body.get("expires_after") or {}).get("seconds") or USUAL_SECONDS
     return ClientSecretRequest(seconds=seconds, model=body["session"]["model"], session=body["session"])
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to a request for a client secret."""
-    return Reply(content_type=JSON, chunks=_secret(events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_secret(events))
 
 
-async def _secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     async for event in events:
         if isinstance(event, ClientSecret):
             told: dict[str, Any] = {
@@ -163,11 +163,11 @@ async def _secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
             yield orjson.dumps(told)
 
 
-def forward(call: Call, wire: WireRequest) -> Verbatim | None:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     """Nothing here goes up as it came over HTTP."""
     return None
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Never called, because `forward` declines."""
     raise UnsupportedOperation("This route has no answer that passes as it came.")

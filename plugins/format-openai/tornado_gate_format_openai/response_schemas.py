@@ -12,21 +12,32 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.codec.checks import missing
-from tornado_gate.codec.fields import Array, Body, Boolean, Checked, Integer, Number, Object, OneOf, String, check
+from tornado_gate.codec.checks import raise_missing
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+)
 from tornado_gate.errors import InvalidField
 from tornado_gate_format_openai.input_checks import check_input
 from tornado_gate_format_openai.schemas import check_metadata
 from tornado_gate_format_openai.tool_checks import check_response_tool_choice, check_response_tools
 
-_REQUIRED: Final = ("model", "input")
+_REQUIRED_FIELDS: Final = ("model", "input")
 
 
-class _StreamOptions(Body):
+class _StreamOptionsSchema(BodySchema):
     include_obfuscation = Boolean(allow_none=True)
 
 
-class _Format(Body):
+class _TextFormatSchema(BodySchema):
     type = String(required=True, choices=("text", "json_object", "json_schema"))
     name = String(allow_none=True)
     description = String(allow_none=True)
@@ -34,12 +45,12 @@ class _Format(Body):
     strict = Boolean(allow_none=True)
 
 
-class _Text(Body):
-    format = Object(_Format, allow_none=True)
+class _TextSchema(BodySchema):
+    format = Object(_TextFormatSchema, allow_none=True)
     verbosity = String(allow_none=True)
 
 
-class _Reasoning(Body):
+class _ReasoningSchema(BodySchema):
     context = String(allow_none=True)
     effort = String(allow_none=True)
     generate_summary = String(allow_none=True)
@@ -47,71 +58,71 @@ class _Reasoning(Body):
     summary = String(allow_none=True)
 
 
-class _Conversation(Body):
+class _ConversationSchema(BodySchema):
     id = String(required=True)
 
 
-class _Prompt(Body):
+class _PromptSchema(BodySchema):
     id = String(required=True)
     variables = Object(allow_none=True)
     version = String(allow_none=True)
 
 
-class _Management(Body):
+class _ContextManagementSchema(BodySchema):
     type = String(required=True)
     compact_threshold = Integer(allow_none=True)
 
 
-class ResponseBody(Body):
+class ResponseBodySchema(BodySchema):
     """The body of ``POST /v1/responses``."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    input = Checked(check_input, required=True)
+    input = FunctionField(check_input, required=True)
     access_programs = Object(allow_none=True)
     background = Boolean(allow_none=True)
-    context_management = Array(Object(_Management), allow_none=True)
-    conversation = OneOf(by_type={str: String(), dict: Object(_Conversation)}, allow_none=True)
+    context_management = Array(Object(_ContextManagementSchema), allow_none=True)
+    conversation = OneOf(by_type={str: String(), dict: Object(_ConversationSchema)}, allow_none=True)
     image = Object(allow_none=True)
     include = Array(String(), allow_none=True)
     instructions = String(allow_none=True)
     max_output_tokens = Integer(least=1, allow_none=True)
     max_tool_calls = Integer(least=1, allow_none=True)
-    metadata = Checked(check_metadata, allow_none=True)
+    metadata = FunctionField(check_metadata, allow_none=True)
     moderation = Object(allow_none=True)
     parallel_tool_calls = Boolean(allow_none=True)
     previous_response_id = String(allow_none=True)
-    prompt = Object(_Prompt, allow_none=True)
+    prompt = Object(_PromptSchema, allow_none=True)
     prompt_cache_key = String(allow_none=True)
     prompt_cache_options = Object(allow_none=True)
     prompt_cache_retention = String(allow_none=True)
-    reasoning = Object(_Reasoning, allow_none=True)
+    reasoning = Object(_ReasoningSchema, allow_none=True)
     safety_identifier = String(allow_none=True)
     service_tier = String(allow_none=True)
     store = Boolean(allow_none=True)
     stream = Boolean(allow_none=True)
-    stream_options = Object(_StreamOptions, allow_none=True)
+    stream_options = Object(_StreamOptionsSchema, allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
-    text = Object(_Text, allow_none=True)
-    tool_choice = Checked(check_response_tool_choice, allow_none=True)
-    tools = Checked(check_response_tools, allow_none=True)
+    text = Object(_TextSchema, allow_none=True)
+    tool_choice = FunctionField(check_response_tool_choice, allow_none=True)
+    tools = FunctionField(check_response_tools, allow_none=True)
     top_logprobs = Integer(least=0, most=20, allow_none=True)
     top_p = Number(least=0, most=1, allow_none=True)
     truncation = String(choices=("auto", "disabled"), allow_none=True)
     user = String(allow_none=True)
 
 
-_NAMES: Final = tuple(ResponseBody().fields)
+_FIELD_NAMES: Final = tuple(ResponseBodySchema().fields)
 
 
 @lru_cache(maxsize=256)
-def _schema_for(names: tuple[str, ...]) -> ResponseBody:
+def _get_schema(names: tuple[str, ...]) -> ResponseBodySchema:
     """A schema of these fields alone, as for chat: clients send the same few sets of fields again and again."""
-    return ResponseBody(only=names)
+    return ResponseBodySchema(only=names)
 
 
 def check_response(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
-    check(_schema_for(tuple(name for name in _NAMES if name in body or name in _REQUIRED)), body)
+    check(_get_schema(tuple(name for name in _FIELD_NAMES if name in body or name in _REQUIRED_FIELDS)), body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
     if body.get("background") is True:
@@ -121,4 +132,4 @@ def check_response(body: Mapping[str, Any]) -> None:
     if wanted is not None and wanted["type"] == "json_schema":
         for name in ("name", "schema"):
             if wanted.get(name) is None:
-                missing(f"text.format.{name}")
+                raise_missing(f"text.format.{name}")

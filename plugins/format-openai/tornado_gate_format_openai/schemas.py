@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import missing, need_object, string_member, wrong
+from tornado_gate.codec.checks import need_object, raise_invalid, raise_missing, string_member
 from tornado_gate.codec.fields import (
     Array,
-    Body,
+    BodySchema,
     Boolean,
-    Checked,
+    FunctionField,
     Integer,
     Number,
     Object,
     OneOf,
     String,
     check,
-    named,
+    describe_type,
 )
 from tornado_gate.errors import InvalidField
 from tornado_gate_format_openai.message_checks import check_messages, check_parts
@@ -35,7 +35,7 @@ def check_logit_bias(bias: Any) -> None:
     need_object(bias, "logit_bias")
     for token, value in bias.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            wrong(f"logit_bias.{token}", f"must be a number, not {named(value)}")
+            raise_invalid(f"logit_bias.{token}", f"must be a number, not {describe_type(value)}")
 
 
 def check_metadata(metadata: Any) -> None:
@@ -43,7 +43,7 @@ def check_metadata(metadata: Any) -> None:
     need_object(metadata, "metadata")
     for name, value in metadata.items():
         if not isinstance(value, str):
-            wrong(f"metadata.{name}", f"must be a string, not {named(value)}")
+            raise_invalid(f"metadata.{name}", f"must be a string, not {describe_type(value)}")
 
 
 def _check_prediction(prediction: Any) -> None:
@@ -56,69 +56,69 @@ def _check_prediction(prediction: Any) -> None:
         string_member(prediction, "content", "prediction")
 
 
-class StreamOptions(Body):
+class StreamOptionsSchema(BodySchema):
     """``stream_options`` of chat and of text completions."""
 
     include_usage = Boolean(allow_none=True)
     include_obfuscation = Boolean(allow_none=True)
 
 
-class _JsonSchema(Body):
+class _JsonSchemaSchema(BodySchema):
     name = String(required=True)
     description = String(allow_none=True)
     schema = Object(allow_none=True)
     strict = Boolean(allow_none=True)
 
 
-class _ResponseFormat(Body):
+class _ResponseFormatSchema(BodySchema):
     type = String(required=True, choices=("text", "json_object", "json_schema"))
-    json_schema = Object(_JsonSchema, allow_none=True)
+    json_schema = Object(_JsonSchemaSchema, allow_none=True)
 
 
-class _Voice(Body):
+class _ChatVoiceSchema(BodySchema):
     id = String(required=True)
 
 
-class _Audio(Body):
+class _ChatAudioSchema(BodySchema):
     format = String(required=True)
-    voice = OneOf(required=True, by_type={str: String(), dict: Object(_Voice)})
+    voice = OneOf(required=True, by_type={str: String(), dict: Object(_ChatVoiceSchema)})
 
 
-class ChatBody(Body):
+class ChatBodySchema(BodySchema):
     """The body of ``POST /v1/chat/completions``."""
 
     model = String(required=True, filled=True)
-    messages = Checked(check_messages, required=True)
-    audio = Object(_Audio, allow_none=True)
+    messages = FunctionField(check_messages, required=True)
+    audio = Object(_ChatAudioSchema, allow_none=True)
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
-    function_call = Checked(check_function_call, allow_none=True)
-    functions = Checked(check_functions, allow_none=True)
-    logit_bias = Checked(check_logit_bias, allow_none=True)
+    function_call = FunctionField(check_function_call, allow_none=True)
+    functions = FunctionField(check_functions, allow_none=True)
+    logit_bias = FunctionField(check_logit_bias, allow_none=True)
     logprobs = Boolean(allow_none=True)
     max_completion_tokens = Integer(least=1, allow_none=True)
     max_tokens = Integer(least=1, allow_none=True)
-    metadata = Checked(check_metadata, allow_none=True)
+    metadata = FunctionField(check_metadata, allow_none=True)
     modalities = Array(String(), allow_none=True)
     moderation = Object(allow_none=True)
     n = Integer(least=1, most=128, allow_none=True)
     parallel_tool_calls = Boolean(allow_none=True)
-    prediction = Checked(_check_prediction, allow_none=True)
+    prediction = FunctionField(_check_prediction, allow_none=True)
     presence_penalty = Number(least=-2, most=2, allow_none=True)
     prompt_cache_key = String(allow_none=True)
     prompt_cache_options = Object(allow_none=True)
     prompt_cache_retention = String(allow_none=True)
     reasoning_effort = String(allow_none=True)
-    response_format = Object(_ResponseFormat, allow_none=True)
+    response_format = Object(_ResponseFormatSchema, allow_none=True)
     safety_identifier = String(allow_none=True)
     seed = Integer(allow_none=True)
     service_tier = String(allow_none=True)
     stop = OneOf(by_type={str: String(), list: Array(String(), most=_MAX_STOPS)}, allow_none=True)
     store = Boolean(allow_none=True)
     stream = Boolean(allow_none=True)
-    stream_options = Object(StreamOptions, allow_none=True)
+    stream_options = Object(StreamOptionsSchema, allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
-    tool_choice = Checked(check_tool_choice, allow_none=True)
-    tools = Checked(check_tools, allow_none=True)
+    tool_choice = FunctionField(check_tool_choice, allow_none=True)
+    tools = FunctionField(check_tools, allow_none=True)
     top_logprobs = Integer(least=0, most=20, allow_none=True)
     top_p = Number(least=0, most=1, allow_none=True)
     user = String(allow_none=True)
@@ -126,15 +126,15 @@ class ChatBody(Body):
     web_search_options = Object(allow_none=True)
 
 
-_SCHEMA: Final = ChatBody()
-_NEEDING: Final = frozenset(("top_logprobs", "stream_options", "response_format"))
+_CHAT_SCHEMA: Final = ChatBodySchema()
+_FIELDS_TO_CHECK: Final = frozenset(("top_logprobs", "stream_options", "response_format"))
 """The fields that need another one."""
 
 
 def check_chat(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field of a chat body that is wrong, or that another one forbids."""
-    check(_SCHEMA, body)
-    if _NEEDING.isdisjoint(body):
+    check(_CHAT_SCHEMA, body)
+    if _FIELDS_TO_CHECK.isdisjoint(body):
         return
     if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
         raise InvalidField("top_logprobs", "'top_logprobs' needs 'logprobs' to be true.")
@@ -142,4 +142,4 @@ def check_chat(body: Mapping[str, Any]) -> None:
         raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
     wanted = body.get("response_format")
     if wanted is not None and wanted["type"] == "json_schema" and wanted.get("json_schema") is None:
-        missing("response_format.json_schema")
+        raise_missing("response_format.json_schema")

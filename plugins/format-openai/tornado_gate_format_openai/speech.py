@@ -14,7 +14,7 @@ from typing import Any, Final
 from marshmallow import validate
 
 from tornado_gate import passthrough, sse
-from tornado_gate.codec.fields import Body, Number, Object, OneOf, String, check
+from tornado_gate.codec.fields import BodySchema, Number, Object, OneOf, String, check
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import close
 from tornado_gate.types import (
@@ -27,30 +27,30 @@ from tornado_gate.types import (
     StreamError,
     StreamEvent,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_speech import (
-    DONE,
+    DONE_EVENT,
     EVENT_STREAM,
     MEDIA_TYPES,
+    find_non_audio_error,
+    get_format_media_type,
+    get_media_type,
     is_sound,
-    kind_of,
-    media_type,
-    not_sound,
-    parse_answer,
+    no_audio_error,
     parse_request,
+    parse_response,
     parse_usage,
     render_deltas,
     render_done,
-    silent,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import ResultAdapter, verbatim
-from tornado_gate_format_openai.replies import EVENTS, KEEP_ALIVE, error_frame
+from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbatim
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, KEEP_ALIVE, render_error_frame
 
-ROUTES: Final = paths.SPEECH
+ROUTES: Final = paths.SPEECH_ROUTES
 
 MAX_CHARACTERS: Final = 4096
 """The vendor's bound on a text."""
@@ -62,18 +62,21 @@ class SpeechState(Value, frozen=True, kw_only=True):
     events: bool = False
 
 
-class _Voice(Body):
+class _SpeechVoiceSchema(BodySchema):
     id = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
 
 
-class SpeechBody(Body):
+class SpeechBodySchema(BodySchema):
     """The body of ``POST /v1/audio/speech``."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     input = String(required=True, longest=MAX_CHARACTERS, validate=validate.Length(min=1, error="must not be empty"))
     voice = OneOf(
         required=True,
-        by_type={str: String(validate=validate.Length(min=1, error="must not be empty")), dict: Object(_Voice)},
+        by_type={
+            str: String(validate=validate.Length(min=1, error="must not be empty")),
+            dict: Object(_SpeechVoiceSchema),
+        },
     )
     instructions = String(allow_none=True)
     response_format = String(choices=tuple(MEDIA_TYPES), allow_none=True)
@@ -81,7 +84,7 @@ class SpeechBody(Body):
     stream_format = String(choices=("sse", "audio"), allow_none=True)
 
 
-_SCHEMA: Final = SpeechBody()
+_SPEECH_SCHEMA: Final = SpeechBodySchema()
 
 
 def parse(call: Call, wire: WireRequest) -> SpeechRequest:
@@ -89,12 +92,12 @@ def parse(call: Call, wire: WireRequest) -> SpeechRequest:
     body = wire.json
     if body.get("model") is None:
         body = {**body, "model": call.model}
-    check(_SCHEMA, body)
+    check(_SPEECH_SCHEMA, body)
     request = parse_request(body, model=body["model"])
-    return replace(request, reply_state=_state_of(body))
+    return replace(request, reply_state=_make_state(body))
 
 
-def _state_of(body: Mapping[str, Any]) -> SpeechState:
+def _make_state(body: Mapping[str, Any]) -> SpeechState:
     return SpeechState(events=body.get("stream_format") == "sse")
 
 
@@ -104,13 +107,13 @@ def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]
     The type is known with the first piece of sound. Headers are sent after that, so that it can be among them still.
     """
     if request.reply_state.events:
-        return Reply(content_type=EVENTS, chunks=_events(call, events), keep_alive=KEEP_ALIVE)
+        return Reply(content_type=EVENT_STREAM_TYPE, chunks=_stream_frames(call, events), keep_alive=KEEP_ALIVE)
     headers: dict[str, str] = {}
-    chunks = _sound(events, headers)
-    return Reply(content_type=media_type(request.format), chunks=chunks, headers=headers)
+    chunks = _stream_audio(events, headers)
+    return Reply(content_type=get_format_media_type(request.format), chunks=chunks, headers=headers)
 
 
-async def _sound(events: AsyncIterator[StreamEvent], headers: dict[str, str]) -> AsyncIterator[bytes]:
+async def _stream_audio(events: AsyncIterator[StreamEvent], headers: dict[str, str]) -> AsyncIterator[bytes]:
     """Raises the error of a StreamError: the connection is closed then, as half a file must not look whole."""
     heard = False
     try:
@@ -126,10 +129,10 @@ async def _sound(events: AsyncIterator[StreamEvent], headers: dict[str, str]) ->
     finally:
         await close(events)
     if not heard:
-        raise silent()
+        raise no_audio_error()
 
 
-async def _events(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _stream_frames(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     """A failure before the first event is raised and keeps its status; a later one is the last frame."""
     begun = False
     try:
@@ -141,48 +144,51 @@ async def _events(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterat
                         yield sse.render_json(delta)
                 case SpeechEnd(usage=usage):
                     if not begun:
-                        raise silent()
+                        raise no_audio_error()
                     yield sse.render_json(render_done(usage))
                 case StreamError(error=error):
                     raise error
     except GateError as error:
         if not begun:
             raise
-        yield error_frame(error)
+        yield render_error_frame(error)
     finally:
         await close(events)
 
 
-def forward(call: Call, wire: WireRequest) -> Verbatim:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """The request as it came."""
     request = parse(call, wire)
-    return verbatim(wire, raw=wire.raw, body=wire.json, stream=request.reply_state.events)
+    return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=request.reply_state.events)
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer: its bytes when they are what was asked for."""
-    kind = kind_of(incoming)
+    kind = get_media_type(incoming)
     if request.stream and kind == EVENT_STREAM:
         return passthrough.forward_answer(call, _ADAPTER, request, incoming)
     if kind != EVENT_STREAM and not is_sound(kind):
-        return Reply(content_type=EVENTS if request.stream else media_type(None), chunks=_refused(call, incoming))
-    asked = _asked(request.body)
+        return Reply(
+            content_type=EVENT_STREAM_TYPE if request.stream else get_format_media_type(None),
+            chunks=_raise_refusal(call, incoming),
+        )
+    asked = _make_request(request.body)
     if request.stream or kind == EVENT_STREAM:
-        return reply(call, asked, _noted(call, parse_answer(incoming, asked)))
-    content_type = incoming.headers["content-type"] if kind else media_type(asked.format)
-    return Reply(content_type=content_type, chunks=_passed(incoming.chunks))
+        return reply(call, asked, _note_usage(call, parse_response(incoming, asked)))
+    content_type = incoming.headers["content-type"] if kind else get_format_media_type(asked.format)
+    return Reply(content_type=content_type, chunks=_forward_audio(incoming.chunks))
 
 
-def _asked(body: Mapping[str, Any]) -> SpeechRequest:
+def _make_request(body: Mapping[str, Any]) -> SpeechRequest:
     return SpeechRequest(
         model=str(body.get("model") or ""),
         text=body["input"],
         format=body.get("response_format"),
-        reply_state=_state_of(body),
+        reply_state=_make_state(body),
     )
 
 
-async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
+async def _note_usage(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
     """On this lane nobody else reads the events."""
     try:
         async for event in events:
@@ -193,7 +199,7 @@ async def _noted(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterato
         await close(events)
 
 
-async def _passed(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _forward_audio(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     heard = False
     try:
         async for chunk in chunks:
@@ -203,16 +209,16 @@ async def _passed(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     finally:
         await close(chunks)
     if not heard:
-        raise silent()
+        raise no_audio_error()
 
 
-async def _refused(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raise await not_sound(incoming)
+async def _raise_refusal(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+    raise await find_non_audio_error(incoming)
     yield b""  # what makes this a generator
 
 
-def _never_whole(body: Any) -> None:
+def _refuse_whole(body: Any) -> None:
     raise UpstreamError("The upstream's answer is neither sound nor events.")
 
 
-_ADAPTER: Final = ResultAdapter(check=_never_whole, parse_usage=parse_usage, last=DONE)
+_ADAPTER: Final = ResultAdapter(check=_refuse_whole, parse_usage=parse_usage, last=DONE_EVENT)

@@ -16,51 +16,51 @@ import orjson
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Reply, Route, WireRequest
 from tornado_gate_format_openai import store
-from tornado_gate_format_openai.replies import JSON
-from tornado_gate_format_openai.responses import without_encrypted
+from tornado_gate_format_openai.replies import JSON_TYPE
+from tornado_gate_format_openai.responses import drop_encrypted
 
-_ITEMS: Final = Route("GET", "/v1/responses/{response_id}/input_items", "chat", model="none")
-_READ: Final = Route("GET", "/v1/responses/{response_id}", "chat", model="none")
-_DELETE: Final = Route("DELETE", "/v1/responses/{response_id}", "chat", model="none")
-ROUTES: Final = (_ITEMS, _READ, _DELETE)
+_ITEMS_ROUTE: Final = Route("GET", "/v1/responses/{response_id}/input_items", "chat", model="none")
+_READ_ROUTE: Final = Route("GET", "/v1/responses/{response_id}", "chat", model="none")
+_DELETE_ROUTE: Final = Route("DELETE", "/v1/responses/{response_id}", "chat", model="none")
+ROUTES: Final = (_ITEMS_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
 
-_MOST: Final = 100
-_UNLESS_SAID: Final = 20
+_MAX_LIMIT: Final = 100
+_DEFAULT_LIMIT: Final = 20
 
 
 async def reply(call: Call, wire: WireRequest) -> Reply:
     """The reply on one of `ROUTES`. Raises NotFound for a response that this account does not have."""
-    return Reply(content_type=JSON, chunks=_once(orjson.dumps(await _answer(call, wire))))
+    return Reply(content_type=JSON_TYPE, chunks=_iterate_once(orjson.dumps(await _render_answer(call, wire))))
 
 
-async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+async def _render_answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     response_id = wire.path_arguments["response_id"]
-    if wire.route == _DELETE:
-        await store.forget(call, response_id)
+    if wire.route == _DELETE_ROUTE:
+        await store.delete_turn(call, response_id)
         return {"id": response_id, "object": "response", "deleted": True}
-    record = await store.need(call, response_id, "response_id")
-    if wire.route == _ITEMS:
-        return _page(_named(record), wire.query)
+    record = await store.get_turn(call, response_id, "response_id")
+    if wire.route == _ITEMS_ROUTE:
+        return _render_page(_add_item_ids(record), wire.query)
     body = record["response"]
-    return {**body, "output": [without_encrypted(item) for item in body["output"]]}
+    return {**body, "output": [drop_encrypted(item) for item in body["output"]]}
 
 
-async def _once(chunk: bytes) -> AsyncIterator[bytes]:
+async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk
 
 
-def _named(record: store.Record) -> list[dict[str, Any]]:
+def _add_item_ids(record: store.TurnRecord) -> list[dict[str, Any]]:
     """The input items with an id each, as the vendor lists them; a caller need not have given one."""
     stem = str(record["response"]["id"]).removeprefix("resp_")
-    items = (without_encrypted(item) for item in record["input"])
+    items = (drop_encrypted(item) for item in record["input"])
     return [{"id": f"item_{stem}{number:04x}", **item} for number, item in enumerate(items)]
 
 
-def _page(items: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+def _render_page(items: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """A page of the list: the newest first unless `order` is ``asc``, at most `limit`, those that come after `after`."""
-    limit = query.get("limit", str(_UNLESS_SAID))
-    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MOST:
-        raise InvalidField("limit", f"'limit' must be from 1 to {_MOST}.")
+    limit = query.get("limit", str(_DEFAULT_LIMIT))
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MAX_LIMIT:
+        raise InvalidField("limit", f"'limit' must be from 1 to {_MAX_LIMIT}.")
     ordered = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in ordered]
     after = query.get("after")

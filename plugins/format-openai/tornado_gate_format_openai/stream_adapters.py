@@ -11,62 +11,62 @@ import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import aiter_events, replay
-from tornado_gate.types import Call, Verbatim, WireRequest
+from tornado_gate.streams.events import iterate_events, replay
+from tornado_gate.types import Call, VerbatimRequest, WireRequest
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai import contract, store
-from tornado_gate_format_openai.replies import DONE, sent
-from tornado_gate_format_openai.responses import dialect_of, event_frame
-from tornado_gate_format_openai.verbatim import ForwardState, OpenAIAdapter, forwarded, state_of
+from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
+from tornado_gate_format_openai.responses import choose_response_dialect, render_event_frame
+from tornado_gate_format_openai.verbatim import OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
 
-_REASON: Final = re.compile(rb'"finish_reason"(?!: ?null)')
-_USAGE: Final = re.compile(rb'"usage"(?!: ?null)')
+_REASON_PATTERN: Final = re.compile(rb'"finish_reason"(?!: ?null)')
+_USAGE_PATTERN: Final = re.compile(rb'"usage"(?!: ?null)')
 
 
 class ChatAdapter(OpenAIAdapter):
     """Chat: streams end with ``[DONE]``."""
 
-    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
-        return openai_chat.FrameMeter(call.meter)
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
+        return openai_chat.ChatStreamMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
         return (  # from the right, which is twice as quick where there is nothing
             frames.rfind(b"[DONE]") < 0
             and frames.rfind(b'"error"') < 0
-            and _REASON.search(frames) is None
-            and _USAGE.search(frames) is None
+            and _REASON_PATTERN.search(frames) is None
+            and _USAGE_PATTERN.search(frames) is None
         )
 
     def parse_error(self, body: Any) -> GateError | None:
-        return openai_chat.error_of(body)
+        return openai_chat.find_error(body)
 
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        return DONE if error is None else super().render_ending(call, meter, error)
+        return DONE_FRAME if error is None else super().render_ending(call, meter, error)
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         openai_chat.note_body(call.meter, body)
         return raw
 
-    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         result = openai_chat.parse_response(body)
-        chunks = openai_chat.render_chunks(
-            aiter_events(replay(result)),
+        chunks = openai_chat.render_stream(
+            iterate_events(replay(result)),
             id=str(body.get("id") or call.id),
             model=result.model,
             created=result.created or int(time.time()),
-            include_usage=not state_of(request).hide_usage,
+            include_usage=not get_state(request).hide_usage,
         )
-        return sent(chunks)
+        return stream_frames(chunks)
 
 
 class CompletionsAdapter(ChatAdapter):
     """Text completions: the meter finds everything where chat has it, and a whole answer is one chunk."""
 
-    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
-        return sent(_chunks_of(body, not state_of(request).hide_usage))
+    def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
+        return stream_frames(_iterate_chunks(body, not get_state(request).hide_usage))
 
 
-async def _chunks_of(body: Mapping[str, Any], include_usage: bool) -> AsyncIterator[dict[str, Any]]:
+async def _iterate_chunks(body: Mapping[str, Any], include_usage: bool) -> AsyncIterator[dict[str, Any]]:
     usage = body.get("usage")
     chunk = {name: value for name, value in body.items() if name != "usage"}
     yield chunk | {"usage": None} if include_usage else chunk
@@ -80,38 +80,38 @@ class ResponsesAdapter(OpenAIAdapter):
     No frame is quiet: each has a number.
     """
 
-    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
-        return openai_responses.EventMeter(call.meter)
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
+        return openai_responses.ResponsesStreamMeter(call.meter)
 
     def parse_error(self, body: Any) -> GateError | None:
-        return openai_responses.failure_of(body)
+        return openai_responses.find_error(body)
 
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        return b"" if error is None else b"".join(event_frame(event) for event in meter.ending(error))
+        return b"" if error is None else b"".join(render_event_frame(event) for event in meter.ending(error))
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         openai_responses.note_body(call.meter, body)
-        if state_of(request).contract:
-            return orjson.dumps(contract.render(body))
+        if get_state(request).contract:
+            return orjson.dumps(contract.render_response(body))
         if isinstance(body, dict) and isinstance(body.get("usage"), dict):
-            return patch_json(raw, {"usage": contract.usage(body["usage"])}, body)
+            return patch_json(raw, {"usage": contract.render_usage(body["usage"])}, body)
         return raw
 
-    def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         result = openai_responses.parse_response(body)
-        events = openai_responses.render_events(
-            aiter_events(replay(result)),
-            id=result.id or openai_responses.new_response_id(),
+        events = openai_responses.render_stream(
+            iterate_events(replay(result)),
+            id=result.id or openai_responses.make_response_id(),
             model=result.model,
             created=result.created or int(time.time()),
             asked=body,
         )
-        return _framed(events)
+        return _stream_frames(events)
 
 
-async def _framed(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+async def _stream_frames(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
     async for event in events:
-        yield event_frame(event)
+        yield render_event_frame(event)
 
 
 ADAPTERS: Mapping[str, OpenAIAdapter] = {
@@ -121,26 +121,26 @@ ADAPTERS: Mapping[str, OpenAIAdapter] = {
 }
 
 
-async def forward_response_request(call: Call, wire: WireRequest) -> Verbatim:
+async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     """The request for a body that was checked.
 
     The upstream keeps what it answers, and finds it by ``previous_response_id``. A turn that this gateway kept, because
     another model answered it, is unknown there: then the items of the conversation go up in its place. Reasoning stays
     behind: what is encrypted can only be read by who wrote it.
     """
-    state = ForwardState(contract=dialect_of(call, wire.json) == "contract")
+    state = OpenAIForwardState(contract=choose_response_dialect(call, wire.json) == "contract")
     changes: dict[str, Any] = {}
     body = wire.json
     previous = body.get("previous_response_id")
-    earlier: store.Items = []
-    if previous and await store.find(call, previous) is not None:
-        earlier = [item for item in await store.history(call, previous) if item.get("type") != "reasoning"]
+    earlier: store.ItemList = []
+    if previous and await store.find_turn(call, previous) is not None:
+        earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
         changes["previous_response_id"] = REMOVE
-    items = openai_responses.items_of(body["input"])
-    known = await store.dereferenced(call, items, earlier, strict=False)
+    items = openai_responses.read_items(body["input"])
+    known = await store.resolve_references(call, items, earlier, strict=False)
     if earlier or known != items:
         changes["input"] = [*earlier, *known]
     if not changes:
-        return forwarded(wire, wire.raw, body, state)
+        return make_verbatim(wire, wire.raw, body, state)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return forwarded(wire, patch_json(wire.raw, changes, body), merged, state)
+    return make_verbatim(wire, patch_json(wire.raw, changes, body), merged, state)

@@ -15,15 +15,17 @@ from tornado_gate.codec.checks import (
     need_object,
     object_member,
     optional_string,
+    raise_invalid,
     string_member,
-    wrong,
 )
-from tornado_gate.codec.fields import listed, named
+from tornado_gate.codec.fields import describe_type, format_choices
 
 MAX_TOOLS: Final = 128
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")  # the vendor's 64 and no dots are too few for other upstreams
-_CHOICES: Final = ("none", "auto", "required")
+_NAME_PATTERN: Final = re.compile(
+    r"[a-zA-Z0-9_.-]{1,128}"
+)  # the vendor's 64 and no dots are too few for other upstreams
+_TOOL_CHOICES: Final = ("none", "auto", "required")
 
 
 def check_response_tools(tools: Any) -> None:
@@ -42,10 +44,10 @@ def check_response_tools(tools: Any) -> None:
 def check_response_tool_choice(choice: Any) -> None:
     """``tool_choice`` of the responses route."""
     if isinstance(choice, str):
-        _check_word("tool_choice", choice, _CHOICES)
+        _check_word("tool_choice", choice, _TOOL_CHOICES)
         return
     if not isinstance(choice, dict):
-        wrong("tool_choice", f"must be a string or an object, not {named(choice)}")
+        raise_invalid("tool_choice", f"must be a string or an object, not {describe_type(choice)}")
     kind = string_member(choice, "type", "tool_choice")
     if kind in ("function", "custom"):
         string_member(choice, "name", "tool_choice")
@@ -58,7 +60,7 @@ def check_tools(tools: Any) -> None:
     """Raises InvalidField for the first tool that is wrong."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        wrong("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
+        raise_invalid("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -84,21 +86,21 @@ def _check_function(function: Mapping[str, Any], path: str) -> None:
         need_object(function["parameters"], f"{path}.parameters")
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        wrong(f"{path}.strict", f"must be true or false, not {named(strict)}")
+        raise_invalid(f"{path}.strict", f"must be true or false, not {describe_type(strict)}")
 
 
 def _check_name(value: Mapping[str, Any], path: str) -> None:
-    if _NAME.fullmatch(string_member(value, "name", path)) is None:
-        wrong(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
+    if _NAME_PATTERN.fullmatch(string_member(value, "name", path)) is None:
+        raise_invalid(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
 
 
 def check_tool_choice(choice: Any) -> None:
     """``tool_choice``: a word, or an object that names a tool or a set of tools."""
     if isinstance(choice, str):
-        _check_word("tool_choice", choice, _CHOICES)
+        _check_word("tool_choice", choice, _TOOL_CHOICES)
         return
     if not isinstance(choice, dict):
-        wrong("tool_choice", f"must be a string or an object, not {named(choice)}")
+        raise_invalid("tool_choice", f"must be a string or an object, not {describe_type(choice)}")
     kind = string_member(choice, "type", "tool_choice")
     if kind in ("function", "custom"):
         string_member(object_member(choice, kind, "tool_choice"), "name", f"tool_choice.{kind}")
@@ -111,13 +113,13 @@ def check_tool_choice(choice: Any) -> None:
 def check_function_call(choice: Any) -> None:
     """The legacy ``function_call``."""
     if isinstance(choice, str):
-        _check_word("function_call", choice, _CHOICES[:2])
+        _check_word("function_call", choice, _TOOL_CHOICES[:2])
         return
     if not isinstance(choice, dict):
-        wrong("function_call", f"must be a string or an object, not {named(choice)}")
+        raise_invalid("function_call", f"must be a string or an object, not {describe_type(choice)}")
     string_member(choice, "name", "function_call")
 
 
 def _check_word(path: str, word: str, choices: tuple[str, ...]) -> None:
     if word not in choices:
-        wrong(path, f"must be one of {listed(choices)}, not '{word[:50]}'")
+        raise_invalid(path, f"must be one of {format_choices(choices)}, not '{word[:50]}'")

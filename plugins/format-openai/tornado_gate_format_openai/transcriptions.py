@@ -13,10 +13,10 @@ import orjson
 
 from tornado_gate import passthrough, sse
 from tornado_gate.codec import media_types
-from tornado_gate.codec.checks import missing, wrong
-from tornado_gate.codec.fields import listed
+from tornado_gate.codec.checks import raise_invalid, raise_missing
+from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField, UpstreamError
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     Call,
     Reply,
@@ -25,35 +25,35 @@ from tornado_gate.types import (
     TranscriptionResult,
     Upload,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_transcriptions import (
-    DONE,
-    FORMATS,
+    DONE_EVENT,
     PLAIN_FORMATS,
+    RESPONSE_FORMATS,
     TIMED_FORMATS,
     check_response,
     parse_request,
     parse_response,
     parse_usage,
-    render_events,
     render_plain,
     render_response,
+    render_stream,
 )
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.passing import ResultAdapter, verbatim
-from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE
+from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbatim
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
 
-ROUTES: Final = paths.TRANSCRIPTIONS
+ROUTES: Final = paths.TRANSCRIPTION_ROUTES
 
-TEXT: Final = "text/plain; charset=utf-8"
-_EVENT_STREAM: Final = "text/event-stream"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+_EVENT_STREAM_TYPE: Final = "text/event-stream"
 _GRANULARITIES: Final = ("word", "segment")
-_SINGLE: Final = ("model", "language", "prompt", "response_format", "stream", "temperature", "chunking_strategy")
-_SEVERAL: Final = (
+_SINGLE_FIELDS: Final = ("model", "language", "prompt", "response_format", "stream", "temperature", "chunking_strategy")
+_LIST_FIELDS: Final = (
     "include",
     "timestamp_granularities",
     "keywords",
@@ -71,27 +71,29 @@ class TranscriptionState(Value, frozen=True, kw_only=True):
 
 def check_fields(fields: Mapping[str, Any], *, translate: bool = False) -> None:
     """Raises InvalidField for the first text field that is wrong. All of them are strings, or arrays of strings."""
-    for name in _SINGLE:
+    for name in _SINGLE_FIELDS:
         if isinstance(fields.get(name), list):
-            wrong(name, "must be given once")
+            raise_invalid(name, "must be given once")
     if not fields.get("model"):
-        wrong("model", "must not be empty")
-    formats = FORMATS[:-1] if translate else FORMATS  # nobody tells speakers apart in a translation
+        raise_invalid("model", "must not be empty")
+    formats = RESPONSE_FORMATS[:-1] if translate else RESPONSE_FORMATS  # nobody tells speakers apart in a translation
     _check_choice(fields, "response_format", formats)
     _check_choice(fields, "stream", ("true", "false"))
     if fields.get("language") == "":
-        wrong("language", "must not be empty")
+        raise_invalid("language", "must not be empty")
     _check_temperature(fields.get("temperature"))
-    granularities = several(fields, "timestamp_granularities")
+    granularities = read_list_field(fields, "timestamp_granularities")
     for index, word in enumerate(granularities):
         if word not in _GRANULARITIES:
-            wrong(f"timestamp_granularities.{index}", f"must be {listed(_GRANULARITIES)}, not '{word[:50]}'")
+            raise_invalid(
+                f"timestamp_granularities.{index}", f"must be {format_choices(_GRANULARITIES)}, not '{word[:50]}'"
+            )
 
 
 def _check_choice(fields: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> None:
     value = fields.get(name)
     if value is not None and value not in choices:
-        wrong(name, f"must be one of {listed(choices)}, not '{value[:50]}'")
+        raise_invalid(name, f"must be one of {format_choices(choices)}, not '{value[:50]}'")
 
 
 def _check_temperature(value: str | None) -> None:
@@ -102,10 +104,10 @@ def _check_temperature(value: str | None) -> None:
     except ValueError:
         number = math.nan
     if not 0 <= number <= 1:
-        wrong("temperature", f"must be a number from 0 to 1, not '{value[:50]}'")
+        raise_invalid("temperature", f"must be a number from 0 to 1, not '{value[:50]}'")
 
 
-def several(fields: Mapping[str, Any], name: str) -> list[str]:
+def read_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
     """A field that may be given several times; given once without ``[]`` it is one string."""
     value = fields.get(name)
     return [] if value is None else [value] if isinstance(value, str) else list(value)
@@ -116,13 +118,13 @@ async def check_file(wire: WireRequest) -> Upload:
     files = [file for file in wire.files if file.field.removesuffix("[]") == "file"]
     if not files:
         if wire.json.get("file") is not None:
-            wrong("file", "must be a file, not text")
-        missing("file")
+            raise_invalid("file", "must be a file, not text")
+        raise_missing("file")
     if len(files) > 1:
-        wrong("file", "must be one file")
+        raise_invalid("file", "must be one file")
     if not files[0].size:
-        wrong("file", "must not be empty")
-    seen = media_types.sniff(await files[0].read(media_types.LOOKED_AT))
+        raise_invalid("file", "must not be empty")
+    seen = media_types.sniff(await files[0].read(media_types.SNIFFED_BYTES))
     if seen and not seen.startswith(("audio/", "video/")):
         message = f"'file' is '{seen}', which holds no sound. Send a file of sound, such as mp3, wav, m4a or webm."
         raise InvalidField("file", message, code="wrong_media_type")
@@ -132,41 +134,43 @@ async def check_file(wire: WireRequest) -> Upload:
 async def parse(call: Call, wire: WireRequest) -> TranscriptionRequest:
     """The common request. Raises InvalidField. Further files have no meaning here: they are lost."""
     fields = {**wire.json, "model": wire.json.get("model") or call.model}
-    translate = _translates(wire.path)
+    translate = _is_translation(wire.path)
     check_fields(fields, translate=translate)
     file = await check_file(wire)
     for other in wire.files:
         if other is not file:
-            call.lose(other.field)
-    fields |= {name: several(fields, name) for name in _SEVERAL if name in fields}
+            call.drop_field(other.field)
+    fields |= {name: read_list_field(fields, name) for name in _LIST_FIELDS if name in fields}
     request = parse_request(fields, file, model=fields["model"], translate=translate)
     state = TranscriptionState(response_format=fields.get("response_format") or "json")
     return replace(request, stream=fields.get("stream") == "true", reply_state=state)
 
 
-def _translates(path: str) -> bool:
-    return path.rstrip("/") == paths.TRANSLATIONS
+def _is_translation(path: str) -> bool:
+    return path.rstrip("/") == paths.TRANSLATIONS_PATH
 
 
 def reply(call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply in the format that was asked for."""
     if request.stream:
-        return Reply(content_type=EVENTS, chunks=_answer(call, request, events), keep_alive=KEEP_ALIVE)
-    content_type = TEXT if request.reply_state.response_format in PLAIN_FORMATS else JSON
-    return Reply(content_type=content_type, chunks=_answer(call, request, events))
+        return Reply(
+            content_type=EVENT_STREAM_TYPE, chunks=_render_answer(call, request, events), keep_alive=KEEP_ALIVE
+        )
+    content_type = TEXT_TYPE if request.reply_state.response_format in PLAIN_FORMATS else JSON_TYPE
+    return Reply(content_type=content_type, chunks=_render_answer(call, request, events))
 
 
-async def _answer(
+async def _render_answer(
     call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]
 ) -> AsyncIterator[bytes]:
     try:
-        result = await single(events, TranscriptionResult)
+        result = await read_single_event(events, TranscriptionResult)
     finally:
         await close(events)
-    _need_times(call, request, result)
+    _require_times(call, request, result)
     written_as = request.reply_state.response_format
     if request.stream:
-        for event in render_events(result):
+        for event in render_stream(result):
             yield sse.render_json(event)
     elif written_as in PLAIN_FORMATS:
         yield render_plain(result, written_as).encode()
@@ -174,28 +178,28 @@ async def _answer(
         yield orjson.dumps(render_response(result, written_as, translate=request.translate))
 
 
-def _need_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
+def _require_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
     """Raises InvalidField for subtitles, and speakers, of an answer that does not say when what was said."""
     wanted = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
     if wanted == "verbose_json":
         if not result.words:
-            call.lose("timestamp_granularities")
+            call.drop_field("timestamp_granularities")
     elif wanted in TIMED_FORMATS:
         message = f"The model '{call.model}' does not say when what was said, which '{wanted}' needs."
         raise InvalidField("response_format", message, code="unsupported_value")
 
 
-async def forward(call: Call, wire: WireRequest) -> Verbatim:
+async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """The form as it came."""
     fields = {**wire.json, "model": wire.json.get("model") or call.model}
-    check_fields(fields, translate=_translates(wire.path))
+    check_fields(fields, translate=_is_translation(wire.path))
     await check_file(wire)
-    return verbatim(wire, raw=wire.raw, body=wire.json, stream=fields.get("stream") == "true")
+    return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=fields.get("stream") == "true")
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came: JSON, text or events.
 
     Some models answer with a whole transcript where a stream was asked for, which a reader of streams would take for nothing:
@@ -203,24 +207,26 @@ def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Repl
     """
     content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type
     plain = request.body.get("response_format") in PLAIN_FORMATS
-    if kind == _EVENT_STREAM or (request.stream and kind == JSON and not plain):
+    if kind == _EVENT_STREAM_TYPE or (request.stream and kind == JSON_TYPE and not plain):
         return passthrough.forward_answer(call, _ADAPTER, request, incoming)
     if request.stream:
-        return Reply(content_type=EVENTS, chunks=_stream_of_text(call, incoming), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=content_type or (TEXT if plain else JSON), chunks=_passed(call, incoming, plain))
+        return Reply(content_type=EVENT_STREAM_TYPE, chunks=_stream_of_text(call, incoming), keep_alive=KEEP_ALIVE)
+    return Reply(
+        content_type=content_type or (TEXT_TYPE if plain else JSON_TYPE), chunks=_forward_whole(call, incoming, plain)
+    )
 
 
-async def _passed(call: Call, incoming: UpstreamResponse, plain: bool) -> AsyncIterator[bytes]:
-    yield await _checked(call, incoming, plain)
+async def _forward_whole(call: Call, incoming: UpstreamResponse, plain: bool) -> AsyncIterator[bytes]:
+    yield await _check_whole(call, incoming, plain)
 
 
 async def _stream_of_text(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    raw = await _checked(call, incoming, plain=True)
-    for event in render_events(TranscriptionResult(text=raw.decode("utf-8", "replace").strip("\r\n"))):
+    raw = await _check_whole(call, incoming, plain=True)
+    for event in render_stream(TranscriptionResult(text=raw.decode("utf-8", "replace").strip("\r\n"))):
         yield sse.render_json(event)
 
 
-async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes:
+async def _check_whole(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes:
     """A whole answer. Raises the error that it may be, UpstreamError for one that is not of the format asked for."""
     raw = await incoming.read()
     try:
@@ -229,15 +235,17 @@ async def _checked(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes
         if plain and "html" not in incoming.media_type:
             return raw
         raise UpstreamError("The upstream's answer is no transcript.") from error
-    if (failure := error_of(body)) is not None:
+    if (failure := find_error(body)) is not None:
         raise failure
     if not plain:
         call.meter.usage = parse_usage(check_response(body).get("usage"))
     return raw
 
 
-def _events_of(body: Any) -> Iterator[Mapping[str, Any]]:
-    return render_events(parse_response(body))
+def _iterate_events(body: Any) -> Iterator[Mapping[str, Any]]:
+    return render_stream(parse_response(body))
 
 
-_ADAPTER: Final = ResultAdapter(check=check_response, parse_usage=parse_usage, last=DONE, events_of=_events_of)
+_ADAPTER: Final = ResultAdapter(
+    check=check_response, parse_usage=parse_usage, last=DONE_EVENT, events_of=_iterate_events
+)

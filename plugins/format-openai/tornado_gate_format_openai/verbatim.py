@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from tornado_gate import passthrough, patch_json
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Verbatim, WireRequest
+from tornado_gate.types import Call, VerbatimRequest, WireRequest
 from tornado_gate.types.value import Value
-from tornado_gate_format_openai.replies import error_frame
+from tornado_gate_format_openai.replies import render_error_frame
 
 
-class ForwardState(Value, frozen=True):
+class OpenAIForwardState(Value, frozen=True):
     """What `forward_response` must know of the request. `hide_usage`: the usage chunk was our wish alone.
 
     `contract`: the answer is wanted in the contract's dialect.
@@ -25,8 +25,8 @@ class ForwardState(Value, frozen=True):
     contract: bool = False
 
 
-AS_ASKED: Final = ForwardState()
-_HIDING: Final = ForwardState(hide_usage=True)
+DEFAULT_STATE: Final = OpenAIForwardState()
+_HIDE_USAGE_STATE: Final = OpenAIForwardState(hide_usage=True)
 
 
 class OpenAIAdapter(passthrough.StreamAdapter):
@@ -34,35 +34,35 @@ class OpenAIAdapter(passthrough.StreamAdapter):
 
     streams_bodies = True
 
-    def hides_usage(self, request: Verbatim) -> bool:
-        return state_of(request).hide_usage
+    def hides_usage(self, request: VerbatimRequest) -> bool:
+        return get_state(request).hide_usage
 
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        return b"" if error is None else error_frame(error)
+        return b"" if error is None else render_error_frame(error)
 
 
-def state_of(request: Verbatim) -> ForwardState:
+def get_state(request: VerbatimRequest) -> OpenAIForwardState:
     """The state of a request."""
-    return request.state if isinstance(request.state, ForwardState) else AS_ASKED
+    return request.state if isinstance(request.state, OpenAIForwardState) else DEFAULT_STATE
 
 
-def forward_metered(wire: WireRequest) -> Verbatim:
+def forward_metered(wire: WireRequest) -> VerbatimRequest:
     """The request for a body that was checked, of a route whose streams tell usage only when asked."""
     raw, body = wire.raw, wire.json
     if body.get("stream") is not True:
-        return forwarded(wire, raw, body, AS_ASKED)
+        return make_verbatim(wire, raw, body, DEFAULT_STATE)
     options = body.get("stream_options") or {}
     if options.get("include_usage") is True:
-        return forwarded(wire, raw, body, AS_ASKED)
+        return make_verbatim(wire, raw, body, DEFAULT_STATE)
     options = {**options, "include_usage": True}
     raw = patch_json(raw, {"stream_options": options}, body)
-    return forwarded(wire, raw, {**body, "stream_options": options}, _HIDING)
+    return make_verbatim(wire, raw, {**body, "stream_options": options}, _HIDE_USAGE_STATE)
 
 
-def forwarded(wire: WireRequest, raw: bytes, body: Any, state: ForwardState) -> Verbatim:
+def make_verbatim(wire: WireRequest, raw: bytes, body: Any, state: OpenAIForwardState) -> VerbatimRequest:
     """The request that goes up as `raw`."""
     route = wire.route
-    return Verbatim(
+    return VerbatimRequest(
         wire_format=route.wire_format,
         operation=route.operation,
         path=wire.path,

@@ -63,7 +63,7 @@ def result_of(incoming: UpstreamResponse, request: Request | None = None) -> Cha
             async for event in plugin.translate_response(call_for(), request or chat(stream=True), incoming):
                 checker.check(event)
                 yield event
-            assert checker.complete()
+            assert checker.is_complete()
 
         return await collect(checked())
 

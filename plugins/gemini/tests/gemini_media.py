@@ -51,7 +51,7 @@ def events_of(request: Request, pieces: list[bytes], model: str, content_type: s
         async for event in plugin.translate_response(call_for(model), request, answer(pieces, content_type)):
             checker.check(event)
             events.append(event)
-        assert checker.complete()
+        assert checker.is_complete()
         return events
 
     return asyncio.run(read())

@@ -11,7 +11,7 @@ import pytest
 from tornado_gate.errors import InvalidField
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import ChatRequest, Data, Image, Link, Message, Part, Text, replace
-from tornado_gate_gemini.inline import MOST_LINKS, inlined
+from tornado_gate_gemini.inline import MAX_LINKS, inline_links
 
 
 @dataclass
@@ -36,7 +36,7 @@ def saying(*parts: Part) -> ChatRequest:
 
 
 def run(request: ChatRequest, fetcher: FakeFetcher | None, needs: bool = True) -> ChatRequest:
-    return asyncio.run(inlined(call_to(fetcher=fetcher), request, lambda _link: needs))
+    return asyncio.run(inline_links(call_to(fetcher=fetcher), request, lambda _link: needs))
 
 
 PICTURE = Image(source=Link(url="https://x.test/a"), detail="low")
@@ -72,6 +72,6 @@ def test_a_file_that_cannot_be_had_is_named_by_its_part() -> None:
 def test_too_many_addresses_are_refused_before_the_first_is_opened() -> None:
     fetcher = FakeFetcher()
     with pytest.raises(InvalidField) as caught:
-        run(saying(*[PICTURE] * (MOST_LINKS + 1)), fetcher)
-    assert caught.value.param == f"contents.0.content.{MOST_LINKS}"
+        run(saying(*[PICTURE] * (MAX_LINKS + 1)), fetcher)
+    assert caught.value.param == f"contents.0.content.{MAX_LINKS}"
     assert not fetcher.asked

@@ -21,7 +21,7 @@ from tornado_gate.types import (
     Text,
     Tool,
     ToolCall,
-    Verbatim,
+    VerbatimRequest,
 )
 
 
@@ -88,7 +88,7 @@ def test_what_the_plugin_can_do() -> None:
     ],
 )
 def test_a_models_name_says_what_it_does(model: str, operations: set[str]) -> None:
-    assert plugin.configure(ProviderEntry(name="g")).offered(model) == operations
+    assert plugin.configure(ProviderEntry(name="g")).get_operations(model) == operations
 
 
 # Up
@@ -198,8 +198,8 @@ def test_a_count_names_the_upstreams_model() -> None:
 # Up, verbatim
 
 
-def verbatim(raw: bytes, operation: str = "chat", stream: bool = False, query: str = "") -> Verbatim:
-    return Verbatim(
+def verbatim(raw: bytes, operation: str = "chat", stream: bool = False, query: str = "") -> VerbatimRequest:
+    return VerbatimRequest(
         wire_format="gemini-generate",
         operation=operation,
         path=f"/v1beta/models/asked:x{query}",
@@ -246,6 +246,6 @@ def test_a_model_named_in_the_body_is_the_upstreams() -> None:
 
 
 def test_a_body_of_another_format_is_not_served() -> None:
-    request = Verbatim(wire_format="other", operation="chat", path="/", raw=b"{}", body={})
+    request = VerbatimRequest(wire_format="other", operation="chat", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
         sent(request)

@@ -17,7 +17,7 @@ from tornado_gate.types import (
     EmbeddingRequest,
     EmbeddingResult,
     Usage,
-    Verbatim,
+    VerbatimRequest,
     replace,
 )
 
@@ -97,9 +97,11 @@ def test_vectors_that_are_none_are_a_fault_of_the_upstream(raw: bytes) -> None:
     assert caught.value.status == 502
 
 
-def verbatim(method: str, raw: bytes) -> Verbatim:
+def verbatim(method: str, raw: bytes) -> VerbatimRequest:
     path = f"/v1beta/models/asked:{method}"
-    return Verbatim(wire_format="gemini-embeddings", operation="embeddings", path=path, raw=raw, body=orjson.loads(raw))
+    return VerbatimRequest(
+        wire_format="gemini-embeddings", operation="embeddings", path=path, raw=raw, body=orjson.loads(raw)
+    )
 
 
 def test_a_body_goes_up_as_it_came_with_the_upstreams_name_of_the_model() -> None:

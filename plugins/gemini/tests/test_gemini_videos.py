@@ -25,7 +25,7 @@ from tornado_gate.errors import (
 )
 from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.http.upstream import Pool, call_upstream
-from tornado_gate.streams.events import OrderChecker, single
+from tornado_gate.streams.events import OrderChecker, read_single_event
 from tornado_gate.types import (
     Call,
     Data,
@@ -37,7 +37,7 @@ from tornado_gate.types import (
     VideoRequest,
     replace,
 )
-from tornado_gate_gemini.videos import file_url
+from tornado_gate_gemini.videos import build_file_url
 
 VEO = "veo-3.1-generate-preview"
 NAME = f"models/{VEO}/operations/abc123"
@@ -98,9 +98,9 @@ async def stands(call: Call, request: Any) -> VideoOperation:
         async for event in plugin.translate_response(call, request, incoming):
             checker.check(event)
             yield event
-        assert checker.complete()
+        assert checker.is_complete()
 
-    return await single(checked(), VideoOperation)
+    return await read_single_event(checked(), VideoOperation)
 
 
 async def fetched(call: Call, request: VideoDownload) -> tuple[str, bytes]:
@@ -338,7 +338,7 @@ async def test_a_download_that_fails_is_an_error_without_our_key(
 def test_googles_files_are_fetched_through_the_entry_that_stands_before_google(
     base_url: str, address: str, url: str
 ) -> None:
-    assert file_url(base_url, address) == url
+    assert build_file_url(base_url, address) == url
 
 
 def test_the_key_is_in_no_address() -> None:

@@ -27,7 +27,7 @@ from tornado_gate.types import (
     TokenCount,
     UpstreamRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     VideoCancel,
     VideoDownload,
     VideoOperation,
@@ -37,38 +37,38 @@ from tornado_gate.types import (
 from tornado_gate.wire import gemini_embeddings
 from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
-    camelised,
-    error_of,
-    guessed_media_type,
-    json_elements,
+    convert_to_camel_case,
+    find_error,
+    guess_media_type,
+    iterate_elements,
     parse_image_response,
     parse_response,
+    parse_speech_events,
     parse_stream,
     render_count,
     render_request,
-    speech_events,
 )
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
 from tornado_gate_gemini import videos
-from tornado_gate_gemini.address import resource, url_of
-from tornado_gate_gemini.facts import OPERATIONS, Facts, is_imagen, read
-from tornado_gate_gemini.inline import inlined
-from tornado_gate_gemini.media import EMBED, EMBED_BATCH, body_of, one
+from tornado_gate_gemini.address import build_url, make_resource_name
+from tornado_gate_gemini.facts import OPERATIONS_OF_MODEL, GeminiSettings, is_imagen, read_settings
+from tornado_gate_gemini.inline import inline_links
+from tornado_gate_gemini.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
 
-_WHOLE: Final = "generateContent"
-_STREAM: Final = "streamGenerateContent"
-_EVENTS: Final = "alt=sse"
-_COUNT: Final = "countTokens"
+_WHOLE_METHOD: Final = "generateContent"
+_STREAM_METHOD: Final = "streamGenerateContent"
+_SSE_QUERY: Final = "alt=sse"
+_COUNT_METHOD: Final = "countTokens"
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    base_url, facts = read(entry)
+    base_url, facts = read_settings(entry)
     return Capabilities(
-        operations=frozenset().union(*OPERATIONS.values()),
-        models=OPERATIONS,
-        inputs_at_once=gemini_embeddings.MOST_AT_ONCE,
+        operations=frozenset().union(*OPERATIONS_OF_MODEL.values()),
+        models=OPERATIONS_OF_MODEL,
+        inputs_at_once=gemini_embeddings.MAX_BATCH_SIZE,
         speaks=frozenset({WIRE_FORMAT, gemini_embeddings.WIRE_FORMAT}),
         base_url=base_url,
         settings=facts,
@@ -78,42 +78,44 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 @provider_impl
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
-    facts: Facts = call.target.settings
+    facts: GeminiSettings = call.target.settings
     model = call.target.upstream_model
-    dialect = facts.dialect(model)
+    dialect = facts.find_model_features(model)
     match request:
-        case Verbatim(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
-            return _forwarded(call, request)
-        case Verbatim(operation="embeddings") if request.wire_format == gemini_embeddings.WIRE_FORMAT:
-            return _forwarded_embedding(call, request)
+        case VerbatimRequest(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
+            return _build_forwarded_request(call, request)
+        case VerbatimRequest(operation="embeddings") if request.wire_format == gemini_embeddings.WIRE_FORMAT:
+            return _build_forwarded_embedding(call, request)
         case ChatRequest():
-            method = f"{_STREAM}?{_EVENTS}" if request.stream else _WHOLE
-            whole = await inlined(call, request, _tells_no_type)
-            return _outgoing(call, method, json=render_request(call, whole, dialect=dialect))
+            method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.stream else _WHOLE_METHOD
+            whole = await inline_links(call, request, _lacks_media_type)
+            return _build_upstream_request(call, method, json=render_request(call, whole, dialect=dialect))
         case CountTokensRequest(chat=chat):
-            whole = await inlined(call, chat, _tells_no_type)
-            return _outgoing(call, _COUNT, json=render_count(call, whole, model=resource(model), dialect=dialect))
+            whole = await inline_links(call, chat, _lacks_media_type)
+            return _build_upstream_request(
+                call, _COUNT_METHOD, json=render_count(call, whole, model=make_resource_name(model), dialect=dialect)
+            )
         case EmbeddingRequest() | ImageRequest() | SpeechRequest():
-            method, body = await body_of(call, request)
-            return _outgoing(call, method, json=body)
+            method, body = await build_request(call, request)
+            return _build_upstream_request(call, method, json=body)
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
-            return await videos.asked(call, request, _headers(call))
+            return await videos.build_request(call, request, _build_headers(call))
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this; it does what GET /v1beta/models says.")
 
 
-def _tells_no_type(link: Link) -> bool:
+def _lacks_media_type(link: Link) -> bool:
     """The vendor opens public addresses itself, when it is told what is there."""
-    return not (link.media_type or guessed_media_type(link.url))
+    return not (link.media_type or guess_media_type(link.url))
 
 
-def _outgoing(call: Call, method: str, **content: Any) -> UpstreamRequest:
+def _build_upstream_request(call: Call, method: str, **content: Any) -> UpstreamRequest:
     target = call.target
     return UpstreamRequest(
-        url=url_of(target.base_url, target.upstream_model, method), headers=_headers(call), **content
+        url=build_url(target.base_url, target.upstream_model, method), headers=_build_headers(call), **content
     )
 
 
-def _headers(call: Call) -> Mapping[str, str]:
+def _build_headers(call: Call) -> Mapping[str, str]:
     """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
     headers = {"content-type": "application/json"}
     if call.target.api_key:
@@ -121,35 +123,39 @@ def _headers(call: Call) -> Mapping[str, str]:
     return headers | {name.lower(): str(value) for name, value in call.target.headers.items()}
 
 
-def _forwarded(call: Call, request: Verbatim) -> UpstreamRequest:
+def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRequest:
     """The body as it came, unless it is in snake_case or names the model: upstreams want camelCase and their own name."""
-    method = _COUNT if request.operation == "count_tokens" else _WHOLE
+    method = _COUNT_METHOD if request.operation == "count_tokens" else _WHOLE_METHOD
     if request.stream:
-        method = f"{_STREAM}?{_EVENTS}" if request.path.endswith(f"?{_EVENTS}") else _STREAM
+        method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.path.endswith(f"?{_SSE_QUERY}") else _STREAM_METHOD
     body = dict(request.body)
-    camel = camelised(body)
-    changed = _with_model(camel, resource(call.target.upstream_model))
+    camel = convert_to_camel_case(body)
+    changed = _replace_model(camel, make_resource_name(call.target.upstream_model))
     if camel is body:
-        return _outgoing(call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw)
-    return _outgoing(call, method, json={**camel, **changed})
+        return _build_upstream_request(
+            call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw
+        )
+    return _build_upstream_request(call, method, json={**camel, **changed})
 
 
-def _forwarded_embedding(call: Call, request: Verbatim) -> UpstreamRequest:
+def _build_forwarded_embedding(call: Call, request: VerbatimRequest) -> UpstreamRequest:
     """The body as it came, with the upstream's name of the model, which the vendor demands in each request of a batch."""
-    name = resource(call.target.upstream_model)
+    name = make_resource_name(call.target.upstream_model)
     body = dict(request.body)
-    camel = camelised(body)
+    camel = convert_to_camel_case(body)
     changed: dict[str, Any] = {"model": name} if camel.get("model") not in (None, name) else {}
-    batch = request.path.endswith(f":{EMBED_BATCH}")
+    batch = request.path.endswith(f":{EMBED_BATCH_METHOD}")
     if batch and any(inner.get("model") != name for inner in camel["requests"]):
         changed["requests"] = [{**inner, "model": name} for inner in camel["requests"]]
-    method = EMBED_BATCH if batch else EMBED
+    method = EMBED_BATCH_METHOD if batch else EMBED_METHOD
     if camel is body:
-        return _outgoing(call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw)
-    return _outgoing(call, method, json={**camel, **changed})
+        return _build_upstream_request(
+            call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw
+        )
+    return _build_upstream_request(call, method, json={**camel, **changed})
 
 
-def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _replace_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The members of a body that name the model, with the upstream's name in them."""
     changed: dict[str, Any] = {}
     if body.get("model") not in (None, name):
@@ -164,17 +170,17 @@ def _with_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     match request:
         case SpeechRequest():
-            return _speech(call, request, incoming)
+            return _parse_speech(call, request, incoming)
         case CountTokensRequest() | EmbeddingRequest() | ImageRequest() | VideoRequest() | VideoPoll():
-            return _alone(call, request, incoming)
-    return _events(call, request, incoming)
+            return _parse_single(call, request, incoming)
+    return _parse_events(call, request, incoming)
 
 
-async def _alone(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """Answers that are one event."""
     match request:
         case CountTokensRequest():
-            yield await _count(call, incoming)
+            yield await _parse_count(call, incoming)
         case EmbeddingRequest(inputs=inputs):
             yield await gemini_embeddings.parse_embeddings(await incoming.read(), len(inputs))
         case ImageRequest():
@@ -185,41 +191,41 @@ async def _alone(call: Call, request: Request, incoming: UpstreamResponse) -> As
             yield VideoOperation(status="lost") if lost else parse_operation(await incoming.read_json())
 
 
-async def _speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """Sound in chunks as they come, or from a whole answer."""
     kind = incoming.media_type
     whole = not request.stream or kind == "application/json"
     if kind == "text/event-stream" or not whole:
-        whole, bodies = False, sse.json_frames(incoming.chunks)
+        whole, bodies = False, sse.read_json_frames(incoming.chunks)
     else:
-        bodies = one(await incoming.read_json())
-    async for event in speech_events(bodies, wav=request.format != "pcm", whole=whole):
+        bodies = iterate_once(await incoming.read_json())
+    async for event in parse_speech_events(bodies, wav=request.format != "pcm", whole=whole):
         yield event
 
 
-def _events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """What the upstream says it sends counts for more than what it was asked for."""
     streams = isinstance(request, ChatRequest) and request.stream
     if incoming.is_event_stream(otherwise=streams):
-        return parse_stream(sse.json_frames(incoming.chunks))
+        return parse_stream(sse.read_json_frames(incoming.chunks))
     if streams:
-        return parse_stream(json_elements(incoming.chunks))
-    return _whole(call, request, incoming)
+        return parse_stream(iterate_elements(incoming.chunks))
+    return _parse_whole(call, request, incoming)
 
 
-async def _whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     audio = request.audio if isinstance(request, ChatRequest) else None
     result = parse_response(await incoming.read_json(), wav=(audio or {}).get("format") == "wav")
     for event in replay(result):
         yield event
 
 
-async def _count(call: Call, incoming: UpstreamResponse) -> TokenCount:
+async def _parse_count(call: Call, incoming: UpstreamResponse) -> TokenCount:
     body = await incoming.read_json()
-    failure: GateError | None = error_of(body)
+    failure: GateError | None = find_error(body)
     if failure is not None:
         raise failure
-    counted = camelised(body) if isinstance(body, dict) else {}
+    counted = convert_to_camel_case(body) if isinstance(body, dict) else {}
     total = counted.get("totalTokens")
     if isinstance(total, bool) or not isinstance(total, int):
         raise UpstreamError(f"The provider '{call.target.provider}' sent a count that holds no totalTokens.")

@@ -19,16 +19,16 @@ from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Boolean
 from tornado_gate.config import load_settings
 from tornado_gate.http.base_url import normalize_base_url
-from tornado_gate.wire.gemini_generate import Dialect
-from tornado_gate_gemini.address import COLLECTION, DEFAULT, VERSION
+from tornado_gate.wire.gemini_generate import GeminiModelFeatures
+from tornado_gate_gemini.address import DEFAULT_BASE_URL, MODELS_PATH, VERSION_PATH
 
-_GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_NEWEST: Final = (99, 0)
-_THIRD: Final = (3, 0)
-_STYLED: Final = (3, 8)
-_IMAGEN: Final = re.compile(r"imagen-(\d+)")
+_GEMINI_VERSION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_NEWEST_VERSION: Final = (99, 0)
+_VERSION_3: Final = (3, 0)
+_VERSION_3_8: Final = (3, 8)
+_IMAGEN_VERSION: Final = re.compile(r"imagen-(\d+)")
 
-OPERATIONS: Final[Mapping[str, frozenset[str]]] = {
+OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[str]]] = {
     "*embedding*": frozenset({"embeddings"}),
     "*imagen-*": frozenset({"images"}),
     "*veo-*": frozenset({"videos"}),
@@ -39,7 +39,7 @@ OPERATIONS: Final[Mapping[str, frozenset[str]]] = {
 """What models do, by their names; the first pattern that fits counts."""
 
 
-class Settings(Schema):
+class GeminiSettingsSchema(Schema):
     """The keys of a provider entry that are this plugin's."""
 
     json_schema = Boolean()
@@ -47,16 +47,16 @@ class Settings(Schema):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class GeminiSettings:
     """`json_schema`: send JSON schemas as they are. `thought_signature_dummy`: put it where a signature is missing."""
 
     json_schema: bool = True
     thought_signature_dummy: bool = True
 
-    def dialect(self, model: str) -> Dialect:
+    def find_model_features(self, model: str) -> GeminiModelFeatures:
         """What the upstream's model of this name takes."""
-        third = version_of(model) >= _THIRD
-        return Dialect(
+        third = parse_version(model) >= _VERSION_3
+        return GeminiModelFeatures(
             json_schema=self.json_schema,
             thinking_levels=third,
             signature_dummy=third and self.thought_signature_dummy and "gemini" in model.lower(),
@@ -65,29 +65,29 @@ class Facts:
         )
 
 
-def version_of(model: str) -> tuple[int, int]:
+def parse_version(model: str) -> tuple[int, int]:
     """The version in a model's name: (2, 5) of ``gemini-2.5-flash``."""
-    found = _GEMINI.search(model.lower())
-    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST
+    found = _GEMINI_VERSION.search(model.lower())
+    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST_VERSION
 
 
 def is_imagen(model: str) -> bool:
     """Whether a model makes pictures by ``:predict``."""
-    return _IMAGEN.search(model.lower()) is not None
+    return _IMAGEN_VERSION.search(model.lower()) is not None
 
 
-def takes_resolutions(model: str) -> bool:
+def accepts_resolutions(model: str) -> bool:
     """Whether a model that makes pictures makes them larger than 1K: Gemini from 3 on, Imagen from 4 on."""
-    found = _IMAGEN.search(model.lower())
-    return int(found[1]) >= 4 if found else version_of(model) >= _THIRD
+    found = _IMAGEN_VERSION.search(model.lower())
+    return int(found[1]) >= 4 if found else parse_version(model) >= _VERSION_3
 
 
-def reads_styles(model: str) -> bool:
+def accepts_styles(model: str) -> bool:
     """Whether a model that speaks reads its text word for word and has a member for how to speak it."""
-    return version_of(model) >= _STYLED
+    return parse_version(model) >= _VERSION_3_8
 
 
-def read(entry: ProviderEntry) -> tuple[str, Facts]:
+def read_settings(entry: ProviderEntry) -> tuple[str, GeminiSettings]:
     """The base address and the facts of a conf entry. Raises ConfigError."""
-    facts = Facts(**load_settings(Settings, entry.settings))
-    return normalize_base_url(entry.base_url, VERSION, default=DEFAULT, endpoints=(COLLECTION,)), facts
+    facts = GeminiSettings(**load_settings(GeminiSettingsSchema, entry.settings))
+    return normalize_base_url(entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(MODELS_PATH,)), facts

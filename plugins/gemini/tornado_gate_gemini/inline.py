@@ -12,17 +12,17 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, Part
 from tornado_gate.types.value import replace
 
-MOST_LINKS = 20
+MAX_LINKS = 20
 """Addresses that one request may name: each is a download."""
 
-KINDS: dict[type, tuple[str, ...]] = {
+MEDIA_TYPE_PREFIXES: dict[type, tuple[str, ...]] = {
     Image: ("image/",),
     Audio: ("audio/",),
     File: ("application/", "text/", "image/", "audio/", "video/"),
 }
 
 
-async def inlined(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
+async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
     """`request` with the bytes of every http(s) address for which `needs` is true, in its place.
 
     Raises InvalidField for a file that cannot be fetched, and for more than MOST_LINKS of them.
@@ -33,15 +33,17 @@ async def inlined(call: Call, request: ChatRequest, needs: Callable[[Link], bool
         (number, place, part, part.source)
         for number, message in enumerate(request.messages)
         for place, part in enumerate(message.parts)
-        if isinstance(part, Image | Audio | File) and isinstance(part.source, Link) and _is_web(part.source)
+        if isinstance(part, Image | Audio | File) and isinstance(part.source, Link) and _is_web_link(part.source)
         if needs(part.source)
     ]
-    if len(wanted) > MOST_LINKS:
-        number, place, _, _ = wanted[MOST_LINKS]
-        raise InvalidField(request.path(number, place), f"More than {MOST_LINKS} addresses of files in one request.")
+    if len(wanted) > MAX_LINKS:
+        number, place, _, _ = wanted[MAX_LINKS]
+        raise InvalidField(request.path(number, place), f"More than {MAX_LINKS} addresses of files in one request.")
     messages = list(request.messages)
     for number, place, part, link in wanted:
-        fetched = await call.fetcher.fetch(link.url, kinds=KINDS[type(part)], param=request.path(number, place))
+        fetched = await call.fetcher.fetch(
+            link.url, kinds=MEDIA_TYPE_PREFIXES[type(part)], param=request.path(number, place)
+        )
         source = Data(media_type=fetched.media_type, base64=base64.b64encode(fetched.data).decode())
         parts: list[Part] = list(messages[number].parts)
         parts[place] = replace(part, source=source)
@@ -49,5 +51,5 @@ async def inlined(call: Call, request: ChatRequest, needs: Callable[[Link], bool
     return replace(request, messages=tuple(messages)) if wanted else request
 
 
-def _is_web(link: Link) -> bool:
+def _is_web_link(link: Link) -> bool:
     return link.url[:8].lower().startswith(("http://", "https://"))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tornado_gate.errors import UnsupportedOperation, UpstreamRefused
 from tornado_gate.http.base_url import is_same_origin
-from tornado_gate.http.fetch.pictures import picture_of
+from tornado_gate.http.fetch.pictures import read_image
 from tornado_gate.types import (
     Call,
     Data,
@@ -28,22 +28,22 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.wire.gemini_generate import encoded
+from tornado_gate.wire.gemini_generate import encode_in_slices
 from tornado_gate.wire.gemini_videos import render_video_request
-from tornado_gate_gemini.address import DEFAULT, resource_url, url_of
+from tornado_gate_gemini.address import DEFAULT_BASE_URL, build_resource_url, build_url
 
 AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
 
-BEGIN: Final = "predictLongRunning"
-MOST_REDIRECTS: Final = 3
-KINDS: Final = ("video/",)
+BEGIN_METHOD: Final = "predictLongRunning"
+MAX_REDIRECTS: Final = 3
+VIDEO_TYPE_PREFIXES: Final = ("video/",)
 
-GONE: Final = frozenset({404, 410})
+GONE_STATUSES: Final = frozenset({404, 410})
 """The statuses with which the upstream says that there is no such operation."""
-_FILE: Final = re.compile(r"/files/([a-z0-9-]+):download")
+_FILE_PATH: Final = re.compile(r"/files/([a-z0-9-]+):download")
 
 
-async def asked(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> UpstreamRequest:
+async def build_request(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> UpstreamRequest:
     """What is sent; `headers` have our key. What cannot be said is reported to `call.lose`.
 
     Raises UnsupportedOperation for what the API cannot do: cancel, change an earlier video, find an operation without its name.
@@ -52,53 +52,55 @@ async def asked(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> Up
     base_url = call.target.base_url
     match request:
         case VideoRequest(remix_of=None):
-            body = render_video_request(call, request, await _picture(call, request))
-            return UpstreamRequest(url=url_of(base_url, call.target.upstream_model, BEGIN), headers=headers, json=body)
+            body = render_video_request(call, request, await _read_image(call, request))
+            return UpstreamRequest(
+                url=build_url(base_url, call.target.upstream_model, BEGIN_METHOD), headers=headers, json=body
+            )
         case VideoPoll(operation=Mapping() as operation):
-            url = resource_url(base_url, _name(operation))
-            return UpstreamRequest(method="GET", url=url, headers=plain, accepted_statuses=GONE)
+            url = build_resource_url(base_url, _get_name(operation))
+            return UpstreamRequest(method="GET", url=url, headers=plain, accepted_statuses=GONE_STATUSES)
         case VideoDownload(operation=operation, index=index):
-            url = file_url(base_url, _address(operation, index))
+            url = build_file_url(base_url, _get_address(operation, index))
             return UpstreamRequest(
                 method="GET",
                 url=url,
                 headers=plain if is_same_origin(url, base_url) else {},
-                redirects=MOST_REDIRECTS,
-                file_types=KINDS,
+                redirects=MAX_REDIRECTS,
+                file_types=VIDEO_TYPE_PREFIXES,
             )
         case VideoRequest():
             raise UnsupportedOperation(f"The model '{call.model}' cannot change an earlier video; it makes new ones.")
     raise UnsupportedOperation(f"The provider '{call.target.provider}' can neither cancel videos nor find lost ones.")
 
 
-async def _picture(call: Call, request: VideoRequest) -> Data | None:
+async def _read_image(call: Call, request: VideoRequest) -> Data | None:
     if request.image is None:
         return None
-    picture = await picture_of(call, request.image, request.field_name("image"))
-    return Data(media_type=picture.media_type, base64=await encoded(picture.data))
+    picture = await read_image(call, request.image, request.field_name("image"))
+    return Data(media_type=picture.media_type, base64=await encode_in_slices(picture.data))
 
 
-def _name(operation: Mapping[str, Any]) -> str:
+def _get_name(operation: Mapping[str, Any]) -> str:
     """Empty, which no resource is, for an operation of another provider."""
     name = operation.get("name")
     return name if isinstance(name, str) else ""
 
 
-def _address(operation: Mapping[str, Any], index: int) -> str:
+def _get_address(operation: Mapping[str, Any], index: int) -> str:
     videos = operation.get("videos")
     if not isinstance(videos, list) or not 0 <= index < len(videos) or not isinstance(videos[index], str):
         raise UpstreamRefused("The upstream has no such video.", status=404, code="video_not_found")
     return str(videos[index])
 
 
-def file_url(base_url: str, address: str) -> str:
+def build_file_url(base_url: str, address: str) -> str:
     """Where a file is fetched. One at Google's own host is fetched through an entry that stands before it."""
-    found = _FILE.search(urlsplit(address).path)
-    if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT):
+    found = _FILE_PATH.search(urlsplit(address).path)
+    if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
         return address
     return f"{base_url}/files/{found[1]}:download?alt=media"
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:
     """Whether the upstream has said that there is no such operation."""
-    return isinstance(request, VideoPoll) and incoming.status in GONE
+    return isinstance(request, VideoPoll) and incoming.status in GONE_STATUSES

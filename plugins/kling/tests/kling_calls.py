@@ -15,7 +15,7 @@ import tornado_gate_kling as plugin
 from tests.support.upstream import Answer, answer
 from tornado_gate import ProviderEntry
 from tornado_gate.http.upstream import Pool
-from tornado_gate.streams.events import OrderChecker, single
+from tornado_gate.streams.events import OrderChecker, read_single_event
 from tornado_gate.types import (
     Call,
     Caller,
@@ -135,9 +135,9 @@ async def answered(call: Call, request: Request) -> VideoOperation:
         async for event in plugin.translate_response(call, request, incoming):
             checker.check(event)
             yield event
-        assert checker.complete()
+        assert checker.is_complete()
 
-    return await single(checked(), VideoOperation)
+    return await read_single_event(checked(), VideoOperation)
 
 
 def operation(url: str, request: Request, **rest: Any) -> VideoOperation:

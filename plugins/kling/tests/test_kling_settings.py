@@ -13,10 +13,10 @@ import tornado_gate_kling as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost, ProviderLane
-from tornado_gate_kling.account import Account
+from tornado_gate_kling.account import KlingAccount
 
 
-def token_of(account: Account) -> str:
+def token_of(account: KlingAccount) -> str:
     kind, _, token = account.headers()["authorization"].partition(" ")
     assert kind == "Bearer"
     return token
@@ -77,7 +77,7 @@ def test_keys_that_are_half_or_double_are_refused_without_being_shown(
     ids=["together", "apart"],
 )
 def test_a_token_is_signed_as_the_vendor_wants_it(entry: ProviderEntry) -> None:
-    account: Account = plugin.configure(entry).settings
+    account: KlingAccount = plugin.configure(entry).settings
     account.clock = lambda: 1_800_000_000.75
     token = token_of(account)
     claims = jwt.decode(token, SECRET, algorithms=["HS256"], options={"verify_exp": False, "verify_nbf": False})
@@ -86,13 +86,13 @@ def test_a_token_is_signed_as_the_vendor_wants_it(entry: ProviderEntry) -> None:
 
 
 def test_a_token_of_this_moment_is_good_now() -> None:
-    account: Account = plugin.configure(ProviderEntry(name="k", api_key=f"{ACCESS}:{SECRET}")).settings
+    account: KlingAccount = plugin.configure(ProviderEntry(name="k", api_key=f"{ACCESS}:{SECRET}")).settings
     assert jwt.decode(token_of(account), SECRET, algorithms=["HS256"])["iss"] == ACCESS
 
 
 def test_a_token_is_used_until_a_minute_before_it_ends() -> None:
     times: Iterator[float] = iter([1000.0, 1000.0 + 1740, 1000.0 + 1741])
-    account = Account(access_key=ACCESS, secret_key=SECRET, clock=lambda: next(times))
+    account = KlingAccount(access_key=ACCESS, secret_key=SECRET, clock=lambda: next(times))
     first, second, third = token_of(account), token_of(account), token_of(account)
     assert first == second
     assert third != second
@@ -109,15 +109,15 @@ def test_an_entry_without_keys_sends_none() -> None:
 
 
 def test_nothing_of_an_account_is_shown() -> None:
-    account = Account(access_key=ACCESS, secret_key=SECRET)
+    account = KlingAccount(access_key=ACCESS, secret_key=SECRET)
     token = token_of(account)
-    shown = repr(account) + repr(Account(api_key="sk-one-key-of-somebody"))
+    shown = repr(account) + repr(KlingAccount(api_key="sk-one-key-of-somebody"))
     assert not any(secret in shown for secret in (ACCESS, SECRET, token, "sk-one-key"))
 
 
 def test_the_core_takes_the_plugin_for_a_provider_of_videos() -> None:
     host = PluginHost()
     capabilities = ProviderLane(host, host.add("kling", plugin), []).configure(ProviderEntry(name="k"))
-    assert capabilities.offered("kling-v1") == {"videos"}
+    assert capabilities.get_operations("kling-v1") == {"videos"}
     assert capabilities.speaks == frozenset()
     assert not capabilities.videos_may_repeat

@@ -19,18 +19,18 @@ from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 
-LIFE_SECONDS: Final = 1800
-EARLY_SECONDS: Final = 5
+TOKEN_SECONDS: Final = 1800
+CLOCK_SKEW_SECONDS: Final = 5
 """A token is good from so long ago: the upstream's clock may be behind."""
-RENEWED_SECONDS: Final = 60
+RENEWAL_SECONDS: Final = 60
 """A token with less time than this left is not used any more."""
 
 _MASK: Final = "***"
-_SHORTEST_SECRET: Final = 8
+_MIN_SECRET_LENGTH: Final = 8
 """Less than this is no secret, and to put stars in its place would spoil the words around it."""
 
 
-class Settings(Schema):
+class KlingSettingsSchema(Schema):
     """The keys of a provider entry that are this plugin's."""
 
     access_key = String()
@@ -38,7 +38,7 @@ class Settings(Schema):
 
 
 @dataclass(slots=True, kw_only=True)
-class Account:
+class KlingAccount:
     """Either both of the vendor's keys, which sign tokens, or one `api_key` that goes out as it is; or none of them."""
 
     access_key: str = field(default="", repr=False)
@@ -48,34 +48,34 @@ class Account:
     _token: str = field(default="", init=False, repr=False)
     _ends: float = field(default=0.0, init=False)
 
-    def headers(self) -> dict[str, str]:
+    def make_headers(self) -> dict[str, str]:
         """The header that says who asks, {} where nobody needs to."""
-        key = self._signed() if self.secret_key else self.api_key
+        key = self._get_token() if self.secret_key else self.api_key
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    def _signed(self) -> str:
+    def _get_token(self) -> str:
         """A token with a minute left at least; signed anew twice an hour."""
         now = self.clock()
-        if now > self._ends - RENEWED_SECONDS:
-            self._ends = int(now) + LIFE_SECONDS
-            claims = {"iss": self.access_key, "exp": self._ends, "nbf": int(now) - EARLY_SECONDS}
+        if now > self._ends - RENEWAL_SECONDS:
+            self._ends = int(now) + TOKEN_SECONDS
+            claims = {"iss": self.access_key, "exp": self._ends, "nbf": int(now) - CLOCK_SKEW_SECONDS}
             self._token = jwt.encode(claims, self.secret_key, algorithm="HS256")
         return self._token
 
-    def masked(self, text: str) -> str:
+    def mask_keys(self, text: str) -> str:
         """An upstream's words without any key of this account, should it have repeated one."""
         for secret in (self._token, self.secret_key, self.access_key, self.api_key):
-            if len(secret) >= _SHORTEST_SECRET:
+            if len(secret) >= _MIN_SECRET_LENGTH:
                 text = text.replace(secret, _MASK)
         return text
 
 
-def read(entry: ProviderEntry) -> Account:
+def read_account(entry: ProviderEntry) -> KlingAccount:
     """The account of a conf entry: ``api_key`` "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
 
     Raises ConfigError. An api_key without a colon is one key, as sellers of the same API give it.
     """
-    settings = load_settings(Settings, entry.settings)
+    settings = load_settings(KlingSettingsSchema, entry.settings)
     access, secret = settings.get("access_key", ""), settings.get("secret_key", "")
     if bool(access) != bool(secret):
         missing = "secret_key" if access else "access_key"
@@ -85,12 +85,12 @@ def read(entry: ProviderEntry) -> Account:
             [(("api_key",), "is one key too many beside access_key and secret_key; leave one of them out")]
         )
     if access:
-        return Account(access_key=access, secret_key=secret)
+        return KlingAccount(access_key=access, secret_key=secret)
     access, colon, secret = entry.api_key.partition(":")
     if not colon:
-        return Account(api_key=entry.api_key)
+        return KlingAccount(api_key=entry.api_key)
     if not access or not secret:
         raise ConfigError(
             [(("api_key",), 'must be the access key and the secret key with a colon between: "ACCESS:SECRET"')]
         )
-    return Account(access_key=access, secret_key=secret)
+    return KlingAccount(access_key=access, secret_key=secret)

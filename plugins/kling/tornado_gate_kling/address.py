@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import Final, Literal
 from urllib.parse import quote
 
-DEFAULT: Final = "https://api-singapore.klingai.com"
+DEFAULT_BASE_URL: Final = "https://api-singapore.klingai.com"
 
 Kind = Literal["text2video", "image2video"]
-TEXT: Final = "text2video"
-IMAGE: Final = "image2video"
-KINDS: Final[tuple[Kind, ...]] = (TEXT, IMAGE)
+TEXT_KIND: Final = "text2video"
+IMAGE_KIND: Final = "image2video"
+KINDS: Final[tuple[Kind, ...]] = (TEXT_KIND, IMAGE_KIND)
 
 
-def begin_url(base_url: str, kind: Kind) -> str:
+def build_creation_url(base_url: str, kind: Kind) -> str:
     """Where a video of this kind is begun."""
     return f"{base_url}/videos/{kind}"
 
 
-def task_url(base_url: str, kind: Kind, name: str) -> str:
+def build_task_url(base_url: str, kind: Kind, name: str) -> str:
     """Where a task is asked about, by the vendor's id or by the name that it was given."""
-    return f"{begin_url(base_url, kind)}/{quote(name, safe='')}"
+    return f"{build_creation_url(base_url, kind)}/{quote(name, safe='')}"

@@ -15,20 +15,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.upstream import refusal
+from tornado_gate.http.upstream import make_refusal_error
 from tornado_gate.http.upstream_errors import key_refused
 from tornado_gate.types import Call, VideoOperation
 from tornado_gate.types.value import Value, field
 from tornado_gate.types.wire import parse_json, require_object
-from tornado_gate_kling.account import Account
+from tornado_gate_kling.account import KlingAccount
 from tornado_gate_kling.address import KINDS, Kind
 
 log = logging.getLogger(__name__)
 
-POLICY: Final = frozenset({1300, 1301})
-NO_SUCH_THING: Final = 1203
-_OF_THE_ACCOUNT: Final = frozenset({*range(1000, 1005), *range(1100, 1104), 1304})
-_STATUS: Final = {
+POLICY_CODES: Final = frozenset({1300, 1301})
+NOT_FOUND_CODE: Final = 1203
+_ACCOUNT_CODES: Final = frozenset({*range(1000, 1005), *range(1100, 1104), 1304})
+_STATUS_OF_CODE: Final = {
     **dict.fromkeys((1200, 1201, 1300, 1301), 400),
     **dict.fromkeys((1202, 1203), 404),
     **dict.fromkeys((1302, 1303), 429),
@@ -36,24 +36,24 @@ _STATUS: Final = {
     5002: 504,
 }
 """The HTTP status of a code, for one that came with 200."""
-_STATES: Final[Mapping[str, Any]] = {
+_STATUS_OF_STATE: Final[Mapping[str, Any]] = {
     "submitted": "queued",
     "processing": "running",
     "succeed": "completed",
     "failed": "failed",
 }
-_UNKNOWN: Final = re.compile(
+_UNKNOWN_MESSAGE: Final = re.compile(
     r"task.{0,80}(not[ _]?(found|exist)|doesn.t exist)|no such task|invalid task", re.IGNORECASE
 )
-_TAKEN: Final = re.compile(r"external_task_id.{0,200}exist", re.IGNORECASE | re.DOTALL)
-_AGAINST_POLICY: Final = re.compile(
+_DUPLICATE_MESSAGE: Final = re.compile(r"external_task_id.{0,200}exist", re.IGNORECASE | re.DOTALL)
+_POLICY_MESSAGE: Final = re.compile(
     r"risk control|polic|moderation|sensitive|security|prohibited|violat", re.IGNORECASE
 )
-_LONGEST: Final = 500
+_MAX_MESSAGE_LENGTH: Final = 500
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.-]{0,127}")
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class KlingResponse(Value, frozen=True, kw_only=True):
     """The envelope. `code` is 0 for success, -1 where the upstream gave none that is the vendor's; `data` is the task."""
 
     code: int
@@ -61,58 +61,60 @@ class Answer(Value, frozen=True, kw_only=True):
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def unknown(self) -> bool:
+    def is_unknown_task(self) -> bool:
         """Whether it says that it has no such task."""
-        return self.code == NO_SUCH_THING or (self.code not in _OF_THE_ACCOUNT and bool(_UNKNOWN.search(self.message)))
+        return self.code == NOT_FOUND_CODE or (
+            self.code not in _ACCOUNT_CODES and bool(_UNKNOWN_MESSAGE.search(self.message))
+        )
 
     @property
-    def taken(self) -> bool:
+    def is_duplicate(self) -> bool:
         """Whether it says that it has a task of our name already."""
-        return self.code != 0 and bool(_TAKEN.search(self.message))
+        return self.code != 0 and bool(_DUPLICATE_MESSAGE.search(self.message))
 
 
-def answer_in(account: Account, raw: bytes, provider: str) -> Answer:
+def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingResponse:
     """The envelope in an upstream's bytes, its message without any key. Raises UpstreamError for what is none."""
     value = require_object(parse_json(raw, provider), provider)
     code, message, data = value.get("code"), value.get("message"), value.get("data")
-    return Answer(
+    return KlingResponse(
         code=code if isinstance(code, int) else -1,
-        message=account.masked(message)[:_LONGEST] if isinstance(message, str) else "",
+        message=account.mask_keys(message)[:_MAX_MESSAGE_LENGTH] if isinstance(message, str) else "",
         data=data if isinstance(data, dict) else {},
     )
 
 
-def error_of(call: Call, answer: Answer, raw: bytes, status: int, headers: Mapping[str, str]) -> UpstreamError:
+def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, headers: Mapping[str, str]) -> UpstreamError:
     """The error for what is no task. The upstream's words come down only with what is about the caller's request."""
     provider, account = call.target.provider, call.target.settings
-    if answer.code in _OF_THE_ACCOUNT:
+    if answer.code in _ACCOUNT_CODES:
         log.warning("upstream '%s' refuses the account of conf: its code is %d", provider, answer.code)
         return key_refused(provider)
-    status = status if status >= 300 else _STATUS.get(answer.code, 500)
-    return refusal(call, status, headers, account.masked(raw.decode("utf-8", "replace")).encode())
+    status = status if status >= 300 else _STATUS_OF_CODE.get(answer.code, 500)
+    return make_refusal_error(call, status, headers, account.masked(raw.decode("utf-8", "replace")).encode())
 
 
-def stopped(call: Call, answer: Answer) -> VideoOperation:
+def make_policy_failure(call: Call, answer: KlingResponse) -> VideoOperation:
     """A request that the upstream's policy forbids is a video that failed, whenever the upstream notices."""
     error = answer.message or f"The policy of the provider '{call.target.provider}' forbids this video."
     return VideoOperation(status="failed", code="content_policy_violation", error=error)
 
 
-def operation_in(call: Call, answer: Answer, kind: Kind) -> VideoOperation:
+def parse_operation(call: Call, answer: KlingResponse, kind: Kind) -> VideoOperation:
     """Where a task stands. Raises UpstreamError for one without an id that it could be asked about by."""
     data, raw = answer.data, str(answer.data.get("task_status") or "")
     task_id = data.get("task_id")
     if not isinstance(task_id, str) or not _TASK_ID.fullmatch(task_id):
         raise UpstreamError(f"The provider '{call.target.provider}' gave a task no id that it could be asked about by.")
     operation: dict[str, Any] = {"kind": kind, "task_id": task_id}
-    status = _STATES.get(raw, "unknown")
+    status = _STATUS_OF_STATE.get(raw, "unknown")
     if status == "failed":
-        return _failed(call.target.settings, data, operation)
+        return _make_failed_operation(call.target.settings, data, operation)
     if status == "unknown":
-        return VideoOperation(status="unknown", operation=operation, raw=raw[:_LONGEST])
+        return VideoOperation(status="unknown", operation=operation, raw=raw[:_MAX_MESSAGE_LENGTH])
     if status != "completed":
         return VideoOperation(status=status, operation=operation)
-    videos = _videos(data)
+    videos = _list_videos(data)
     return VideoOperation(
         status="completed",
         operation={**operation, "urls": [url for url, _ in videos]},
@@ -121,14 +123,16 @@ def operation_in(call: Call, answer: Answer, kind: Kind) -> VideoOperation:
     )
 
 
-def _failed(account: Account, data: Mapping[str, Any], operation: Mapping[str, Any]) -> VideoOperation:
+def _make_failed_operation(
+    account: KlingAccount, data: Mapping[str, Any], operation: Mapping[str, Any]
+) -> VideoOperation:
     said = data.get("task_status_msg")
-    why = account.masked(said)[:_LONGEST] if isinstance(said, str) else ""
-    code = "content_policy_violation" if _AGAINST_POLICY.search(why) else "generation_failed"
+    why = account.mask_keys(said)[:_MAX_MESSAGE_LENGTH] if isinstance(said, str) else ""
+    code = "content_policy_violation" if _POLICY_MESSAGE.search(why) else "generation_failed"
     return VideoOperation(status="failed", operation=operation, code=code, error=why)
 
 
-def _videos(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+def _list_videos(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
     """Address and seconds of each; where a watermark was asked for, of the one that has it."""
     result, mark = data.get("task_result"), data.get("watermark_info")
     listed = result.get("videos") if isinstance(result, dict) else None
@@ -138,11 +142,11 @@ def _videos(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
         if isinstance(video, dict):
             url = (video.get("watermark_url") if marked else None) or video.get("url")
             if isinstance(url, str) and url:
-                found.append((url, _seconds(video.get("duration"))))
+                found.append((url, _read_seconds(video.get("duration"))))
     return found
 
 
-def _seconds(value: Any) -> float | None:
+def _read_seconds(value: Any) -> float | None:
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -150,6 +154,6 @@ def _seconds(value: Any) -> float | None:
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def kind_in(operation: Mapping[str, Any]) -> Kind | None:
+def get_kind(operation: Mapping[str, Any]) -> Kind | None:
     """The kind of a task that was begun, None for what no answer of ours could have left."""
     return next((kind for kind in KINDS if kind == operation.get("kind")), None)

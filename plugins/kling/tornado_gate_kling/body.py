@@ -11,32 +11,32 @@ from fractions import Fraction
 from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UnsupportedOperation
-from tornado_gate.http.fetch.pictures import Picture
+from tornado_gate.http.fetch.pictures import ImageFile
 from tornado_gate.types import Call, VideoRequest
-from tornado_gate_kling.address import TEXT
-from tornado_gate_kling.images import sendable
-from tornado_gate_kling.metadata import kind_of, wishes_of
-from tornado_gate_kling.models import in_words, model_of
+from tornado_gate_kling.address import TEXT_KIND
+from tornado_gate_kling.images import prepare_image
+from tornado_gate_kling.metadata import choose_kind, parse_metadata
+from tornado_gate_kling.models import describe_seconds, find_model
 
-RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fraction(1): "1:1"}
+ASPECT_RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fraction(1): "1:1"}
 
 
-async def body_of(call: Call, request: VideoRequest) -> dict[str, Any]:
+async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
     """What the upstream is sent. Raises InvalidField; tells what is lost."""
     _check(call, request)
     body: dict[str, Any] = {"model_name": call.target.upstream_model, "prompt": request.prompt}
-    picture: Picture | None = None
+    picture: ImageFile | None = None
     if request.image is not None:
-        body["image"], picture = await sendable(call, request.image, request.field_name("image"))
-    body |= await wishes_of(call, request)
+        body["image"], picture = await prepare_image(call, request.image, request.field_name("image"))
+    body |= await parse_metadata(call, request)
     if request.seconds is not None:
-        body["duration"] = _duration(call, request, request.seconds)
+        body["duration"] = _choose_duration(call, request, request.seconds)
     _set_shape(call, request, body, picture)
     if request.watermark is not None:
         body["watermark_info"] = {"enabled": request.watermark}
     if request.task_id:
         body["external_task_id"] = request.task_id
-    _lose_the_rest(call, request)
+    _drop_unsupported(call, request)
     return body
 
 
@@ -44,43 +44,43 @@ def _check(call: Call, request: VideoRequest) -> None:
     if request.remix_of is not None:
         message = f"The model '{call.model}' cannot change a video that it made."
         raise UnsupportedOperation(message, param=request.field_name("remix_of"))
-    if kind_of(request) == TEXT and not model_of(call.target.upstream_model).text:
+    if choose_kind(request) == TEXT_KIND and not find_model(call.target.upstream_model).text:
         field = request.field_name("image")
         message = f"'{field}' is missing: the model '{call.model}' makes videos of pictures only."
         raise InvalidField(field, message, code="missing_required_parameter")
 
 
-def _duration(call: Call, request: VideoRequest, seconds: float) -> str:
-    allowed, field = model_of(call.target.upstream_model).seconds, request.field_name("seconds")
+def _choose_duration(call: Call, request: VideoRequest, seconds: float) -> str:
+    allowed, field = find_model(call.target.upstream_model).seconds, request.field_name("seconds")
     if allowed and seconds not in allowed:
         raise InvalidField(
-            field, f"'{field}' must be {in_words(allowed)} for the model '{call.model}', not {seconds:g}."
+            field, f"'{field}' must be {describe_seconds(allowed)} for the model '{call.model}', not {seconds:g}."
         )
     if seconds != int(seconds):
         raise InvalidField(field, f"'{field}' must be a whole number of seconds, not {seconds:g}.")
     return str(int(seconds))
 
 
-def _set_shape(call: Call, request: VideoRequest, body: dict[str, Any], picture: Picture | None) -> None:
+def _set_shape(call: Call, request: VideoRequest, body: dict[str, Any], picture: ImageFile | None) -> None:
     """The upstream is told a shape, never pixels: those are the mode's. With a picture the video has the shape of that one."""
     if request.width is None or request.height is None:
         return
     shape = Fraction(request.width, request.height)
-    if kind_of(request) != TEXT:
+    if choose_kind(request) != TEXT_KIND:
         fits = picture is not None and shape == Fraction(picture.width, picture.height)
     else:
-        ratio = RATIOS.get(shape)
+        ratio = ASPECT_RATIOS.get(shape)
         fits = ratio is not None and body.setdefault("aspect_ratio", ratio) == ratio
     if not fits:
-        call.lose(request.field_name("width"))
-        call.lose(request.field_name("height"))
+        call.drop_field(request.field_name("width"))
+        call.drop_field(request.field_name("height"))
 
 
-def _lose_the_rest(call: Call, request: VideoRequest) -> None:
+def _drop_unsupported(call: Call, request: VideoRequest) -> None:
     for field in ("fps", "seed", "user"):
         if getattr(request, field) is not None:
-            call.lose(request.field_name(field))
+            call.drop_field(request.field_name(field))
     if request.n is not None and request.n > 1:
-        call.lose(request.field_name("n"))
+        call.drop_field(request.field_name("n"))
     for name in request.extra:
-        call.lose(name)
+        call.drop_field(name)

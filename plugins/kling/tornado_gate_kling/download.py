@@ -14,7 +14,7 @@ from tornado_gate.http.base_url import is_same_origin
 from tornado_gate.types import Call
 
 
-def video_url(call: Call, operation: Mapping[str, Any], index: int) -> str:
+def get_video_url(call: Call, operation: Mapping[str, Any], index: int) -> str:
     """The address of video number `index`. Raises UpstreamError where there is none, and for another host without https."""
     provider, urls = call.target.provider, operation.get("urls")
     if not isinstance(urls, list) or not 0 <= index < len(urls):

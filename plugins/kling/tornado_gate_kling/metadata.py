@@ -12,14 +12,14 @@ from marshmallow import Schema
 
 from tornado_gate.codec.fields import Array, Boolean, Number, Object, OneOf, String, first_fault
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch.pictures import source_of
+from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.types import Call, VideoRequest
-from tornado_gate_kling.address import IMAGE, TEXT, Kind
-from tornado_gate_kling.images import sendable
-from tornado_gate_kling.models import model_of
+from tornado_gate_kling.address import IMAGE_KIND, TEXT_KIND, Kind
+from tornado_gate_kling.images import prepare_image
+from tornado_gate_kling.models import find_model
 
-_PICTURES: Final = ("image_tail", "static_mask")
-_MODES: Final = {
+_IMAGE_MEMBERS: Final = ("image_tail", "static_mask")
+_MODE_OF_QUALITY: Final = {
     "high": "pro",
     "hd": "pro",
     "pro": "pro",
@@ -31,7 +31,7 @@ _MODES: Final = {
 """Words for `quality_level`, which is the gateway's name for the vendor's `mode`."""
 
 
-class Wishes(Schema):
+class MetadataSchema(Schema):
     """Shapes only: which values a model knows is the upstream's to say."""
 
     negative_prompt = String()
@@ -51,36 +51,36 @@ class Wishes(Schema):
     element_list = Array(Object())
 
 
-_SCHEMA: Final = Wishes()
+_METADATA_SCHEMA: Final = MetadataSchema()
 
-_ONLY: Final[dict[str, Kind]] = {
-    "aspect_ratio": TEXT,
-    "image_tail": IMAGE,
-    "static_mask": IMAGE,
-    "dynamic_masks": IMAGE,
-    "element_list": IMAGE,
+_KIND_OF_MEMBER: Final[dict[str, Kind]] = {
+    "aspect_ratio": TEXT_KIND,
+    "image_tail": IMAGE_KIND,
+    "static_mask": IMAGE_KIND,
+    "dynamic_masks": IMAGE_KIND,
+    "element_list": IMAGE_KIND,
 }
 
 
-def kind_of(request: VideoRequest) -> Kind:
+def choose_kind(request: VideoRequest) -> Kind:
     """A last picture is enough for the upstream to make a video of pictures."""
-    return IMAGE if request.image is not None or request.metadata.get("image_tail") is not None else TEXT
+    return IMAGE_KIND if request.image is not None or request.metadata.get("image_tail") is not None else TEXT_KIND
 
 
-async def wishes_of(call: Call, request: VideoRequest) -> dict[str, Any]:
+async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
     """The fields of the upstream's body that `metadata` asks for. Raises InvalidField; tells what is lost."""
     field = request.field_name("metadata")
     given = {name: value for name, value in request.metadata.items() if value is not None}
-    _check({name: value for name, value in given.items() if name in _SCHEMA.fields}, field)
-    kind, model = kind_of(request), model_of(call.target.upstream_model)
+    _check({name: value for name, value in given.items() if name in _METADATA_SCHEMA.fields}, field)
+    kind, model = choose_kind(request), find_model(call.target.upstream_model)
     unknown = {"cfg_scale": not model.cfg_scale, "sound": not model.sound}
     body: dict[str, Any] = {}
     for name, value in given.items():
         param = f"{field}.{name}"
-        if name not in _SCHEMA.fields or _ONLY.get(name, kind) != kind or unknown.get(name, False):
-            call.lose(param)
-        elif name in _PICTURES:
-            body[name], _ = await sendable(call, source_of(value, param), param)
+        if name not in _METADATA_SCHEMA.fields or _KIND_OF_MEMBER.get(name, kind) != kind or unknown.get(name, False):
+            call.drop_field(param)
+        elif name in _IMAGE_MEMBERS:
+            body[name], _ = await prepare_image(call, parse_image_source(value, param), param)
         elif name == "sound":
             body[name] = {True: "on", False: "off"}.get(value, value)
         elif name == "quality_level":
@@ -91,7 +91,7 @@ async def wishes_of(call: Call, request: VideoRequest) -> dict[str, Any]:
 
 
 def _check(wishes: dict[str, Any], field: str) -> None:
-    errors = _SCHEMA.validate(wishes)
+    errors = _METADATA_SCHEMA.validate(wishes)
     if errors:
         path, message = first_fault(errors)
         name = ".".join(map(str, [field, *path]))
@@ -100,8 +100,8 @@ def _check(wishes: dict[str, Any], field: str) -> None:
 
 def _set_mode(call: Call, body: dict[str, Any], mode: str, level: str, param: str) -> None:
     """The vendor's own word, where it was given, stands above the gateway's."""
-    meant = _MODES.get(level.lower())
+    meant = _MODE_OF_QUALITY.get(level.lower())
     if meant is None or mode not in ("", meant):
-        call.lose(param)
+        call.drop_field(param)
     else:
         body["mode"] = meant

@@ -16,7 +16,7 @@ FIVE_OR_TEN: Final = (5, 10)
 THREE_TO_FIFTEEN: Final = tuple(range(3, 16))
 
 
-class Model(Value, frozen=True, kw_only=True):
+class KlingModel(Value, frozen=True, kw_only=True):
     """`seconds` are the lengths that it makes, any number of whole seconds when empty; `text` is whether it can do without a
     picture."""
 
@@ -26,26 +26,26 @@ class Model(Value, frozen=True, kw_only=True):
     sound: bool = True
 
 
-_MODELS: Final = (
-    ("kling-v1-5", Model(seconds=FIVE_OR_TEN, text=False, sound=False)),
-    ("kling-v1", Model(seconds=FIVE_OR_TEN, sound=False)),
-    ("kling-v1-*", Model(seconds=FIVE_OR_TEN, sound=False)),
-    ("kling-v2-1", Model(seconds=FIVE_OR_TEN, text=False, cfg_scale=False, sound=False)),
-    ("kling-v2-master", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
-    ("kling-v2-1-master", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
-    ("kling-v2-5-*", Model(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
-    ("kling-v2-*", Model(seconds=FIVE_OR_TEN, cfg_scale=False)),
-    ("kling-v3", Model(seconds=THREE_TO_FIFTEEN)),
+_KNOWN_MODELS: Final = (
+    ("kling-v1-5", KlingModel(seconds=FIVE_OR_TEN, text=False, sound=False)),
+    ("kling-v1", KlingModel(seconds=FIVE_OR_TEN, sound=False)),
+    ("kling-v1-*", KlingModel(seconds=FIVE_OR_TEN, sound=False)),
+    ("kling-v2-1", KlingModel(seconds=FIVE_OR_TEN, text=False, cfg_scale=False, sound=False)),
+    ("kling-v2-master", KlingModel(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-1-master", KlingModel(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-5-*", KlingModel(seconds=FIVE_OR_TEN, cfg_scale=False, sound=False)),
+    ("kling-v2-*", KlingModel(seconds=FIVE_OR_TEN, cfg_scale=False)),
+    ("kling-v3", KlingModel(seconds=THREE_TO_FIFTEEN)),
 )
-_UNKNOWN: Final = Model()
+_UNKNOWN_MODEL: Final = KlingModel()
 
 
-def model_of(name: str) -> Model:
+def find_model(name: str) -> KlingModel:
     """What is known of the upstream's model of this name."""
-    return next((model for pattern, model in _MODELS if fnmatchcase(name, pattern)), _UNKNOWN)
+    return next((model for pattern, model in _KNOWN_MODELS if fnmatchcase(name, pattern)), _UNKNOWN_MODEL)
 
 
-def in_words(seconds: tuple[int, ...]) -> str:
+def describe_seconds(seconds: tuple[int, ...]) -> str:
     """'5 or 10', 'from 3 to 15'."""
     if len(seconds) > 2:
         return f"from {seconds[0]} to {seconds[-1]}"

@@ -31,13 +31,13 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate_local.operations.video_jobs import Job, close_all, jobs_here
+from tornado_gate_local.operations.video_jobs import VideoJob, close_all, get_loop_jobs
 
 
 @pytest.fixture
 def make_call() -> Callable[..., Call]:
     def make(*, strict: bool = False, pace_seconds: float = 0.0) -> Call:
-        settings = local.Settings(pace_seconds=pace_seconds)
+        settings = local.LocalSettings(pace_seconds=pace_seconds)
         return Call(
             id="call-1",
             operation="chat",
@@ -80,7 +80,7 @@ def stream_events(call: Call) -> Callable[[ChatRequest], Awaitable[list[StreamEv
         async for event in local.translate_response(call, request, incoming):
             checker.check(event)
             found.append(event)
-        assert checker.complete()
+        assert checker.is_complete()
         return found
 
     return run
@@ -96,7 +96,7 @@ def work(call: Call) -> Callable[..., Awaitable[list[StreamEvent]]]:
         async for event in local.translate_response(call, request, incoming):
             checker.check(event)
             found.append(event)
-        assert checker.complete()
+        assert checker.is_complete()
         return found
 
     return run
@@ -185,8 +185,8 @@ class Videos:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def job(self, operation: VideoOperation) -> Job:
-        found = jobs_here().find(operation.operation)
+    def job(self, operation: VideoOperation) -> VideoJob:
+        found = get_loop_jobs().find(operation.operation)
         assert found is not None
         return found
 
@@ -214,12 +214,12 @@ def videos(
     monkeypatch: pytest.MonkeyPatch,
     io_loop: IOLoop,
 ) -> Iterator[Videos]:
-    videos, advance = Videos(work, call), Job.advance
+    videos, advance = Videos(work, call), VideoJob.set_progress
 
-    def told(self: Job, number: int, share: float) -> None:
+    def told(self: VideoJob, number: int, share: float) -> None:
         advance(self, number, share)
         videos.advanced.set()
 
-    monkeypatch.setattr(Job, "advance", told)
+    monkeypatch.setattr(VideoJob, "set_progress", told)
     yield videos
     io_loop.run_sync(videos.end)

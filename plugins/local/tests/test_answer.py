@@ -21,13 +21,13 @@ from tornado_gate.types import (
     ToolCall,
     ToolResult,
 )
-from tornado_gate_local.answer import MOST_TOKENS, answer, usage
-from tornado_gate_local.conversation import decoded_length
-from tornado_gate_local.words import calculate, count_tokens, find_sum, tokens
+from tornado_gate_local.answer import MAX_TOKENS, count_usage, make_choices
+from tornado_gate_local.conversation import compute_decoded_length
+from tornado_gate_local.words import calculate, count_tokens, find_sum, split_tokens
 
 
 def spoken(request, choice: int = 0) -> str:
-    return "".join(part.text for part in answer(request, "salt")[choice].parts if isinstance(part, Text))
+    return "".join(part.text for part in make_choices(request, "salt")[choice].parts if isinstance(part, Text))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_attachments_of_an_earlier_turn_are_not_mentioned_again(chat):
 
 @pytest.mark.parametrize(("base64", "length"), [("", 0), ("QQ==", 1), ("QQ", 1), ("QUI=", 2), ("QUJD", 3)])
 def test_the_length_of_base64_is_that_of_its_bytes(base64, length):
-    assert decoded_length(base64) == length
+    assert compute_decoded_length(base64) == length
 
 
 def conversation_with_results(*results: ToolResult) -> tuple[Message, ...]:
@@ -174,7 +174,7 @@ def test_results_of_tools_are_in_the_answer(chat):
 
 
 def test_the_same_request_gets_the_same_answer(chat):
-    assert answer(chat(), "salt") == answer(chat(), "salt")
+    assert make_choices(chat(), "salt") == make_choices(chat(), "salt")
 
 
 def test_seed_and_choice_pick_other_wordings(chat):
@@ -185,31 +185,31 @@ def test_seed_and_choice_pick_other_wordings(chat):
 
 @pytest.mark.parametrize("most", [1, 3, 10])
 def test_max_tokens_cuts_with_reason_length(chat, most):
-    [choice] = answer(chat(max_tokens=most), "salt")
+    [choice] = make_choices(chat(max_tokens=most), "salt")
     assert choice.reason == "length"
-    assert usage(chat(), (choice,)).output_tokens == most
+    assert count_usage(chat(), (choice,)).output_tokens == most
 
 
 def test_an_answer_that_just_fits_is_not_cut(chat):
-    whole = usage(chat(), answer(chat(), "salt")).output_tokens
-    [choice] = answer(chat(max_tokens=whole), "salt")
+    whole = count_usage(chat(), make_choices(chat(), "salt")).output_tokens
+    [choice] = make_choices(chat(max_tokens=whole), "salt")
     assert choice.reason == "stop"
 
 
 def test_an_endless_echo_is_cut(chat):
     request = chat("Repeat: " + "!?" * 30_000)
-    [choice] = answer(request, "salt")
+    [choice] = make_choices(request, "salt")
     assert choice.reason == "length"
-    assert usage(request, (choice,)).output_tokens == MOST_TOKENS
+    assert count_usage(request, (choice,)).output_tokens == MAX_TOKENS
 
 
 def test_the_first_stop_string_ends_the_text_and_is_not_in_it(chat):
-    [choice] = answer(chat("Repeat: one two three four", stop=("four", "three", "")), "salt")
+    [choice] = make_choices(chat("Repeat: one two three four", stop=("four", "three", "")), "salt")
     assert choice == Choice(parts=(Text(text="one two "),), reason="stop", stop_sequence="three")
 
 
 def test_a_cut_by_length_before_the_stop_string_is_a_cut_by_length(chat):
-    [choice] = answer(chat("Repeat: one two three four", stop=("four",), max_tokens=1), "salt")
+    [choice] = make_choices(chat("Repeat: one two three four", stop=("four",), max_tokens=1), "salt")
     assert choice == Choice(parts=(Text(text="one"),), reason="length")
 
 
@@ -239,41 +239,41 @@ def test_json_schema_gives_exactly_the_json(chat):
 )
 def test_it_thinks_only_when_asked_to(chat, reasoning, thinks):
     request = chat(reasoning=reasoning)
-    choices = answer(request, "salt")
+    choices = make_choices(request, "salt")
     assert isinstance(choices[0].parts[0], Thinking) is thinks
     assert isinstance(choices[0].parts[-1], Text)
-    assert (usage(request, choices).reasoning_tokens > 0) is thinks
+    assert (count_usage(request, choices).reasoning_tokens > 0) is thinks
 
 
 def test_thinking_keeps_within_its_budget(chat):
     request = chat(reasoning=Reasoning(budget_tokens=4))
-    assert usage(request, answer(request, "salt")).reasoning_tokens == 4
+    assert count_usage(request, make_choices(request, "salt")).reasoning_tokens == 4
 
 
 def test_thinking_uses_up_max_tokens_first(chat):
-    [choice] = answer(chat(reasoning=Reasoning(effort="high"), max_tokens=2), "salt")
+    [choice] = make_choices(chat(reasoning=Reasoning(effort="high"), max_tokens=2), "salt")
     assert [type(part) for part in choice.parts] == [Thinking]
     assert choice.reason == "length"
 
 
 def test_usage_counts_everything_that_was_said(chat):
     request = chat("one two", n=2)
-    choices = answer(request, "salt")
-    counted = usage(request, choices)
+    choices = make_choices(request, "salt")
+    counted = count_usage(request, choices)
     assert counted.input_tokens == 2 + 3
-    assert counted.output_tokens == sum(len(tokens(part.text)) for choice in choices for part in choice.parts)
+    assert counted.output_tokens == sum(len(split_tokens(part.text)) for choice in choices for part in choice.parts)
     assert counted.reasoning_tokens == 0
 
 
 def test_usage_counts_history_attachments_and_tools(chat):
     plain = chat(messages=conversation_with_results())
     with_image = chat(messages=conversation_with_results(ToolResult(call_id="1", parts=(Image(source=PIXEL),))))
-    assert usage(with_image, ()).input_tokens == usage(plain, ()).input_tokens + 3 + 85
+    assert count_usage(with_image, ()).input_tokens == count_usage(plain, ()).input_tokens + 3 + 85
 
 
 def test_tokens_joined_are_the_text():
     text = "Hello, wörld!\n\n  indented\t12345 日本語のテキスト 👍🏽 "
-    assert "".join(tokens(text)) == text
+    assert "".join(split_tokens(text)) == text
 
 
 def test_long_texts_are_counted_by_their_length():

@@ -33,7 +33,7 @@ CHAT = {"chat", "count_tokens"}
     ],
 )
 def test_the_beginning_of_a_name_says_what_a_model_does(model, operations):
-    assert local.configure(ProviderEntry(name="local")).offered(model) == operations
+    assert local.configure(ProviderEntry(name="local")).get_operations(model) == operations
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_without_pillow_there_are_no_pictures_and_without_either_library_no_vide
 ):
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name in missing else "found")
     capabilities = local.configure(ProviderEntry(name="local"))
-    assert capabilities.offered("local-image-1") == pictures
-    assert capabilities.offered("local-video") == videos
-    assert capabilities.offered("local-tts") == {"speech"}
+    assert capabilities.get_operations("local-image-1") == pictures
+    assert capabilities.get_operations("local-video") == videos
+    assert capabilities.get_operations("local-tts") == {"speech"}
 
 
 def test_a_video_whose_beginning_is_uncertain_may_be_begun_again():

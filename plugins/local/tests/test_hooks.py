@@ -41,9 +41,9 @@ from tornado_gate.types import (
     UsageReport,
     VendorPart,
     VendorTool,
-    Verbatim,
+    VerbatimRequest,
 )
-from tornado_gate_local.pieces import Plan, lines
+from tornado_gate_local.pieces import AnswerPlan, stream_lines
 
 
 def test_the_plugin_meets_the_specification_of_providers():
@@ -62,7 +62,7 @@ def test_an_entry_without_settings_serves_everything_without_pauses():
     }  # fmt: skip
     assert capabilities.inputs_at_once == 2_048
     assert capabilities.speaks == frozenset()
-    assert capabilities.settings == local.Settings(pace_seconds=0)
+    assert capabilities.settings == local.LocalSettings(pace_seconds=0)
 
 
 def test_pace_seconds_is_taken_from_conf():
@@ -83,7 +83,7 @@ def test_a_wrong_setting_is_a_fault_in_conf(settings):
     "request_",
     [
         ModelsRequest(),
-        Verbatim(wire_format="openai_chat", operation="chat", path="/v1/chat/completions", raw=b"{}", body={}),
+        VerbatimRequest(wire_format="openai_chat", operation="chat", path="/v1/chat/completions", raw=b"{}", body={}),
     ],
 )
 def test_a_list_of_models_and_a_foreign_body_are_refused(call, request_):
@@ -153,11 +153,11 @@ async def test_a_stream_pauses_between_pieces_and_a_whole_answer_does_not(monkey
 
 @pytest.mark.gen_test
 async def test_other_work_goes_on_between_two_pieces():
-    plan = Plan(ChatResult(model="m", choices=(Choice(parts=(Text(text="one two"),), reason="stop"),)), True, 0.0)
+    plan = AnswerPlan(ChatResult(model="m", choices=(Choice(parts=(Text(text="one two"),), reason="stop"),)), True, 0.0)
     heard: list[str] = []
 
     async def listen() -> None:
-        async for line in lines(plan):
+        async for line in stream_lines(plan):
             heard.append(orjson.loads(line)[2])
 
     listening = asyncio.ensure_future(listen())
@@ -169,7 +169,7 @@ async def test_other_work_goes_on_between_two_pieces():
 
 @pytest.mark.gen_test
 async def test_a_response_without_its_context_is_a_fault_of_a_plugin(call, chat):
-    incoming = UpstreamResponse(chunks=lines(Plan(ChatResult(model="m", choices=()), False, 0.0)))
+    incoming = UpstreamResponse(chunks=stream_lines(AnswerPlan(ChatResult(model="m", choices=()), False, 0.0)))
     with pytest.raises(PluginError):
         [event async for event in local.translate_response(call, chat(), incoming)]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tornado_gate_local.media.embeddings import embed, embed_aside, vector
+from tornado_gate_local.media.embeddings import embed, embed_in_worker, make_vector
 from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.workers import WorkerPool
 from tornado_gate_local.words import count_tokens
@@ -67,7 +67,7 @@ def near(one: list[float], other: list[float]) -> float:
 
 @pytest.mark.parametrize("dimensions", [128, 256, 1_536])
 def test_the_nearest_sentence_is_of_the_same_topic_for_four_in_five(dimensions):
-    labelled = [(topic, vector(text, dimensions)) for topic, texts in TOPICS.items() for text in texts]
+    labelled = [(topic, make_vector(text, dimensions)) for topic, texts in TOPICS.items() for text in texts]
     right = 0
     for topic, values in labelled:
         others = [(near(values, other), name) for name, other in labelled if other is not values]
@@ -76,33 +76,33 @@ def test_the_nearest_sentence_is_of_the_same_topic_for_four_in_five(dimensions):
 
 
 def test_spelling_and_endings_matter_less_than_words():
-    text = vector("The cats are sleeping", 256)
-    assert near(text, vector("the cat sleeps", 256)) > 0.3
-    assert near(text, vector("THE CATS ARE SLEEPING!", 256)) == pytest.approx(1)
-    assert abs(near(text, vector("Quarterly revenue grew", 256))) < 0.2
+    text = make_vector("The cats are sleeping", 256)
+    assert near(text, make_vector("the cat sleeps", 256)) > 0.3
+    assert near(text, make_vector("THE CATS ARE SLEEPING!", 256)) == pytest.approx(1)
+    assert abs(near(text, make_vector("Quarterly revenue grew", 256))) < 0.2
 
 
 def test_the_order_of_words_matters_a_little():
-    one, other = vector("dog bites man", 256), vector("man bites dog", 256)
+    one, other = make_vector("dog bites man", 256), make_vector("man bites dog", 256)
     assert 0.5 < near(one, other) < 0.99
 
 
 def test_texts_without_spaces_between_words_have_neighbours_too():
-    one = vector("今日は天気がいいです", 256)
-    assert near(one, vector("今日は天気が悪いです", 256)) > near(one, vector("株価が下がった", 256)) + 0.2
+    one = make_vector("今日は天気がいいです", 256)
+    assert near(one, make_vector("今日は天気が悪いです", 256)) > near(one, make_vector("株価が下がった", 256)) + 0.2
 
 
 @given(st.text(max_size=200), st.integers(1, 4_096))
 @settings(max_examples=60, deadline=None)
 def test_every_text_has_a_vector_of_length_one_that_is_always_the_same(text, dimensions):
-    values = vector(text, dimensions)
+    values = make_vector(text, dimensions)
     assert len(values) == dimensions
     assert math.sqrt(near(values, values)) == pytest.approx(1)
-    assert vector(text, dimensions) == values
+    assert make_vector(text, dimensions) == values
 
 
 def test_vectors_do_not_change_from_one_version_to_the_next():
-    assert [round(value, 4) for value in vector("Hello, world!", 4)] == PINNED
+    assert [round(value, 4) for value in make_vector("Hello, world!", 4)] == PINNED
 
 
 PINNED = [0.0, -0.5753, -0.7012, -0.4211]
@@ -112,7 +112,7 @@ def test_the_packed_form_is_little_endian_32_bit_floats():
     vectors = embed(["one", "two words"], 8)
     assert len(vectors) == 2
     assert struct.unpack("<8f", base64.b64decode(vectors.base64(1))) == vectors.floats(1)
-    assert vectors.floats(1) == pytest.approx(vector("two words", 8), abs=1e-6)
+    assert vectors.floats(1) == pytest.approx(make_vector("two words", 8), abs=1e-6)
     assert vectors.packed(0) + vectors.packed(1) == vectors.data
 
 
@@ -141,14 +141,14 @@ class NoPool(WorkerPool):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_short_text_needs_no_worker():
-    assert len(await embed_aside(["Hello"], pool=NoPool())) == 1
+    assert len(await embed_in_worker(["Hello"], pool=NoPool())) == 1
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_many_texts_are_done_in_a_worker():
     pool = WorkerPool(size=1)
     texts = [f"Text number {number}" for number in range(2_048)]
-    vectors = await embed_aside(texts, 64, pool)
+    vectors = await embed_in_worker(texts, 64, pool)
     assert pool.processes == 1
     pool.close()
     assert len(vectors) == 2_048

@@ -9,9 +9,9 @@ from PIL import Image, ImageChops, ImageDraw
 
 from tornado_gate_local.media import errors
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.image_orders import EditOrder, Finish, ImageOrder
-from tornado_gate_local.media.images import edit_image, make_image, parse_size, size_of_ratio
-from tornado_gate_local.media.lettering import MOST_CHARACTERS, fit, font_for, wrap, write
+from tornado_gate_local.media.image_orders import EditOrder, ImageOrder, OutputOptions
+from tornado_gate_local.media.images import compute_size, edit_image, make_image, parse_size
+from tornado_gate_local.media.lettering import MAX_CHARACTERS, choose_font, draw_text, fit_text, wrap
 
 PROMPT = "A quiet lake between mountains at dawn"
 
@@ -51,7 +51,7 @@ def edited(instruction: str, image: Image.Image | None = None, **rest) -> Image.
 @pytest.mark.parametrize("kind", ["png", "webp", "jpeg"])
 @pytest.mark.parametrize(("width", "height"), [(256, 256), (1_536, 1_024), (1_024, 1_792), (16, 16), (33, 501)])
 def test_a_picture_has_the_size_and_the_format_that_were_asked_for(width, height, kind):
-    picture = make_image(ImageOrder(prompt=PROMPT, width=width, height=height, finish=Finish(format=kind)))
+    picture = make_image(ImageOrder(prompt=PROMPT, width=width, height=height, finish=OutputOptions(format=kind)))
     image = opened(picture)
     assert image.size == (width, height) == (picture.width, picture.height)
     assert image.format == kind.upper()
@@ -65,7 +65,7 @@ def test_the_largest_picture_can_be_made():
 
 @pytest.mark.parametrize("kind", ["png", "webp"])
 def test_a_transparent_background_is_transparent_around_something_that_is_not(kind):
-    finish = Finish(format=kind, background="transparent")
+    finish = OutputOptions(format=kind, background="transparent")
     image = opened(make_image(ImageOrder(prompt=PROMPT, width=400, height=300, finish=finish)))
     assert image.mode == "RGBA"
     alpha = image.getchannel("A")
@@ -100,7 +100,7 @@ def test_other_words_on_the_same_ground_change_the_panel_alone():
     ground = Image.new("RGB", (300, 300), "teal")
     one, other = ground.copy(), ground.copy()
     box = (50, 50, 250, 250)
-    places = [write(one, "first words", box), write(other, "second words here", box)]
+    places = [draw_text(one, "first words", box), draw_text(other, "second words here", box)]
     left, top, right, bottom = differing(one, other)
     assert left >= min(place[0] for place in places)
     assert top >= min(place[1] for place in places)
@@ -111,25 +111,25 @@ def test_other_words_on_the_same_ground_change_the_panel_alone():
 @pytest.mark.parametrize("text", [PROMPT, "Donaudampfschifffahrtsgesellschaft " * 3, "a", "one\ntwo\n\nthree"])
 @pytest.mark.parametrize(("width", "height"), [(800, 400), (300, 300), (120, 240)])
 def test_lettering_fits_its_field_and_keeps_every_letter(text, width, height):
-    setting = fit(text, width, height)
+    setting = fit_text(text, width, height)
     assert setting.height <= height
     assert max(setting.font.getlength(line) for line in setting.lines) <= width
     assert "".join("".join(setting.lines).split()) == "".join(text.split())
 
 
 def test_a_text_that_is_too_long_is_cut_short_with_a_sign_of_it():
-    setting = fit("word " * 1_000, 200, 60)
+    setting = fit_text("word " * 1_000, 200, 60)
     assert setting.lines[-1].endswith("…")
     assert setting.height <= 60
     assert max(setting.font.getlength(line) for line in setting.lines) <= 200
 
 
 def test_lettering_is_as_large_as_the_field_lets_it_be():
-    assert fit(PROMPT, 800, 400).size > fit(PROMPT, 300, 150).size > fit(PROMPT * 5, 300, 150).size
+    assert fit_text(PROMPT, 800, 400).size > fit_text(PROMPT, 300, 150).size > fit_text(PROMPT * 5, 300, 150).size
 
 
 def test_lines_break_between_words():
-    font = font_for(PROMPT, 20)
+    font = choose_font(PROMPT, 20)
     assert all(line in PROMPT for line in wrap(PROMPT, font, 150))
     assert " ".join(wrap(PROMPT, font, 150)) == PROMPT
 
@@ -137,12 +137,12 @@ def test_lines_break_between_words():
 @pytest.mark.parametrize("prompt", ["", "   ", "Привет, мир", "日本の山", "\ud83d broken", "🦊" * 20, "x" * 32_000])
 def test_any_prompt_gives_a_picture(prompt):
     assert opened(make_image(ImageOrder(prompt=prompt, width=200, height=100))).size == (200, 100)
-    assert len("".join(fit(prompt, 100, 100).lines)) <= MOST_CHARACTERS
+    assert len("".join(fit_text(prompt, 100, 100).lines)) <= MAX_CHARACTERS
 
 
 def test_less_quality_makes_a_smaller_file():
     sizes = [
-        len(make_image(ImageOrder(prompt=PROMPT, finish=Finish(format="jpeg", compression=quality))).data)
+        len(make_image(ImageOrder(prompt=PROMPT, finish=OutputOptions(format="jpeg", compression=quality))).data)
         for quality in (10, 90)
     ]
     assert sizes[0] < sizes[1] / 1.5
@@ -150,7 +150,7 @@ def test_less_quality_makes_a_smaller_file():
 
 def test_a_watermark_is_in_the_lower_right_corner_and_nowhere_else():
     plain = opened(make_image(ImageOrder(prompt=PROMPT, width=400, height=400)))
-    marked = opened(make_image(ImageOrder(prompt=PROMPT, width=400, height=400, finish=Finish(watermark=True))))
+    marked = opened(make_image(ImageOrder(prompt=PROMPT, width=400, height=400, finish=OutputOptions(watermark=True))))
     left, top, _, _ = differing(plain, marked)
     assert left >= 300
     assert top >= 370
@@ -161,10 +161,10 @@ def test_a_watermark_is_in_the_lower_right_corner_and_nowhere_else():
     [
         (ImageOrder(prompt="x", width=15), "width"),
         (ImageOrder(prompt="x", height=4_097), "height"),
-        (ImageOrder(prompt="x", finish=Finish(format="gif")), "format"),
-        (ImageOrder(prompt="x", finish=Finish(background="glass")), "background"),
-        (ImageOrder(prompt="x", finish=Finish(background="transparent", format="jpeg")), "background"),
-        (ImageOrder(prompt="x", finish=Finish(compression=101)), "compression"),
+        (ImageOrder(prompt="x", finish=OutputOptions(format="gif")), "format"),
+        (ImageOrder(prompt="x", finish=OutputOptions(background="glass")), "background"),
+        (ImageOrder(prompt="x", finish=OutputOptions(background="transparent", format="jpeg")), "background"),
+        (ImageOrder(prompt="x", finish=OutputOptions(compression=101)), "compression"),
     ],
 )
 def test_an_order_that_cannot_be_met_is_refused_by_name(order, param):
@@ -198,7 +198,7 @@ def test_what_is_no_size_is_refused(text):
 @pytest.mark.parametrize("ratio", ["1:1", "16:9", "9:16", "21:9", "2:3", "8:1"])
 @pytest.mark.parametrize("label", ["1K", "2K", "4K", "1k"])
 def test_a_ratio_and_a_label_give_a_size_of_that_shape_within_the_bounds(ratio, label):
-    width, height = size_of_ratio(ratio, label)
+    width, height = compute_size(ratio, label)
     wide, high = map(int, ratio.split(":"))
     assert width / height == pytest.approx(wide / high, rel=0.08)
     assert max(width, height) <= 4_096
@@ -210,7 +210,7 @@ def test_a_ratio_and_a_label_give_a_size_of_that_shape_within_the_bounds(ratio, 
 )
 def test_what_is_no_ratio_or_label_is_refused(ratio, label):
     with pytest.raises(MediaError):
-        size_of_ratio(ratio, label)
+        compute_size(ratio, label)
 
 
 def test_an_edit_without_known_words_keeps_the_picture_and_shows_the_instruction():
@@ -263,7 +263,7 @@ def test_removing_the_background_makes_the_colour_of_the_corner_transparent():
 
 @pytest.mark.parametrize("kind", ["png", "webp"])
 def test_a_transparent_background_may_be_asked_for_in_an_edit(kind):
-    result = edited("brighter", finish=Finish(background="transparent", format=kind))
+    result = edited("brighter", finish=OutputOptions(background="transparent", format=kind))
     assert result.getpixel((5, 5))[3] == 0
     assert result.getpixel((100, 10))[3] == 255
 
@@ -315,8 +315,8 @@ def test_transparency_of_the_input_is_kept_where_the_format_has_it():
     image.paste((0, 0, 0, 0), (0, 0, 30, 30))
     assert edited("grayscale", image).getpixel((5, 5))[3] == 0
     assert edited("mirror", image).getpixel((115, 5))[3] == 0
-    assert edited("grayscale", image, finish=Finish(background="opaque")).getpixel((5, 5)) == (255, 255, 255)
-    assert min(edited("grayscale", image, finish=Finish(format="jpeg")).getpixel((5, 5))) > 240
+    assert edited("grayscale", image, finish=OutputOptions(background="opaque")).getpixel((5, 5)) == (255, 255, 255)
+    assert min(edited("grayscale", image, finish=OutputOptions(format="jpeg")).getpixel((5, 5))) > 240
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
@@ -364,5 +364,5 @@ def test_no_pictures_and_too_many_are_refused(count):
 
 def test_an_edit_has_the_mark_when_it_is_asked_for():
     plain = edited("grayscale", photo((400, 400)))
-    marked = edited("grayscale", photo((400, 400)), finish=Finish(watermark=True))
+    marked = edited("grayscale", photo((400, 400)), finish=OutputOptions(watermark=True))
     assert differing(plain, marked)[0] >= 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from openai.types.moderation import Categories
 
-from tornado_gate_local.media.moderation import CATEGORIES, PHRASES, judge, moderate, moderate_aside
+from tornado_gate_local.media.moderation import CATEGORIES, PHRASES, judge, moderate, moderate_in_worker
 from tornado_gate_local.media.workers import WorkerPool
 
 
@@ -82,8 +82,8 @@ def test_each_text_gets_its_own_verdict():
 async def test_a_long_text_is_read_in_a_worker_with_the_same_verdict():
     pool = WorkerPool(size=1)
     texts = ["word " * 2_000 + "I will kill you"]
-    assert await moderate_aside(texts, pool) == moderate(texts)
+    assert await moderate_in_worker(texts, pool) == moderate(texts)
     assert pool.processes == 1
     pool.close()
-    assert await moderate_aside(["Hello"], pool) == moderate(["Hello"])
+    assert await moderate_in_worker(["Hello"], pool) == moderate(["Hello"])
     assert pool.processes == 0

@@ -12,8 +12,8 @@ import pytest
 
 from tornado_gate_local.media import errors, espeak, formant, phonemes, resample, speech
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.speech import MEDIA_TYPES, SpeechOrder, formats, make_speech, sentences, speak
-from tornado_gate_local.media.voices import RATE, VOICES
+from tornado_gate_local.media.speech import MEDIA_TYPES, SpeechOrder, list_formats, make_speech, speak, split_sentences
+from tornado_gate_local.media.voices import SAMPLE_RATE, VOICES
 
 TEXT = "Hello there. This sentence is spoken by a machine."
 NAMES = "Kore Aoede Charon Fenrir Puck Leda Orus Zephyr alloy ash ballad coral echo fable nova onyx sage shimmer verse"
@@ -28,7 +28,7 @@ def bare(monkeypatch):
 @pytest.fixture(params=["espeak-ng", "formant"])
 def backend(request, monkeypatch):
     if request.param == "formant":
-        monkeypatch.setattr(speech, "installed", lambda name: name != "espeakng_loader")
+        monkeypatch.setattr(speech, "is_installed", lambda name: name != "espeakng_loader")
     return request.param
 
 
@@ -66,15 +66,15 @@ def test_every_format_can_be_decoded_and_is_as_long_as_it_says(kind, codec):
 
 def test_pcm_is_16_bit_mono_at_24_khz_without_a_header():
     sound = make_speech(SpeechOrder(text=TEXT, format="pcm"))
-    assert len(sound.data) == round(sound.seconds * RATE) * 2
+    assert len(sound.data) == round(sound.seconds * SAMPLE_RATE) * 2
     assert not sound.data.startswith(b"RIFF")
 
 
 def test_a_wav_says_what_is_in_it():
     sound = make_speech(SpeechOrder(text=TEXT))
     with wave.open(BytesIO(sound.data)) as file:
-        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, RATE)
-        assert file.getnframes() / RATE == pytest.approx(sound.seconds)
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, SAMPLE_RATE)
+        assert file.getnframes() / SAMPLE_RATE == pytest.approx(sound.seconds)
 
 
 def test_what_is_spoken_is_audible_and_has_pauses(backend):
@@ -106,12 +106,12 @@ def test_all_voices_that_are_promised_exist_in_any_case():
 
 def pitch(samples) -> float:
     """The pitch in Hz of the loudest tenth of a second, by autocorrelation."""
-    size = RATE // 10
+    size = SAMPLE_RATE // 10
     start = max(range(0, len(samples) - size, size // 2), key=lambda at: loudness(samples[at : at + size]))
     piece = list(samples[start : start + size : 2])
-    lags = range(RATE // 2 // 350, RATE // 2 // 60)
+    lags = range(SAMPLE_RATE // 2 // 350, SAMPLE_RATE // 2 // 60)
     scores = {lag: sum(a * b for a, b in zip(piece, piece[lag:], strict=False)) for lag in lags}
-    return RATE / 2 / max(scores, key=scores.__getitem__)
+    return SAMPLE_RATE / 2 / max(scores, key=scores.__getitem__)
 
 
 def test_a_high_voice_is_higher_than_a_low_one(backend):
@@ -125,7 +125,7 @@ def test_voices_sound_different(backend):
 
 @pytest.mark.parametrize("text", ["...", "🦊", "a", "\0x\0", "<b>&amp;</b>", "[[h@'loU]]", "12:30", "\ud83d"])
 def test_any_text_gives_some_sound(backend, text):
-    assert len(speak(text)) >= 0.1 * RATE * 2
+    assert len(speak(text)) >= 0.1 * SAMPLE_RATE * 2
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_without_libraries_there_is_speech_in_wav_and_pcm_and_nothing_else(bare)
     sound = make_speech(SpeechOrder(text=TEXT, voice="Puck"))
     assert sound.backend == "formant"
     assert decoded(sound.data)[2] == pytest.approx(sound.seconds)
-    assert formats() == {"wav", "pcm"}
+    assert list_formats() == {"wav", "pcm"}
     with pytest.raises(MediaUnavailable, match=r"tornado-gate-local\[media\]") as refused:
         make_speech(SpeechOrder(text=TEXT, format="mp3"))
     assert refused.value.param == "format"
 
 
 def test_with_libraries_there_is_every_format():
-    assert formats() == set(MEDIA_TYPES)
+    assert list_formats() == set(MEDIA_TYPES)
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_with_libraries_there_is_every_format():
     ],
 )
 def test_the_script_says_which_language_is_spoken_and_it_can_be(text, language):
-    assert espeak.language_of(text) == language
+    assert espeak.detect_language(text) == language
     assert loudness(samples_of(speak(text))) > 100
 
 
 def test_a_voice_that_the_library_lacks_is_an_error_and_no_silence():
     with pytest.raises(OSError, match="no voice"):
-        espeak._library().speak(b"x", b"no such voice at all", 165, 50)
+        espeak._load_library().speak(b"x", b"no such voice at all", 165, 50)
     assert speak("x")
 
 
@@ -194,10 +194,10 @@ def broken_library(monkeypatch):
     def fail():
         raise OSError("eSpeak NG does not find its data")
 
-    espeak.usable.cache_clear()
-    monkeypatch.setattr(espeak, "_library", fail)
+    espeak.is_usable.cache_clear()
+    monkeypatch.setattr(espeak, "_load_library", fail)
     yield
-    espeak.usable.cache_clear()
+    espeak.is_usable.cache_clear()
 
 
 def test_a_library_that_does_not_start_is_reported_and_done_without(broken_library, caplog):
@@ -212,12 +212,12 @@ def test_the_own_synthesiser_always_says_the_same():
 
 
 def test_spelling_becomes_sounds():
-    ship = phonemes.word_sounds("ship")
+    ship = phonemes.list_word_phonemes("ship")
     assert ship[0] is phonemes.CONSONANTS["sh"]
-    assert phonemes.word_sounds("letter") == phonemes.word_sounds("leter")
-    assert phonemes.word_sounds("make") == phonemes.word_sounds("mak")
-    assert phonemes.phonemes("7") == phonemes.phonemes("seven")
-    assert phonemes.phonemes("né") == phonemes.phonemes("ne")
+    assert phonemes.list_word_phonemes("letter") == phonemes.list_word_phonemes("leter")
+    assert phonemes.list_word_phonemes("make") == phonemes.list_word_phonemes("mak")
+    assert phonemes.list_phonemes("7") == phonemes.list_phonemes("seven")
+    assert phonemes.list_phonemes("né") == phonemes.list_phonemes("ne")
 
 
 @pytest.mark.parametrize("by", [resample.interpolate, resample.resample])
@@ -225,9 +225,9 @@ def test_spelling_becomes_sounds():
 def test_resampling_keeps_a_tone_and_its_length(by, rate):
     tone = array("h", [round(10_000 * math.sin(2 * math.pi * 440 * at / rate)) for at in range(rate // 2)])
     heard = by(tone, rate)
-    assert len(heard) == pytest.approx(RATE / 2, abs=120)
+    assert len(heard) == pytest.approx(SAMPLE_RATE / 2, abs=120)
     middle = heard[2_000:10_000]
-    expected = [10_000 * math.sin(2 * math.pi * 440 * at / RATE) for at in range(2_000, 10_000)]
+    expected = [10_000 * math.sin(2 * math.pi * 440 * at / SAMPLE_RATE) for at in range(2_000, 10_000)]
     error = min(
         loudness([a - b for a, b in zip(middle[20:-20], expected[20 + shift : shift - 20 or None], strict=False)])
         for shift in range(-20, 20)
@@ -237,9 +237,9 @@ def test_resampling_keeps_a_tone_and_its_length(by, rate):
 
 def test_sentences_are_pieces_of_the_text():
     text = "One. Two! Is it three?\nFour, and a half. " + "no end " * 200
-    pieces = sentences(text)
+    pieces = split_sentences(text)
     assert "".join(pieces) == text
     assert pieces[:2] == ["One. ", "Two! "]
     assert max(map(len, pieces)) <= 310
-    assert sentences("") == []
-    assert "".join(sentences("...\n\n hi")) == "...\n\n hi"
+    assert split_sentences("") == []
+    assert "".join(split_sentences("...\n\n hi")) == "...\n\n hi"

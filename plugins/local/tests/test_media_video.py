@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageStat
 
 from tornado_gate.types import replace
 from tornado_gate_local.media import video_file
-from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video import VideoOutput, make_video
 from tornado_gate_local.media.video_order import VideoOrder
 
 PROMPT = "A quiet lake between mountains at dawn"
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "video.mp4")
 
 
-def made(order: VideoOrder, path: str) -> Video:
+def made(order: VideoOrder, path: str) -> VideoOutput:
     return make_video(order, path, lambda share: None)
 
 
@@ -85,7 +85,7 @@ def boxes(data: bytes) -> Iterator[bytes]:
 def test_the_file_has_the_size_the_rate_and_the_length_that_were_asked_for(path, width, height, seconds, fps):
     video = made(VideoOrder(prompt=PROMPT, width=width, height=height, seconds=seconds, fps=fps), path)
     frames = round(seconds * fps)
-    assert video == Video(path=path, width=width, height=height, seconds=frames / fps, fps=fps, frames=frames)
+    assert video == VideoOutput(path=path, width=width, height=height, seconds=frames / fps, fps=fps, frames=frames)
     assert video.media_type == "video/mp4"
     with av.open(path) as file:
         stream = file.streams.video[0]
@@ -321,10 +321,10 @@ def test_a_failure_midway_leaves_nothing(path, tmp_path):
 @pytest.mark.parametrize(("width", "height"), [(320, 180), (101, 67)])
 def test_without_h264_it_is_mpeg4_of_the_same_size_and_length(path, monkeypatch, width, height):
     monkeypatch.setattr(av, "codecs_available", {"mpeg4"})
-    assert video_file.codec() == "mpeg4"
+    assert video_file.choose_codec() == "mpeg4"
     made(replace(SMALL, width=width, height=height, image=photo()), path)
     monkeypatch.undo()
-    assert video_file.codec() == "libx264"
+    assert video_file.choose_codec() == "libx264"
     with av.open(path) as file:
         assert file.streams.video[0].codec_context.name == "mpeg4"
         assert file.duration == 2_000_000

@@ -10,7 +10,7 @@ from PIL import Image
 from tornado_gate.types import replace
 from tornado_gate_local.media import errors
 from tornado_gate_local.media.errors import MediaError, MediaUnavailable
-from tornado_gate_local.media.video import check, make_video
+from tornado_gate_local.media.video import check_order, make_video
 from tornado_gate_local.media.video_order import VideoOrder
 
 SMALL = VideoOrder(prompt="A quiet lake", width=320, height=180, seconds=2, fps=12)
@@ -64,7 +64,7 @@ def test_what_cannot_be_made_is_refused_by_name_and_leaves_no_file(tmp_path, par
 
 def test_a_huge_picture_is_refused_from_its_header_before_anything_is_decoded():
     with pytest.raises(MediaError, match="60000x60000") as raised:
-        check(replace(SMALL, image=header(60_000, 60_000)))
+        check_order(replace(SMALL, image=header(60_000, 60_000)))
     assert raised.value.param == "image"
 
 
@@ -79,19 +79,19 @@ def test_a_huge_picture_is_refused_from_its_header_before_anything_is_decoded():
     ],
 )
 def test_what_is_within_the_bounds_is_not_refused(allowed):
-    check(replace(SMALL, **allowed))
+    check_order(replace(SMALL, **allowed))
 
 
 def test_the_refusal_of_too_much_work_says_how_long_it_may_be():
     order = replace(SMALL, width=4_096, height=4_096, seconds=10, fps=60)
     with pytest.raises(MediaError, match=r"can last 3\.9 seconds"):
-        check(order)
-    check(replace(order, seconds=3.9))
+        check_order(order)
+    check_order(replace(order, seconds=3.9))
 
 
 @pytest.mark.parametrize("missing", ["PIL", "av"])
 def test_without_the_optional_libraries_that_is_what_is_said(tmp_path, monkeypatch, missing):
-    monkeypatch.setattr(errors, "installed", lambda module: module != missing)
+    monkeypatch.setattr(errors, "is_installed", lambda module: module != missing)
     with pytest.raises(MediaUnavailable) as raised:
         make_video(SMALL, str(tmp_path / "video.mp4"))
     assert "tornado-gate-local[media]" in raised.value.message

@@ -12,7 +12,7 @@ import av
 import pytest
 
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video import VideoOutput, make_video
 from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.workers import WorkerPool
 
@@ -40,7 +40,7 @@ async def test_a_worker_tells_how_far_it_is_and_returns_what_it_made(pool, tmp_p
     path, heard = str(tmp_path / "video.mp4"), []
     order = VideoOrder(prompt=PROMPT, width=160, height=90, seconds=2, fps=10)
     video = await pool.run_reporting(heard.append, make_video, order, path)
-    assert video == Video(path=path, width=160, height=90, seconds=2, fps=10, frames=20)
+    assert video == VideoOutput(path=path, width=160, height=90, seconds=2, fps=10, frames=20)
     assert len(heard) == 20
     assert 0 < heard[0] < 0.1
     assert heard[-1] == 1

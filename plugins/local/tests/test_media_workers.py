@@ -187,12 +187,12 @@ async def test_a_line_that_is_too_long_is_refused_and_the_others_get_their_turn(
 @pytest.mark.gen_test(timeout=50)
 async def test_progress_is_told_on_the_event_loop(pool):
     seen: list[float] = []
-    await pool.run_reporting(seen.append, worker.report, 0.5)
+    await pool.run_reporting(seen.append, worker.report_progress, 0.5)
     assert seen == [0.5]
 
 
 def test_progress_of_a_maker_outside_a_worker_goes_nowhere():
-    worker.report(0.5)
+    worker.report_progress(0.5)
 
 
 def test_one_event_loop_after_another_may_use_a_pool(pool):

@@ -16,7 +16,7 @@ import tornado_gate_local as local
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.types import Data, ImageRequest, ImageResult, Link, replace
 from tornado_gate_local.operations import pictures
-from tornado_gate_local.operations.work import Places
+from tornado_gate_local.operations.work import ConcurrencyLimit
 from tornado_gate_local.words import count_tokens
 
 
@@ -196,7 +196,7 @@ async def test_a_mask_without_a_picture_and_too_many_pictures_are_refused_at_onc
 @pytest.mark.gen_test(timeout=50)
 async def test_files_that_are_too_large_together_are_refused_and_the_last_is_not_even_read(error, monkeypatch):
     data = file_of()
-    monkeypatch.setattr(pictures, "MOST_INPUT_BYTES", 2 * len(data))
+    monkeypatch.setattr(pictures, "MAX_INPUT_BYTES", 2 * len(data))
     files = [FormFile(data), FormFile(data), FormFile(data)]
     refused = await error(asked(*files))
     assert (refused.param, refused.code) == ("images.2", "image_too_large")
@@ -205,7 +205,7 @@ async def test_files_that_are_too_large_together_are_refused_and_the_last_is_not
 
 @pytest.mark.gen_test(timeout=50)
 async def test_only_as_many_requests_as_there_are_places_hold_their_files(monkeypatch, call):
-    monkeypatch.setattr(pictures, "EDITS", Places(2, most_waiting=50))
+    monkeypatch.setattr(pictures, "EDITS", ConcurrencyLimit(2, most_waiting=50))
     held = most = 0
     both, release = asyncio.Event(), asyncio.Event()
 
@@ -241,7 +241,7 @@ async def test_only_as_many_requests_as_there_are_places_hold_their_files(monkey
 
 @pytest.mark.gen_test
 async def test_a_line_that_is_too_long_is_an_overload_and_those_who_leave_it_make_room():
-    places = Places(1, most_waiting=1)
+    places = ConcurrencyLimit(1, most_waiting=1)
 
     async def wait() -> None:
         async with places.one():
@@ -261,7 +261,7 @@ async def test_a_line_that_is_too_long_is_an_overload_and_those_who_leave_it_mak
 
 
 def test_places_serve_one_event_loop_after_another():
-    places = Places(1, most_waiting=5)
+    places = ConcurrencyLimit(1, most_waiting=5)
 
     async def compete() -> int:
         done = 0

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import tornado_gate_local as local
-from tornado_gate.codec.vectors import floats_of
+from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import InvalidField, UnsupportedOperation
 from tornado_gate.types import Data, EmbeddingRequest, EmbeddingResult, TranscriptionRequest
 from tornado_gate_local.media.embeddings import embed
 from tornado_gate_local.media.workers import POOL
-from tornado_gate_local.operations.embeddings import SLICE_TOKENS, as_text
+from tornado_gate_local.operations.embeddings import SLICE_TOKENS, convert_to_text
 from tornado_gate_local.words import count_tokens
 
 NAMES = {"inputs": "input", "dimensions": "outputDimensionality", "task": "taskType"}
@@ -77,13 +77,13 @@ def vectors(work):
 
 
 def near(one, other) -> float:
-    return sum(a * b for a, b in zip(floats_of(one), floats_of(other), strict=True))
+    return sum(a * b for a, b in zip(to_floats(one), to_floats(other), strict=True))
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_each_text_gets_a_vector_of_length_one_in_the_order_of_the_texts(vectors):
     result = await vectors(asked("first", "the second text", "first"))
-    assert [len(floats_of(one)) for one in result.vectors] == [256] * 3
+    assert [len(to_floats(one)) for one in result.vectors] == [256] * 3
     assert all(math.isclose(near(one, one), 1, abs_tol=1e-5) for one in result.vectors)
     assert result.vectors[0] == result.vectors[2] != result.vectors[1]
     assert result.model == "upstream-name"
@@ -126,7 +126,7 @@ async def test_tokens_are_counted_one_by_one_and_texts_by_the_rule(vectors):
 @pytest.mark.gen_test
 async def test_many_tokens_are_turned_into_text_in_slices_and_none_is_lost():
     tokens = tuple(range(2 * SLICE_TOKENS + 5))
-    turning = asyncio.ensure_future(as_text(tokens))
+    turning = asyncio.ensure_future(convert_to_text(tokens))
     await asyncio.sleep(0)
     assert not turning.done()
     assert await turning == " ".join(map(str, tokens))

@@ -104,4 +104,4 @@ async def test_long_and_many_texts_are_not_judged_in_the_loop(verdicts, monkeypa
             await asyncio.sleep(0)
             return tuple(map(moderation.judge, given))
 
-    assert len(await moderation.moderate_aside(texts, Elsewhere())) == len(texts)
+    assert len(await moderation.moderate_in_worker(texts, Elsewhere())) == len(texts)

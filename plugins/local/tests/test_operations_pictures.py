@@ -12,7 +12,7 @@ from PIL import Image
 
 import tornado_gate_local as local
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import ImageRequest, ImageResult, MadeImage
+from tornado_gate.types import GeneratedImage, ImageRequest, ImageResult
 from tornado_gate_local.media.images import make_image
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations import pictures
@@ -26,7 +26,7 @@ def asked(**fields) -> ImageRequest:
     return ImageRequest(**{"model": "local-image-1", "prompt": PROMPT, **fields})
 
 
-def opened(made: MadeImage) -> Image.Image:
+def opened(made: GeneratedImage) -> Image.Image:
     image = Image.open(BytesIO(made.data))
     image.load()
     return image
@@ -243,7 +243,7 @@ async def test_no_more_is_made_at_a_time_than_there_are_workers_and_the_first_fa
 
 @pytest.mark.gen_test(timeout=50)
 async def test_pictures_that_are_too_large_together_are_refused(monkeypatch, work):
-    monkeypatch.setattr(pictures, "MOST_OUTPUT_BYTES", 1_000)
+    monkeypatch.setattr(pictures, "MAX_OUTPUT_BYTES", 1_000)
     with pytest.raises(InvalidField) as caught:
         await work(asked(n=2, names={"n": "parameters.n"}))
     assert caught.value.param == "parameters.n"

@@ -17,14 +17,14 @@ from tornado_gate_local.media.speech import (
     LANGUAGES,
     MEDIA_TYPES,
     OTHER_NAMES,
-    PORTION,
+    PORTION_CHARACTERS,
     REGIONS,
     SpeechOrder,
-    language_voice,
+    find_language_voice,
+    iterate_portions,
     make_speech,
-    portions,
 )
-from tornado_gate_local.media.voices import RATE, VOICES
+from tornado_gate_local.media.voices import SAMPLE_RATE, VOICES
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations import speech as operation
 from tornado_gate_local.words import count_tokens
@@ -63,11 +63,11 @@ def decoded_seconds(data: bytes) -> tuple[float, int, str]:
 @pytest.mark.parametrize(
     ("name", "codecs", "rate"),
     [
-        ("mp3", {"mp3", "mp3float"}, RATE),
+        ("mp3", {"mp3", "mp3float"}, SAMPLE_RATE),
         ("opus", {"opus", "libopus"}, 48_000),
-        ("aac", {"aac"}, RATE),
-        ("flac", {"flac"}, RATE),
-        ("wav", {"pcm_s16le"}, RATE),
+        ("aac", {"aac"}, SAMPLE_RATE),
+        ("flac", {"flac"}, SAMPLE_RATE),
+        ("wav", {"pcm_s16le"}, SAMPLE_RATE),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -87,14 +87,14 @@ async def test_pcm_is_samples_and_nothing_else(spoken):
     media_type, chunks, _ = await spoken(asked(format="pcm"))
     assert media_type == "audio/pcm"
     assert len(b"".join(chunks)) % 2 == 0
-    assert 2 < len(b"".join(chunks)) / 2 / RATE < 8
+    assert 2 < len(b"".join(chunks)) / 2 / SAMPLE_RATE < 8
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_wav_file_that_comes_whole_says_how_long_it_is(spoken):
     _, chunks, _ = await spoken(asked(format="wav"))
     with wave.open(BytesIO(b"".join(chunks))) as file:
-        assert file.getframerate() == RATE
+        assert file.getframerate() == SAMPLE_RATE
         assert 44 + 2 * file.getnframes() == len(b"".join(chunks))
 
 
@@ -220,7 +220,7 @@ async def test_a_strict_caller_gets_an_error_for_instructions(make_call):
     ],
 )
 def test_a_tag_of_a_language_finds_its_speaker(tag, name):
-    assert language_voice(tag) == name
+    assert find_language_voice(tag) == name
 
 
 @pytest.mark.gen_test(timeout=120)
@@ -236,12 +236,12 @@ async def test_another_language_takes_another_time_for_the_same_number(spoken):
     english, german = [
         len(b"".join((await spoken(asked("777,777", format="pcm", language=language)))[1])) for language in ("en", "de")
     ]
-    assert abs(english - german) > RATE // 10
+    assert abs(english - german) > SAMPLE_RATE // 10
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_speaking_is_the_work_of_another_process(monkeypatch, spoken):
-    monkeypatch.setattr(speech, "_samples", None)  # of this process: a call here would fail
+    monkeypatch.setattr(speech, "_make_samples", None)  # of this process: a call here would fail
     assert (await spoken(asked(format="pcm")))[1]
     assert await POOL.run(os.getpid) != os.getpid()
 
@@ -260,15 +260,15 @@ async def test_speaking_is_the_work_of_another_process(monkeypatch, spoken):
     ],
 )
 def test_portions_give_the_text_back_bounded_and_never_blank(text):
-    found = list(portions(text))
+    found = list(iterate_portions(text))
     assert "".join(found) == text or "".join(found) == text.rstrip()
     assert all(portion.strip() for portion in found)
-    assert max(map(len, found)) <= 3 * PORTION
+    assert max(map(len, found)) <= 3 * PORTION_CHARACTERS
 
 
 def test_a_full_stop_inside_a_number_ends_no_sentence():
-    assert next(portions("Pi is 3.14159. So it is.")) == "Pi is 3.14159. "
+    assert next(iterate_portions("Pi is 3.14159. So it is.")) == "Pi is 3.14159. "
 
 
 def test_a_sentence_without_end_is_cut_between_words():
-    assert all(portion.endswith("word ") for portion in portions("word " * 400))
+    assert all(portion.endswith("word ") for portion in iterate_portions("word " * 400))

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tornado_gate_local import pattern as engine
-from tornado_gate_local.json_schema import Budget
-from tornado_gate_local.pattern import LONGEST_TEXT, Spend, Unsupported, examples
+from tornado_gate_local.json_schema import StepBudget
+from tornado_gate_local.pattern import MAX_TEXT_LENGTH, SpendSteps, UnsupportedPattern, iterate_examples
 
 
 def free(steps: int) -> bool:
     return True
 
 
-def matches(pattern: str, text: str, spend: Spend = free) -> bool:
+def matches(pattern: str, text: str, spend: SpendSteps = free) -> bool:
     return engine.matches(pattern, text, spend)
 
 
@@ -65,7 +65,7 @@ def test_it_matches_what_pythons_engine_matches(pattern, text):
 )
 @pytest.mark.parametrize("variant", [0, 1, 7])
 def test_examples_match_their_pattern(pattern, variant):
-    for example in examples(pattern, variant, free):
+    for example in iterate_examples(pattern, variant, free):
         assert re.search(pattern, example)
 
 
@@ -74,10 +74,10 @@ def test_examples_match_their_pattern(pattern, variant):
     ["(?=a)", "(?<!a)b", "\\1", "(", "a)", "[a", "*a", "a{2000}", "(a+)+{1000}", "a" * 501, "(" * 40, "\\", "\\u12"],
 )
 def test_what_it_does_not_know_is_unsupported(pattern):
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedPattern):
         matches(pattern, "a")
-    with pytest.raises(Unsupported):
-        list(examples(pattern, 0, free))
+    with pytest.raises(UnsupportedPattern):
+        list(iterate_examples(pattern, 0, free))
 
 
 def test_a_pattern_that_would_keep_a_backtracking_engine_busy_is_quick():
@@ -98,29 +98,29 @@ def test_a_pattern_that_would_keep_a_backtracking_engine_busy_is_quick():
     ],
 )
 def test_a_hostile_pattern_costs_bounded_time_and_memory(pattern):
-    budget = Budget()
+    budget = StepBudget()
     started = time.perf_counter()
-    with suppress(Unsupported):
+    with suppress(UnsupportedPattern):
         matches(pattern, "a" * 1_000, budget.spend)
-    with suppress(Unsupported):
-        assert all(len(example) <= LONGEST_TEXT for example in examples(pattern, 0, budget.spend))
+    with suppress(UnsupportedPattern):
+        assert all(len(example) <= MAX_TEXT_LENGTH for example in iterate_examples(pattern, 0, budget.spend))
     assert time.perf_counter() - started < 1  # at most about 0.05 on an idle machine
 
 
 def test_an_example_that_gets_too_long_is_unsupported():
-    with pytest.raises(Unsupported):
-        list(examples("(a{900}){1}(b{900})(c{900})", 0, free))
+    with pytest.raises(UnsupportedPattern):
+        list(iterate_examples("(a{900}){1}(b{900})(c{900})", 0, free))
 
 
 def test_examples_end_when_the_budget_is_spent():
-    budget = Budget(steps=20)
-    with pytest.raises(Unsupported):
-        list(examples("^[a-z]+-[a-z]+$", 0, budget.spend))
+    budget = StepBudget(steps=20)
+    with pytest.raises(UnsupportedPattern):
+        list(iterate_examples("^[a-z]+-[a-z]+$", 0, budget.spend))
     assert budget.steps < 0
 
 
 def test_a_search_tells_what_it_cost():
-    small, large = Budget(), Budget()
+    small, large = StepBudget(), StepBudget()
     engine.matches("(a|b)*c", "ab" * 100, small.spend)
     engine.matches("(a?b?){99}c", "a" * 1_000, large.spend)
-    assert large.steps < small.steps < Budget().steps
+    assert large.steps < small.steps < StepBudget().steps

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.realtime.voice import RATE, level
+from tornado_gate.realtime.voice import RATE, measure_level
 from tornado_gate.types import RealtimeRequest
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.realtime import open_session
@@ -98,7 +98,7 @@ async def test_it_speaks_every_sentence_of_its_answer(make_call):
     assert words(events) == "Good morning to you. The sun is up."
     pcm = sound(events)
     assert 1.5 < len(pcm) / 2 / RATE < 8
-    assert level(pcm) > 0.01
+    assert measure_level(pcm) > 0.01
     kinds = [event["type"] for event in events]
     first_sound = kinds.index("response.output_audio.delta")
     assert "response.output_audio_transcript.delta" in kinds[first_sound:]  # the second sentence comes behind it
@@ -204,7 +204,7 @@ async def test_a_detected_turn_is_answered_by_voice(make_call):
         "input_audio_buffer.committed",
     ]
     assert "seconds of sound" in words(events)
-    assert level(sound(events)) > 0.01
+    assert measure_level(sound(events)) > 0.01
 
 
 @pytest.mark.gen_test

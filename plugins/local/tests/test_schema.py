@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tornado_gate_local.hints import Hints
-from tornado_gate_local.json_check import Checker
-from tornado_gate_local.json_schema import Budget, Document
+from tornado_gate_local.hints import TextHints
+from tornado_gate_local.json_check import SchemaChecker
+from tornado_gate_local.json_schema import SchemaDocument, StepBudget
 from tornado_gate_local.schema import fill
 
 TEXT = (
@@ -190,7 +190,7 @@ def test_a_hostile_schema_costs_bounded_time(schema):
 
 
 def test_a_budget_is_shared_and_runs_out():
-    budget = Budget(steps=3)
+    budget = StepBudget(steps=3)
     fill({"type": "array", "items": {"type": "integer"}, "minItems": 50}, "", budget=budget)
     assert not budget.spend()
 
@@ -200,7 +200,7 @@ def test_a_label_in_the_text_gives_the_value():
 
 
 def test_quoted_words_come_before_a_summary_of_the_text():
-    assert next(Hints('Search for "red shoes" now').phrases("query", 0)) == "red shoes"
+    assert next(TextHints('Search for "red shoes" now').phrases("query", 0)) == "red shoes"
 
 
 def test_a_refusal_makes_a_boolean_false():
@@ -290,7 +290,7 @@ def test_generated_schemas_get_valid_values(schema, text):
     ),
 )
 def test_our_checker_agrees_with_jsonschema(schema, value):
-    ours = Checker(Document(schema, Budget(100_000))).valid(value, schema)
+    ours = SchemaChecker(SchemaDocument(schema, StepBudget(100_000))).valid(value, schema)
     assert ours == jsonschema.Draft202012Validator(schema).is_valid(value)
 
 

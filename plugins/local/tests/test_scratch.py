@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from tornado_gate_local import scratch
-from tornado_gate_local.scratch import PREFIX, Scratch
+from tornado_gate_local.scratch import PREFIX, ScratchFolder
 
 HOLDS_ONE = """
 import sys, tempfile
@@ -40,7 +40,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), os.path.exists(scratch.path / "jo
 @pytest.fixture
 def held():
     """A folder of this process."""
-    made = Scratch()
+    made = ScratchFolder()
     yield made
     made.close()
 
@@ -79,7 +79,7 @@ def test_it_is_made_when_it_is_needed_and_closed_it_is_gone_for_good(temporary, 
 
 
 def test_two_of_one_process_do_not_touch_each_other(temporary, held):
-    second = Scratch()
+    second = ScratchFolder()
     one, other = held.new("job"), second.new("job")
     assert one != other
     second.close()
@@ -155,5 +155,5 @@ def test_a_file_that_appears_while_the_folder_is_removed_goes_too(tmp_path, monk
         (folder / "0.mp4").write_bytes(b"x")
 
     monkeypatch.setattr(shutil, "rmtree", meanwhile)
-    scratch.remove(folder)
+    scratch.remove_folder(folder)
     assert not folder.exists()

@@ -9,8 +9,8 @@ import pytest
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Message, PartStart, Text, Tool, ToolCall, ToolChoice, ToolResult, VendorTool
-from tornado_gate_local.answer import answer
-from tornado_gate_local.words import name_parts
+from tornado_gate_local.answer import make_choices
+from tornado_gate_local.words import split_name
 
 CITY = {
     "type": "object",
@@ -31,7 +31,7 @@ ALL = (WEATHER, STOCKS, ADD)
 
 
 def called(request) -> list[ToolCall]:
-    [choice] = answer(request, "salt")
+    [choice] = make_choices(request, "salt")
     found = [part for part in choice.parts if isinstance(part, ToolCall)]
     assert (choice.reason == "tool_calls") == bool(found)
     return found
@@ -80,7 +80,7 @@ def test_required_calls_the_first_tool_when_no_words_meet(chat):
 def test_a_forced_tool_that_was_not_given_is_an_invalid_field(chat):
     request = chat(tools=ALL, tool_choice=ToolChoice(mode="tool", name="nowhere"))
     with pytest.raises(InvalidField) as caught:
-        answer(request, "salt")
+        make_choices(request, "salt")
     assert caught.value.param == "tool_choice"
 
 
@@ -99,7 +99,7 @@ def after_tools(chat, **rest):
 
 
 def test_after_results_it_answers_with_text(chat):
-    [choice] = answer(after_tools(chat), "salt")
+    [choice] = make_choices(after_tools(chat), "salt")
     assert choice.reason == "stop"
     assert "18 degrees" in choice.parts[0].text
 
@@ -131,13 +131,13 @@ def test_arguments_are_always_an_object(chat, parameters):
 
 def test_ids_look_like_ids_and_differ(chat):
     request = chat("Weather in Rome and the price of gold", tools=ALL, n=2)
-    ids = [part.id for salt in ("one", "two") for choice in answer(request, salt) for part in choice.parts]
+    ids = [part.id for salt in ("one", "two") for choice in make_choices(request, salt) for part in choice.parts]
     assert all(re.fullmatch("call_[0-9a-f]{24}", each) for each in ids)
     assert len(set(ids)) == 8
 
 
 def test_max_tokens_cuts_the_arguments_of_a_call(chat):
-    [choice] = answer(chat("Weather in Paris", tools=ALL, max_tokens=6), "salt")
+    [choice] = make_choices(chat("Weather in Paris", tools=ALL, max_tokens=6), "salt")
     assert choice.reason == "length"
     assert choice.parts[0].arguments == '{"city'
 
@@ -165,4 +165,4 @@ async def test_a_call_is_streamed_with_its_name_first(stream_events, chat):
     ],
 )
 def test_names_are_split_into_words(name, parts):
-    assert name_parts(name) == parts
+    assert split_name(name) == parts

@@ -99,6 +99,6 @@ async def test_looking_at_a_request_begins_nothing(call, temporary, monkeypatch)
     def jobs_here():
         raise AssertionError("jobs were touched")
 
-    monkeypatch.setattr(operation_module, "jobs_here", jobs_here)
+    monkeypatch.setattr(operation_module, "get_loop_jobs", jobs_here)
     await local.translate_request(call, asked())
     assert list(temporary.iterdir()) == []

@@ -21,7 +21,7 @@ from tornado_gate.errors import UpstreamError, UpstreamOverloaded
 from tornado_gate.types import Data, VideoOperation
 from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.operations import video_jobs
-from tornado_gate_local.operations.video_jobs import Job, Jobs, jobs_here
+from tornado_gate_local.operations.video_jobs import VideoJob, VideoJobs, get_loop_jobs
 
 ASKED_LATER, ASKED_LONG_AGO = float("inf"), float("-inf")
 
@@ -46,7 +46,7 @@ os._exit(0)
 
 
 def processes() -> list[subprocess.Popen[bytes]]:
-    return [worker._process for worker in jobs_here().pool._all]
+    return [worker._process for worker in get_loop_jobs().pool._all]
 
 
 @pytest.mark.gen_test(timeout=50)
@@ -67,7 +67,7 @@ async def test_it_is_queued_then_running_with_progress_that_never_falls_then_com
 
 
 def test_progress_is_over_all_videos():
-    job = Job(orders=(VideoOrder(prompt="a"),) * 2)
+    job = VideoJob(orders=(VideoOrder(prompt="a"),) * 2)
     seen = []
     for number, share in ((0, 0.0), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.5), (1, 1.0)):
         job.advance(number, share)
@@ -105,7 +105,7 @@ async def test_cancelled_midway_its_process_is_killed_and_no_file_is_left(videos
     answer = await videos.cancel(operation)
     assert (answer.status, answer.code) == ("failed", "cancelled")
     assert await asyncio.to_thread(process.wait) == -signal.SIGKILL
-    assert list(jobs_here().scratch.path.iterdir()) == []
+    assert list(get_loop_jobs().scratch.path.iterdir()) == []
     assert (await videos.poll(operation)).status == "lost"
 
 
@@ -119,12 +119,12 @@ async def test_cancelled_in_line_it_leaves_its_place_to_others(videos, monkeypat
     await videos.cancel(first)
     await videos.ended(third)
     assert (await videos.poll(third)).status == "completed"
-    assert [folder.name for folder in jobs_here().scratch.path.iterdir()] == [third.operation["job"]]
+    assert [folder.name for folder in get_loop_jobs().scratch.path.iterdir()] == [third.operation["job"]]
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_cancelled_while_its_folder_is_made_it_has_none_afterwards(videos, monkeypatch):
-    began, goes_on, prepared, prepare = threading.Event(), threading.Event(), threading.Event(), Jobs._prepare
+    began, goes_on, prepared, prepare = threading.Event(), threading.Event(), threading.Event(), VideoJobs._prepare
 
     def slow(*args):
         began.set()
@@ -132,20 +132,20 @@ async def test_cancelled_while_its_folder_is_made_it_has_none_afterwards(videos,
         prepare(*args)
         prepared.set()
 
-    monkeypatch.setattr(Jobs, "_prepare", slow)
+    monkeypatch.setattr(VideoJobs, "_prepare", slow)
     operation = await videos.begin()
     assert await asyncio.to_thread(began.wait, 20)
     await videos.cancel(operation)
     goes_on.set()
     assert await asyncio.to_thread(prepared.wait, 20)
-    assert list(jobs_here().scratch.path.iterdir()) == []
+    assert list(get_loop_jobs().scratch.path.iterdir()) == []
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_completed_one_is_forgotten_when_it_is_cancelled(videos):
     done = await videos.made()
     await videos.cancel(done)
-    assert list(jobs_here().scratch.path.iterdir()) == []
+    assert list(get_loop_jobs().scratch.path.iterdir()) == []
     assert (await videos.cancel(done)).status == "failed"
     with pytest.raises(UpstreamError) as caught:
         await videos.download(done)
@@ -204,7 +204,7 @@ async def test_a_job_that_nobody_asks_for_is_ended_and_with_the_last_go_the_proc
     unfinished = videos.job(operation)
     unfinished.asked_at = ASKED_LATER
     await videos.until(lambda: unfinished.progress)
-    jobs, (process,) = jobs_here(), processes()
+    jobs, (process,) = get_loop_jobs(), processes()
     unfinished.asked_at = ASKED_LONG_AGO
     assert await asyncio.to_thread(process.wait) == -signal.SIGKILL
     assert done.file(0).exists()
@@ -213,7 +213,7 @@ async def test_a_job_that_nobody_asks_for_is_ended_and_with_the_last_go_the_proc
     assert list(temporary.iterdir()) == []
     assert jobs.pool.processes == 0
     assert (await videos.poll(operation)).status == "lost"
-    assert jobs_here() is not jobs
+    assert get_loop_jobs() is not jobs
     again = videos.job(await videos.begin())
     again.asked_at = ASKED_LATER
     await again.making
@@ -236,7 +236,7 @@ async def test_asking_for_a_job_or_reading_its_file_keeps_it(videos):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_more_than_can_be_made_in_time_are_refused(videos, monkeypatch):
-    monkeypatch.setattr(video_jobs, "MOST_JOBS", 2)
+    monkeypatch.setattr(video_jobs, "MAX_JOBS", 2)
     await videos.made()
     begun = [await videos.begin_large(seed=seed) for seed in range(2)]
     with pytest.raises(UpstreamOverloaded) as caught:
@@ -255,7 +255,7 @@ async def test_a_damaged_picture_fails_the_job_and_leaves_no_file(videos):
     failed = await videos.made(image=Data(media_type="image/png", base64=half))
     assert (failed.status, failed.code) == ("failed", "invalid_image")
     assert "picture" in failed.error
-    assert list(jobs_here().scratch.path.iterdir()) == []
+    assert list(get_loop_jobs().scratch.path.iterdir()) == []
 
 
 @pytest.mark.gen_test(timeout=50)
@@ -267,7 +267,7 @@ async def test_a_process_that_dies_fails_its_job_only(videos):
     await videos.ended(operation)
     failed = await videos.poll(operation)
     assert (failed.status, failed.code) == ("failed", "plugin_failed")
-    assert list(jobs_here().scratch.path.iterdir()) == []
+    assert list(get_loop_jobs().scratch.path.iterdir()) == []
     assert (await videos.made()).status == "completed"
 
 
@@ -279,7 +279,7 @@ async def test_what_goes_wrong_otherwise_fails_the_job_without_its_words(videos,
     def broken(name):
         raise error
 
-    monkeypatch.setattr(jobs_here().scratch, "new", broken)
+    monkeypatch.setattr(get_loop_jobs().scratch, "make_folder", broken)
     failed = await videos.made()
     assert (failed.status, failed.code) == ("failed", code)
     assert str(error) not in failed.error
@@ -304,18 +304,18 @@ def test_when_the_loop_ends_nothing_is_left_though_the_process_runs_no_more_code
 
 
 def test_what_a_loop_left_that_was_closed_under_its_jobs_goes_when_another_asks(temporary, monkeypatch):
-    async def begin() -> Job:
-        job = Job(orders=(VideoOrder(prompt="a", width=64, height=64, seconds=1, fps=1),))
-        jobs_here().begin(job)
+    async def begin() -> VideoJob:
+        job = VideoJob(orders=(VideoOrder(prompt="a", width=64, height=64, seconds=1, fps=1),))
+        get_loop_jobs().begin(job)
         await job.making
         return job
 
     async def ask() -> None:
-        jobs_here()
+        get_loop_jobs()
 
-    closed, close = threading.Event(), Jobs.close
+    closed, close = threading.Event(), VideoJobs.close
 
-    def told(self: Jobs) -> None:
+    def told(self: VideoJobs) -> None:
         close(self)
         closed.set()
 
@@ -324,7 +324,7 @@ def test_what_a_loop_left_that_was_closed_under_its_jobs_goes_when_another_asks(
     assert job.file(0).exists()
     loop.close()
     assert not closed.is_set()
-    monkeypatch.setattr(Jobs, "close", told)
+    monkeypatch.setattr(VideoJobs, "close", told)
     asyncio.run(ask())
     assert closed.wait(20)
     assert list(temporary.iterdir()) == []

@@ -12,7 +12,7 @@ from PIL import Image, ImageChops, ImageStat
 from tornado_gate.errors import UpstreamRefused
 from tornado_gate.types import Data
 from tornado_gate_local.operations import videos as operation_module
-from tornado_gate_local.operations.video_jobs import jobs_here
+from tornado_gate_local.operations.video_jobs import get_loop_jobs
 
 
 def frames_of(data: bytes) -> list[Image.Image]:
@@ -171,4 +171,4 @@ async def test_a_file_comes_in_small_pieces_and_whole(videos, monkeypatch):
     pieces = [piece async for piece in incoming.chunks]
     assert len(pieces) > 3
     assert {len(piece) for piece in pieces[:-1]} == {1_000}
-    assert b"".join(pieces) == jobs_here().find(done.operation).file(0).read_bytes()
+    assert b"".join(pieces) == get_loop_jobs().find(done.operation).file(0).read_bytes()

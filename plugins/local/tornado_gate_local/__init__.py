@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 
 from marshmallow import Schema
 
-from tornado_gate import Capabilities, ProviderEntry, needed_later, provider_impl
+from tornado_gate import Capabilities, ProviderEntry, lazy_import, provider_impl
 from tornado_gate.codec.fields import Number
 from tornado_gate.config import load_settings
 from tornado_gate.errors import PluginError, UnsupportedOperation
@@ -33,35 +33,35 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate_local import operations, pieces, realtime
-from tornado_gate_local.answer import answer, size, usage
-from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, operations_here
-from tornado_gate_local.losses import report_losses
-from tornado_gate_local.operations.videos import Fetching
-from tornado_gate_local.operations.work import Work
+from tornado_gate_local.answer import count_usage, estimate_size, make_choices
+from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, list_available_operations
+from tornado_gate_local.losses import report_drops
+from tornado_gate_local.operations.videos import VideoDownloadWork
+from tornado_gate_local.operations.work import OperationWork
 
 __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
 
-needed_later(__name__, "pattern")  # its libraries take milliseconds to import
+lazy_import(__name__, "pattern")  # its libraries take milliseconds to import
 
 
-class Settings(Value, frozen=True, kw_only=True):
+class LocalSettings(Value, frozen=True, kw_only=True):
     """What conf may say. `pace_seconds` is the pause between the pieces of a stream."""
 
     pace_seconds: float = 0.0
 
 
-class SettingsSchema(Schema):
+class LocalSettingsSchema(Schema):
     pace_seconds = Number(least=0, most=5, load_default=0.0)
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for a setting that is unknown or out of bounds."""
-    loaded = load_settings(SettingsSchema, entry.settings)
-    settings = Settings(pace_seconds=loaded["pace_seconds"])
+    loaded = load_settings(LocalSettingsSchema, entry.settings)
+    settings = LocalSettings(pace_seconds=loaded["pace_seconds"])
     return Capabilities(
-        operations=operations_here(),
+        operations=list_available_operations(),
         models=MODELS,
         inputs_at_once=INPUTS_AT_ONCE,
         settings=settings,
@@ -77,18 +77,18 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     """
     match request:
         case CountTokensRequest(chat=chat):
-            counted = await asyncio.to_thread(usage, chat, ())
+            counted = await asyncio.to_thread(count_usage, chat, ())
             return UpstreamRequest(context=TokenCount(input_tokens=counted.input_tokens or 0))
         case ChatRequest():
-            report_losses(call, request)
+            report_drops(call, request)
             # A schema may be made to take long, and a long prompt does: the event loop does not wait for either.
-            heavy = request.tools or request.response_format or size(request) > SHORT_PROMPT
-            result = await asyncio.to_thread(_result, call, request) if heavy else _result(call, request)
-            settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
-            return UpstreamRequest(context=pieces.Plan(result, request.stream, settings.pace_seconds))
+            heavy = request.tools or request.response_format or estimate_size(request) > SHORT_PROMPT
+            result = await asyncio.to_thread(_make_result, call, request) if heavy else _make_result(call, request)
+            settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
+            return UpstreamRequest(context=pieces.AnswerPlan(result, request.stream, settings.pace_seconds))
         case RealtimeRequest():
             for name in request.extra:
-                call.lose(name)
+                call.drop_field(name)
             return UpstreamRequest(context=request)
     work = await operations.prepare(call, request)
     if work is None:
@@ -96,14 +96,14 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     return UpstreamRequest(context=work)
 
 
-def _result(call: Call, request: ChatRequest) -> ChatResult:
-    choices = answer(request, salt=secrets.token_hex(16))
+def _make_result(call: Call, request: ChatRequest) -> ChatResult:
+    choices = make_choices(request, salt=secrets.token_hex(16))
     return ChatResult(
         model=call.target.upstream_model,
         id=f"local-{secrets.token_hex(12)}",
         created=int(time.time()),
         choices=choices,
-        usage=usage(request, choices),
+        usage=count_usage(request, choices),
     )
 
 
@@ -111,9 +111,11 @@ def _result(call: Call, request: ChatRequest) -> ChatResult:
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """Send the answer, without sending anything anywhere. Raises UpstreamError for a video's file that is not there."""
     plan = outgoing.context
-    if isinstance(plan, Fetching):
-        return await plan.response()
-    return UpstreamResponse(chunks=pieces.lines(plan) if isinstance(plan, pieces.Plan) else nothing(), context=plan)
+    if isinstance(plan, VideoDownloadWork):
+        return await plan.make_response()
+    return UpstreamResponse(
+        chunks=pieces.stream_lines(plan) if isinstance(plan, pieces.AnswerPlan) else iterate_nothing(), context=plan
+    )
 
 
 @provider_impl
@@ -121,13 +123,13 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
     """A conversation by voice with nobody. Raises InvalidField for a session that a client secret fixes and that cannot be."""
     if not isinstance(outgoing.context, RealtimeRequest):
         raise PluginError("local", "the request has lost its context; a wrapper must keep it")
-    settings = call.target.settings if isinstance(call.target.settings, Settings) else Settings()
+    settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
     session = realtime.open_session(call, outgoing.context, settings.pace_seconds)
     call.closing.push_async_callback(session.close)
     return session
 
 
-async def nothing() -> AsyncIterator[bytes]:
+async def iterate_nothing() -> AsyncIterator[bytes]:
     """The chunks of an answer that has none."""
     empty: tuple[bytes, ...] = ()
     for chunk in empty:
@@ -137,14 +139,14 @@ async def nothing() -> AsyncIterator[bytes]:
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """The events of the answer. Raises PluginError when the plan got lost on the way, through a wrapper."""
-    if isinstance(incoming.context, Work):
+    if isinstance(incoming.context, OperationWork):
         async for event in incoming.context.events():
             yield event
         return
     if isinstance(incoming.context, TokenCount):
         yield incoming.context
         return
-    if not isinstance(incoming.context, pieces.Plan):
+    if not isinstance(incoming.context, pieces.AnswerPlan):
         raise PluginError("local", "the response has lost its context; a wrapper must keep it")
-    async for event in pieces.events(incoming.context, incoming.chunks):
+    async for event in pieces.parse_events(incoming.context, incoming.chunks):
         yield event

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tornado_gate_local.media.embeddings import MOST_TEXTS
-from tornado_gate_local.media.errors import installed
+from tornado_gate_local.media.embeddings import MAX_TEXTS
+from tornado_gate_local.media.errors import is_installed
 
-INPUTS_AT_ONCE: Final = MOST_TEXTS
+INPUTS_AT_ONCE: Final = MAX_TEXTS
 
 CHAT: Final = frozenset({"chat", "count_tokens"})
 MODERATION: Final = frozenset({"moderation"})
@@ -31,8 +31,8 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
 """The first pattern that fits counts. Any other name is one of the chat model's."""
 
 
-def operations_here() -> frozenset[str]:
+def list_available_operations() -> frozenset[str]:
     """What can be done with the libraries that are installed: pictures need Pillow, videos PyAV too."""
-    pictures = PICTURES if installed("PIL") else frozenset()
-    videos = VIDEOS if pictures and installed("av") else frozenset()
+    pictures = PICTURES if is_installed("PIL") else frozenset()
+    videos = VIDEOS if pictures and is_installed("av") else frozenset()
     return CHAT | MODERATION | VOICE | {"embeddings", "speech"} | pictures | videos

@@ -25,13 +25,13 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 
-LONGEST_TEXT = 64_000  # characters of the user's text that can be echoed
-LONGEST_RESULT = 8_000  # characters of one tool result that are repeated
+MAX_TEXT_LENGTH = 64_000  # characters of the user's text that can be echoed
+MAX_RESULT_LENGTH = 8_000  # characters of one tool result that are repeated
 
 Attachment = Image | Audio | File
 
 
-class Result(Value, frozen=True, kw_only=True):
+class ToolAnswer(Value, frozen=True, kw_only=True):
     """What the tool `name` answered."""
 
     name: str
@@ -39,23 +39,23 @@ class Result(Value, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-class Turn(Value, frozen=True, kw_only=True):
+class LocalTurn(Value, frozen=True, kw_only=True):
     """`text` is the last user message's; `after_tools` says that nobody spoke after the tools did."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[ToolAnswer, ...] = ()
     after_tools: bool = False
 
 
-def read_turn(request: ChatRequest) -> Turn:
+def read_turn(request: ChatRequest) -> LocalTurn:
     """The turn that waits for an answer."""
     messages = _open_messages(request.messages)
-    parts = [part for message in messages for part in _inside(message.parts)]
-    return Turn(
-        text=_last_text(request.messages),
+    parts = [part for message in messages for part in _iterate_parts(message.parts)]
+    return LocalTurn(
+        text=_find_last_text(request.messages),
         attachments=tuple(part for part in parts if isinstance(part, (Image, Audio, File))),
-        results=tuple(_results(messages, _called_names(request.messages))),
+        results=tuple(_iterate_results(messages, _map_call_names(request.messages))),
         after_tools=bool(messages) and messages[-1].role == "tool",
     )
 
@@ -70,7 +70,7 @@ def _open_messages(messages: tuple[Message, ...]) -> list[Message]:
     return found[::-1]
 
 
-def _inside(parts: Iterable[Part]) -> Iterator[Part]:
+def _iterate_parts(parts: Iterable[Part]) -> Iterator[Part]:
     """All parts, those that a tool's result holds included."""
     for part in parts:
         yield part
@@ -78,20 +78,20 @@ def _inside(parts: Iterable[Part]) -> Iterator[Part]:
             yield from part.parts
 
 
-def _last_text(messages: tuple[Message, ...]) -> str:
+def _find_last_text(messages: tuple[Message, ...]) -> str:
     """The last words of the user; of anyone, when the user said none."""
     for roles in (("user",), ("system", "developer"), ("assistant", "tool")):
         for message in reversed(messages):
-            if message.role in roles and (text := _text(message.parts)):
-                return text[:LONGEST_TEXT]
+            if message.role in roles and (text := _join_text(message.parts)):
+                return text[:MAX_TEXT_LENGTH]
     return ""
 
 
-def _text(parts: Iterable[Part]) -> str:
+def _join_text(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text)).strip()
 
 
-def _called_names(messages: tuple[Message, ...]) -> dict[str, str]:
+def _map_call_names(messages: tuple[Message, ...]) -> dict[str, str]:
     """Call id -> tool name, of the last assistant message."""
     for message in reversed(messages):
         if message.role == "assistant":
@@ -99,54 +99,56 @@ def _called_names(messages: tuple[Message, ...]) -> dict[str, str]:
     return {}
 
 
-def _results(messages: Iterable[Message], names: dict[str, str]) -> Iterator[Result]:
+def _iterate_results(messages: Iterable[Message], names: dict[str, str]) -> Iterator[ToolAnswer]:
     for message in messages:
         for part in message.parts:
             if isinstance(part, ToolResult):
                 name = part.name or names.get(part.call_id, "")
-                yield Result(name=name, text=_text(part.parts)[:LONGEST_RESULT], is_error=part.is_error)
+                yield ToolAnswer(name=name, text=_join_text(part.parts)[:MAX_RESULT_LENGTH], is_error=part.is_error)
 
 
 def describe_attachments(attachments: Iterable[Attachment]) -> str:
     """'I received 2 images (image/png, 68 bytes; a link to example.com, not opened).' Empty without attachments."""
     sorted_by_kind: dict[str, list[str]] = {}
     for attachment in attachments:
-        kind, detail = _described(attachment)
+        kind, detail = _describe_attachment(attachment)
         sorted_by_kind.setdefault(kind, []).append(detail)
-    counted = [f"{_count(kind, len(details))} ({'; '.join(details)})" for kind, details in sorted_by_kind.items()]
-    return f"I received {_listed(counted)}." if counted else ""
+    counted = [
+        f"{_format_count(kind, len(details))} ({'; '.join(details)})" for kind, details in sorted_by_kind.items()
+    ]
+    return f"I received {_format_list(counted)}." if counted else ""
 
 
-def _described(attachment: Attachment) -> tuple[str, str]:
+def _describe_attachment(attachment: Attachment) -> tuple[str, str]:
     match attachment:
         case Image(source=source):
-            return "image", _described_source(source)
+            return "image", _describe_source(source)
         case Audio(source=None):
             return "audio clip", "from an earlier turn"
         case Audio(source=source) if source is not None:
-            return "audio clip", _described_source(source)
+            return "audio clip", _describe_source(source)
         case File(source=source, name=name):
-            return "file", f"{name}, {_described_source(source)}" if name else _described_source(source)
+            return "file", f"{name}, {_describe_source(source)}" if name else _describe_source(source)
     raise AssertionError("all attachments are above")
 
 
-def _described_source(source: Source) -> str:
+def _describe_source(source: Source) -> str:
     match source:
         case Data(media_type=media_type, base64=base64):
-            return f"{media_type or 'unknown type'}, {decoded_length(base64)} bytes"
+            return f"{media_type or 'unknown type'}, {compute_decoded_length(base64)} bytes"
         case Link(url=url):
-            return f"a link to {_host(url)}, not opened"
+            return f"a link to {_get_host(url)}, not opened"
         case FileReference(id=identifier):
             return f"stored as {identifier[:100]}, not opened"
 
 
-def decoded_length(base64: str) -> int:
+def compute_decoded_length(base64: str) -> int:
     """How many bytes a base64 text stands for, padded or not."""
     padding = 2 if base64.endswith("==") else int(base64.endswith("="))
     return (len(base64) - padding) * 3 // 4
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     """The host of an address and nothing else of it: paths and queries may hold secrets."""
     try:
         return urlsplit(url[:2_000]).hostname or "an unknown host"
@@ -154,9 +156,9 @@ def _host(url: str) -> str:
         return "an unknown host"
 
 
-def _count(kind: str, number: int) -> str:
+def _format_count(kind: str, number: int) -> str:
     return f"{number} {kind}{'' if number == 1 else 's'}"
 
 
-def _listed(items: list[str]) -> str:
+def _format_list(items: list[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

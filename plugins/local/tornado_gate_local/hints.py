@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import islice
 
 from tornado_gate_local import words
-from tornado_gate_local.json_schema import Budget, Place
+from tornado_gate_local.json_schema import SchemaPlace, StepBudget
 from tornado_gate_local.json_values import Json, Keywords
 
-LONGEST_STRING = 10_000
-LONGEST_PHRASE = 60
+MAX_STRING_LENGTH = 10_000
+MAX_PHRASE_LENGTH = 60
 
 _CAPITAL = r"[A-Z][\w\u2019'-]*"
 _PLACE = re.compile(rf"\b(?:in|for|at|near|from|to)\s+({_CAPITAL}(?:,?[ ]{_CAPITAL}){{0,3}})")
@@ -50,18 +50,18 @@ _PERSON_NAMES = frozenset(
 _SUM_NAMES = frozenset({"calculation", "equation", "expression", "formula", "math"})
 
 
-class Hints:
+class TextHints:
     """One text, read once. All answers are deterministic; `variant` asks for another one."""
 
     def __init__(self, text: str) -> None:
-        self.text = words.sample(text)
-        self.significant = words.significant(text)
-        self.stems = frozenset(map(words.stem, self.significant))
-        self.numbers = words.numbers(text)
+        self.text = words.take_sample(text)
+        self.significant = words.list_significant(text)
+        self.stems = frozenset(map(words.get_stem, self.significant))
+        self.numbers = words.list_numbers(text)
         self._lower = self.text.lower()
         self._found: dict[str, list[str]] = {}  # format -> what the text holds of it
 
-    def mentions(self, value: Json) -> bool:
+    def mentions_value(self, value: Json) -> bool:
         """Whether the text names `value`: a string as whole words, a number as a number."""
         if isinstance(value, str) and value.strip():
             at = self._lower.find(value.lower())
@@ -69,29 +69,29 @@ class Hints:
             return at >= 0 and not any(map(str.isalnum, around))
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value in self.numbers
 
-    def speaks_of(self, name: str) -> bool:
+    def mentions_property(self, name: str) -> bool:
         """Whether a word of the property's name is in the text."""
-        return any(words.stem(part) in self.stems for part in words.name_parts(name))
+        return any(words.get_stem(part) in self.stems for part in words.split_name(name))
 
-    def yes(self) -> bool:
+    def has_yes(self) -> bool:
         return not {"no", "not", "don't", "without", "false", "off", "disable", "never"} & set(self._lower.split())
 
-    def phrases(self, name: str, variant: int) -> Iterator[str]:
+    def iterate_phrases(self, name: str, variant: int) -> Iterator[str]:
         """Strings for the property `name`, the best first; never empty."""
-        found = [*self._by_name(name), *self._quoted]
+        found = [*self._find_by_name(name), *self._quoted]
         if found:
             yield found[variant % len(found)]
         if variant and self.significant:
             yield self.significant[variant % len(self.significant)]
-        phrase = " ".join(self.significant[:6])[:LONGEST_PHRASE].strip() or name or "text"
+        phrase = " ".join(self.significant[:6])[:MAX_PHRASE_LENGTH].strip() or name or "text"
         yield phrase if not variant else f"{phrase} {variant + 1}"
 
-    def _by_name(self, name: str) -> list[str]:
+    def _find_by_name(self, name: str) -> list[str]:
         labelled = _LABELLED.match(self._lower.partition(name.lower())[2]) if name else None
         if labelled:
             end = len(self._lower) - len(labelled.string)
             return [self.text[end + labelled.start(1) : end + labelled.end(1)]]
-        parts = set(map(words.stem, words.name_parts(name)))
+        parts = set(map(words.get_stem, words.split_name(name)))
         if parts & _PLACE_NAMES:
             return self._places or self._names
         if parts & _SUM_NAMES:
@@ -119,15 +119,15 @@ class Hints:
             word for word in self.significant if word[0].isupper()
         ]
 
-    def of_format(self, kind: str, variant: int) -> str | None:
+    def find_by_format(self, kind: str, variant: int) -> str | None:
         """A string in a format of JSON Schema, from the text when it holds one; None for formats that are unknown."""
         if kind not in self._found:
             self._found[kind] = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
         found = self._found[kind]
-        return found[variant] if variant < len(found) else _made(kind, variant)
+        return found[variant] if variant < len(found) else _make_by_format(kind, variant)
 
 
-def _made(kind: str, variant: int) -> str | None:
+def _make_by_format(kind: str, variant: int) -> str | None:
     day = 1 + variant % 28
     made = {
         "date": f"2026-01-{day:02}",
@@ -148,39 +148,41 @@ def _made(kind: str, variant: int) -> str | None:
     return made.get(kind)
 
 
-def strings(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> Iterator[str]:
+def iterate_strings(keywords: Keywords, hints: TextHints, place: SchemaPlace, budget: StepBudget) -> Iterator[str]:
     """Strings that are likely to meet the keywords, the best first."""
-    made = hints.of_format(keywords["format"], place.variant) if "format" in keywords else None
+    made = hints.find_by_format(keywords["format"], place.variant) if "format" in keywords else None
     if made is not None:
         yield made
     if "pattern" in keywords:
-        yield from _patterned(keywords, hints, place, budget)
-    for phrase in hints.phrases(place.name, place.variant):
-        text = fitted(phrase, keywords)
+        yield from _iterate_pattern_strings(keywords, hints, place, budget)
+    for phrase in hints.iterate_phrases(place.name, place.variant):
+        text = fit_length(phrase, keywords)
         budget.spend(len(text) // 100)
         yield text
 
 
-def _patterned(keywords: Keywords, hints: Hints, place: Place, budget: Budget) -> Iterator[str]:
+def _iterate_pattern_strings(
+    keywords: Keywords, hints: TextHints, place: SchemaPlace, budget: StepBudget
+) -> Iterator[str]:
     """Words of the text that match, then made ones. Nothing for a pattern that the engine does not know."""
     from tornado_gate_local import pattern
 
     expression = keywords["pattern"]
     try:
-        candidates = [*hints.phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
+        candidates = [*hints.iterate_phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
         found = (text for text in candidates if pattern.matches(expression, text, budget.spend))
         yield from islice(found, place.variant, None)
-        for example in pattern.examples(expression, place.variant, budget.spend):
+        for example in pattern.iterate_examples(expression, place.variant, budget.spend):
             yield example
-            yield fitted(example, keywords)
-    except pattern.Unsupported:
+            yield fit_length(example, keywords)
+    except pattern.UnsupportedPattern:
         return
 
 
-def fitted(text: str, keywords: Keywords) -> str:
+def fit_length(text: str, keywords: Keywords) -> str:
     """`text` repeated or cut to the lengths that are asked for, up to `LONGEST_STRING`."""
-    least = min(keywords.get("minLength", 0), LONGEST_STRING)
-    most = min(keywords.get("maxLength", LONGEST_STRING), LONGEST_STRING)
+    least = min(keywords.get("minLength", 0), MAX_STRING_LENGTH)
+    most = min(keywords.get("maxLength", MAX_STRING_LENGTH), MAX_STRING_LENGTH)
     if len(text) < least:
         text = " ".join([text or "text"] * (1 + least // max(1, len(text))))[:least]
     return text[:most]

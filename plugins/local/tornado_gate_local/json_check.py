@@ -13,29 +13,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tornado_gate_local.json_schema import DEEPEST, Budget, Document
-from tornado_gate_local.json_values import Json, Keywords, Schema, same
+from tornado_gate_local.json_schema import MAX_DEPTH, SchemaDocument, StepBudget
+from tornado_gate_local.json_values import Json, Keywords, Schema, is_same
 
 
-class Checker:
-    def __init__(self, document: Document) -> None:
+class SchemaChecker:
+    def __init__(self, document: SchemaDocument) -> None:
         self.document = document
         self.budget = document.budget
 
-    def valid(self, value: Json, schema: Schema, depth: int = 0) -> bool:
+    def is_valid(self, value: Json, schema: Schema, depth: int = 0) -> bool:
         if isinstance(schema, bool):
             return schema
-        if not isinstance(schema, Mapping) or depth > 2 * DEEPEST or not self.budget.spend():
+        if not isinstance(schema, Mapping) or depth > 2 * MAX_DEPTH or not self.budget.spend():
             return True
-        words = self.document.keywords(schema)
+        words = self.document.get_keywords(schema)
         return (
-            _listed(value, words)
-            and _typed(value, words)
-            and self._shaped(value, words, depth)
-            and self._composed(value, words, depth)
+            _is_listed_value(value, words)
+            and _matches_type_word(value, words)
+            and self._matches_type(value, words, depth)
+            and self._matches_composition(value, words, depth)
         )
 
-    def _shaped(self, value: Json, words: Keywords, depth: int) -> bool:
+    def _matches_type(self, value: Json, words: Keywords, depth: int) -> bool:
         if isinstance(value, str):
             return self._string_fits(value, words)
         if isinstance(value, Mapping):
@@ -44,12 +44,12 @@ class Checker:
             return self._array_fits(value, words, depth)
         return isinstance(value, bool) or value is None or number_fits(value, words)
 
-    def _composed(self, value: Json, words: Keywords, depth: int) -> bool:
+    def _matches_composition(self, value: Json, words: Keywords, depth: int) -> bool:
         def meets(schema: Schema) -> bool:
-            return self.valid(value, schema, depth + 1)
+            return self.is_valid(value, schema, depth + 1)
 
         return (
-            ("$ref" not in words or meets(self.document.target(words["$ref"])))
+            ("$ref" not in words or meets(self.document.find_target(words["$ref"])))
             and all(map(meets, words.get("allOf", ())))
             and ("anyOf" not in words or any(map(meets, words["anyOf"])))
             and ("oneOf" not in words or sum(map(meets, words["oneOf"])) == 1)
@@ -69,8 +69,10 @@ class Checker:
             return False
         names = words.get("propertyNames", True)
         return all(
-            self.valid(name, names, depth + 1)
-            and all(self.valid(item, schema, depth + 1) for schema in property_schemas(name, words, self.budget))
+            self.is_valid(name, names, depth + 1)
+            and all(
+                self.is_valid(item, schema, depth + 1) for schema in list_property_schemas(name, words, self.budget)
+            )
             for name, item in value.items()
         )
 
@@ -80,16 +82,16 @@ class Checker:
         prefix = words.get("prefixItems", [])
         rest = words.get("items", True)
         for index, item in enumerate(value):
-            if not self.valid(item, prefix[index] if index < len(prefix) else rest, depth + 1):
+            if not self.is_valid(item, prefix[index] if index < len(prefix) else rest, depth + 1):
                 return False
         if "contains" in words:
-            found = sum(self.valid(item, words["contains"], depth + 1) for item in value)
+            found = sum(self.is_valid(item, words["contains"], depth + 1) for item in value)
             if found < words.get("minContains", 1):
                 return False
-        return not words.get("uniqueItems") or distinct(value)
+        return not words.get("uniqueItems") or has_distinct_items(value)
 
 
-def property_schemas(name: str, words: Keywords, budget: Budget) -> list[Schema]:
+def list_property_schemas(name: str, words: Keywords, budget: StepBudget) -> list[Schema]:
     """All schemas that the property `name` of an object must meet."""
     found = [words["properties"][name]] if name in words.get("properties", {}) else []
     patterned = words.get("patternProperties", {})
@@ -97,8 +99,8 @@ def property_schemas(name: str, words: Keywords, budget: Budget) -> list[Schema]
     return found or [words.get("additionalProperties", True)]
 
 
-def distinct(values: list[Json]) -> bool:
-    return not any(same(value, other) for index, value in enumerate(values) for other in values[:index])
+def has_distinct_items(values: list[Json]) -> bool:
+    return not any(is_same(value, other) for index, value in enumerate(values) for other in values[:index])
 
 
 def number_fits(value: float, words: Keywords) -> bool:
@@ -119,23 +121,23 @@ def _is_multiple(value: float, step: float) -> bool:
         return False
 
 
-def _matches(expression: str, text: str, budget: Budget, *, unsupported: bool) -> bool:
+def _matches(expression: str, text: str, budget: StepBudget, *, unsupported: bool) -> bool:
     """Whether the text matches; `unsupported` for a pattern that cannot be searched, and when the budget is spent."""
     from tornado_gate_local import pattern
 
     try:
         return pattern.matches(expression, text, budget.spend) if budget.spend() else unsupported
-    except pattern.Unsupported:
+    except pattern.UnsupportedPattern:
         return unsupported
 
 
-def _listed(value: Json, words: Keywords) -> bool:
-    if "const" in words and not same(value, words["const"]):
+def _is_listed_value(value: Json, words: Keywords) -> bool:
+    if "const" in words and not is_same(value, words["const"]):
         return False
-    return "enum" not in words or any(same(value, each) for each in words["enum"])
+    return "enum" not in words or any(is_same(value, each) for each in words["enum"])
 
 
-def _typed(value: Json, words: Keywords) -> bool:
+def _matches_type_word(value: Json, words: Keywords) -> bool:
     return "type" not in words or any(_is_of_type(value, kind) for kind in words["type"])
 
 

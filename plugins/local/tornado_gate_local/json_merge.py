@@ -5,35 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from tornado_gate_local.json_values import Json, Keywords, Schema, same
+from tornado_gate_local.json_values import Json, Keywords, Schema, is_same
 
 _NEVER = object()
 
 
-def merged(ours: Keywords, theirs: Keywords) -> Keywords | None:
+def merge_keywords(ours: Keywords, theirs: Keywords) -> Keywords | None:
     """Keywords that ask for both; None when no value can meet them. Of two patterns only ours is kept."""
     result = dict(ours)
     for key, value in theirs.items():
         if key not in result:
             result[key] = value
             continue
-        joined = _joined(key, result[key], value)
+        joined = _merge_keyword(key, result[key], value)
         if joined is _NEVER:
             return None
         result[key] = joined
     return result
 
 
-def _joined(key: str, ours: Json, theirs: Json) -> Json:
+def _merge_keyword(key: str, ours: Json, theirs: Json) -> Json:
     """One keyword's value for both; `_NEVER` when there is none. Ours stays where nothing can be said."""
     return _JOIN[key](ours, theirs) if key in _JOIN else ours
 
 
-def _both(ours: Schema, theirs: Schema) -> Schema:
+def _merge_schemas(ours: Schema, theirs: Schema) -> Schema:
     return {"allOf": [ours, theirs]}
 
 
-def _common_types(ours: list[str], theirs: list[str]) -> Json:
+def _intersect_types(ours: list[str], theirs: list[str]) -> Json:
     """Types that both allow; number and integer share the integers."""
     common = [kind for kind in ours if kind in theirs]
     for one, other in ((ours, theirs), (theirs, ours)):
@@ -42,39 +42,39 @@ def _common_types(ours: list[str], theirs: list[str]) -> Json:
     return common or _NEVER
 
 
-def _common_values(ours: list[Json], theirs: list[Json]) -> Json:
-    return [value for value in ours if any(same(value, other) for other in theirs)] or _NEVER
+def _intersect_values(ours: list[Json], theirs: list[Json]) -> Json:
+    return [value for value in ours if any(is_same(value, other) for other in theirs)] or _NEVER
 
 
-def _all_names(ours: list[str], theirs: list[str]) -> list[str]:
+def _unite_names(ours: list[str], theirs: list[str]) -> list[str]:
     return list(dict.fromkeys([*ours, *theirs]))
 
 
-def _all_properties(ours: Mapping[str, Schema], theirs: Mapping[str, Schema]) -> dict[str, Schema]:
-    shared = {name: _both(ours[name], theirs[name]) for name in ours if name in theirs}
+def _unite_properties(ours: Mapping[str, Schema], theirs: Mapping[str, Schema]) -> dict[str, Schema]:
+    shared = {name: _merge_schemas(ours[name], theirs[name]) for name in ours if name in theirs}
     return {**ours, **theirs, **shared}
 
 
-def _all_items(ours: list[Schema], theirs: list[Schema]) -> list[Schema]:
-    shared = [_both(one, other) for one, other in zip(ours, theirs, strict=False)]
+def _merge_items(ours: list[Schema], theirs: list[Schema]) -> list[Schema]:
+    shared = [_merge_schemas(one, other) for one, other in zip(ours, theirs, strict=False)]
     return [*shared, *ours[len(theirs) :], *theirs[len(ours) :]]
 
 
-def _common_multiple(ours: float, theirs: float) -> float:
+def _compute_common_multiple(ours: float, theirs: float) -> float:
     return math.lcm(ours, theirs) if isinstance(ours, int) and isinstance(theirs, int) else ours
 
 
 _JOIN: dict[str, Callable[[Json, Json], Json]] = {
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"), max),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
-    **dict.fromkeys(("items", "contains", "additionalProperties", "propertyNames"), _both),
-    **dict.fromkeys(("properties", "patternProperties"), _all_properties),
-    "type": _common_types,
-    "enum": _common_values,
-    "const": lambda ours, theirs: ours if same(ours, theirs) else _NEVER,
-    "required": _all_names,
-    "prefixItems": _all_items,
-    "multipleOf": _common_multiple,
+    **dict.fromkeys(("items", "contains", "additionalProperties", "propertyNames"), _merge_schemas),
+    **dict.fromkeys(("properties", "patternProperties"), _unite_properties),
+    "type": _intersect_types,
+    "enum": _intersect_values,
+    "const": lambda ours, theirs: ours if is_same(ours, theirs) else _NEVER,
+    "required": _unite_names,
+    "prefixItems": _merge_items,
+    "multipleOf": _compute_common_multiple,
     "uniqueItems": lambda ours, theirs: ours or theirs,
     "not": lambda ours, theirs: {"anyOf": [ours, theirs]},
 }

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from tornado_gate.types.value import Value
-from tornado_gate_local.json_merge import merged
+from tornado_gate_local.json_merge import merge_keywords
 from tornado_gate_local.json_values import Json, Keywords, Schema
 
-DEEPEST_ALTERNATIVE = 8  # references and compositions that may stand for one value
-MOST_GROUPS = 24  # parts of an allOf that are merged; each is a level of recursion
-MOST_BRANCHES = 100  # branches of one anyOf or oneOf that are looked at
-DEEP = 4  # from this nesting on, what may be left out is left out
-DEEPEST = 24
+MAX_ALTERNATIVE_DEPTH = 8  # references and compositions that may stand for one value
+MAX_GROUPS = 24  # parts of an allOf that are merged; each is a level of recursion
+MAX_BRANCHES = 100  # branches of one anyOf or oneOf that are looked at
+DEEP_LEVEL = 4  # from this nesting on, what may be left out is left out
+MAX_DEPTH = 24
 
 
-class Budget:
+class StepBudget:
     """Steps that may still be taken for one request. A step takes about ten microseconds."""
 
     def __init__(self, steps: int = 2_500) -> None:
@@ -33,7 +33,7 @@ class Budget:
         return self.steps >= 0
 
 
-class Place(Value, frozen=True, kw_only=True):
+class SchemaPlace(Value, frozen=True, kw_only=True):
     """Where in the value we are: the name of the property, how deep, the references we are inside of.
 
     `variant` asks for another value than the first that comes to mind.
@@ -45,7 +45,7 @@ class Place(Value, frozen=True, kw_only=True):
     variant: int = 0
 
 
-class Flat(Value, frozen=True):
+class FlatSchema(Value, frozen=True):
     """One alternative of a schema: keywords without composition, and the references that led to them."""
 
     keywords: Keywords
@@ -100,7 +100,7 @@ _WELL_FORMED: dict[str, Callable[[Json], bool]] = {
 }
 
 
-def keywords(schema: Mapping[str, Json]) -> Keywords:
+def read_keywords(schema: Mapping[str, Json]) -> Keywords:
     """The well-formed keywords of a schema; `type` always as a list of lower-case names."""
     found = {key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)}
     if "type" in found:
@@ -117,7 +117,7 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-def kinds(words: Keywords) -> list[str]:
+def list_types(words: Keywords) -> list[str]:
     """The JSON types a value may have, null last; guessed from the keywords where `type` is silent."""
     types = words.get("type")
     if types is None:
@@ -125,22 +125,22 @@ def kinds(words: Keywords) -> list[str]:
     return sorted(types, key=lambda kind: kind == "null")
 
 
-class Document:
+class SchemaDocument:
     """A whole schema, in which references are looked up."""
 
-    def __init__(self, root: Schema, budget: Budget) -> None:
+    def __init__(self, root: Schema, budget: StepBudget) -> None:
         self.root = root
         self.budget = budget
         self._read: dict[int, tuple[Schema, Keywords]] = {}  # holds the schema too, so that no id is used again
 
-    def keywords(self, schema: Mapping[str, Json]) -> Keywords:
+    def get_keywords(self, schema: Mapping[str, Json]) -> Keywords:
         """`keywords`, read once for each schema."""
         known = self._read.get(id(schema))
         if known is None:
-            known = self._read[id(schema)] = (schema, keywords(schema))
+            known = self._read[id(schema)] = (schema, read_keywords(schema))
         return known[1]
 
-    def target(self, reference: str) -> Schema:
+    def find_target(self, reference: str) -> Schema:
         """The schema that a local reference names; True, which is anything, when it leads nowhere."""
         if not reference.startswith("#"):
             return True
@@ -155,62 +155,64 @@ class Document:
                 return True
         return found
 
-    def recursive(self, schema: Schema, inside: frozenset[str], depth: int = 0) -> bool:
+    def is_recursive(self, schema: Schema, inside: frozenset[str], depth: int = 0) -> bool:
         """Whether every way to fill `schema` leads back into a reference that we are inside of."""
-        if not isinstance(schema, Mapping) or depth > DEEPEST_ALTERNATIVE or not self.budget.spend():
+        if not isinstance(schema, Mapping) or depth > MAX_ALTERNATIVE_DEPTH or not self.budget.spend():
             return False
-        words = self.keywords(schema)
+        words = self.get_keywords(schema)
         if words.get("$ref") in inside:
             return True
-        if any(self.recursive(part, inside, depth + 1) for part in words.get("allOf", ())):
+        if any(self.is_recursive(part, inside, depth + 1) for part in words.get("allOf", ())):
             return True
         groups = [words[key] for key in ("anyOf", "oneOf") if key in words]
-        return any(all(self.recursive(branch, inside, depth + 1) for branch in group) for group in groups)
+        return any(all(self.is_recursive(branch, inside, depth + 1) for branch in group) for group in groups)
 
-    def flats(self, schema: Schema, place: Place, depth: int = 0) -> Iterator[Flat]:
+    def iterate_flat(self, schema: Schema, place: SchemaPlace, depth: int = 0) -> Iterator[FlatSchema]:
         """The alternatives of `schema`, the most promising first; none for one that nothing can meet."""
         if schema is False:
             return
-        if not isinstance(schema, Mapping) or depth > DEEPEST_ALTERNATIVE or not self.budget.spend():
-            yield Flat({})
+        if not isinstance(schema, Mapping) or depth > MAX_ALTERNATIVE_DEPTH or not self.budget.spend():
+            yield FlatSchema({})
             return
-        words = self.keywords(schema)
+        words = self.get_keywords(schema)
         reference = words.get("$ref")
-        groups: list[Sequence[Schema]] = [[self.target(reference)]] if reference is not None else []
+        groups: list[Sequence[Schema]] = [[self.find_target(reference)]] if reference is not None else []
         groups += [[part] for part in words.get("allOf", ())]
-        groups += [self._ordered(words[key], place) for key in ("anyOf", "oneOf") if key in words]
+        groups += [self._order_branches(words[key], place) for key in ("anyOf", "oneOf") if key in words]
         if "if" in words:
             groups.append([{"allOf": [words["if"], words.get("then", True)]}, words.get("else", True)])
-        own = Flat(
+        own = FlatSchema(
             {key: value for key, value in words.items() if key not in _COMPOSITION},
             frozenset() if reference is None else frozenset({reference}),
         )
-        yield from self._combined(own, groups[:MOST_GROUPS], place, depth)
+        yield from self._combine_groups(own, groups[:MAX_GROUPS], place, depth)
 
-    def _combined(self, so_far: Flat, groups: Sequence[Sequence[Schema]], place: Place, depth: int) -> Iterator[Flat]:
+    def _combine_groups(
+        self, so_far: FlatSchema, groups: Sequence[Sequence[Schema]], place: SchemaPlace, depth: int
+    ) -> Iterator[FlatSchema]:
         if not groups:
             yield so_far
             return
         for branch in groups[0]:
-            for flat in self.flats(branch, place, depth + 1):
-                joined = merged(so_far.keywords, flat.keywords) if self.budget.spend() else so_far.keywords
+            for flat in self.iterate_flat(branch, place, depth + 1):
+                joined = merge_keywords(so_far.keywords, flat.keywords) if self.budget.spend() else so_far.keywords
                 if joined is not None:
-                    both = Flat(joined, so_far.references | flat.references)
-                    yield from self._combined(both, groups[1:], place, depth)
+                    both = FlatSchema(joined, so_far.references | flat.references)
+                    yield from self._combine_groups(both, groups[1:], place, depth)
 
-    def _ordered(self, branches: Sequence[Schema], place: Place) -> list[Schema]:
+    def _order_branches(self, branches: Sequence[Schema], place: SchemaPlace) -> list[Schema]:
         """Branches by promise: real values, then null (null first when deep), then what leads back to where we are."""
 
         def rank(branch: Schema) -> int:
-            if self.recursive(branch, place.inside):
+            if self.is_recursive(branch, place.inside):
                 return 3
             empty = isinstance(branch, Mapping) and branch.get("type") == "null"
-            if place.depth >= DEEP:
+            if place.depth >= DEEP_LEVEL:
                 simple = isinstance(branch, Mapping) and branch.get("type") in _SCALARS
                 return 0 if empty or simple else 1
             return 2 if empty else 0
 
-        return sorted(branches[:MOST_BRANCHES], key=rank)
+        return sorted(branches[:MAX_BRANCHES], key=rank)
 
 
 _COMPOSITION = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "$defs", "definitions"})

@@ -10,12 +10,12 @@ Schema = Any  # a JSON schema: an object or a boolean; anything else is treated 
 Keywords = dict[str, Any]  # well-formed keywords of a schema, see `json_schema.keywords`
 
 
-def same(ours: Json, theirs: Json) -> bool:
+def is_same(ours: Json, theirs: Json) -> bool:
     """Equality as JSON has it: 1 is 1.0, but not true."""
     if isinstance(ours, bool) or isinstance(theirs, bool):
         return ours is theirs
     if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(same(a, b) for a, b in zip(ours, theirs, strict=True))
+        return len(ours) == len(theirs) and all(is_same(a, b) for a, b in zip(ours, theirs, strict=True))
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-        return ours.keys() == theirs.keys() and all(same(value, theirs[key]) for key, value in ours.items())
+        return ours.keys() == theirs.keys() and all(is_same(value, theirs[key]) for key, value in ours.items())
     return bool(ours == theirs)

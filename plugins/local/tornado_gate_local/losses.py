@@ -58,18 +58,18 @@ HARMLESS_MEMBERS: Final = frozenset(
 """The same of members of messages, parts and tools."""
 
 
-def report_losses(call: Call, request: ChatRequest) -> None:
+def report_drops(call: Call, request: ChatRequest) -> None:
     """Name every field that is not honoured. Raises InvalidField when the caller asked for strictness."""
-    for name in _of_fields(request):
-        call.lose(request.field_name(name))
+    for name in _iterate_field_drops(request):
+        call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
         if value is not None and name not in HARMLESS:
-            call.lose(name)
-    for place in (*_of_format(request), *_of_tools(request), *_of_messages(request)):
-        call.lose(place)
+            call.drop_field(name)
+    for place in (*_iterate_format_drops(request), *_iterate_tool_drops(request), *_iterate_message_drops(request)):
+        call.drop_field(place)
 
 
-def _of_fields(request: ChatRequest) -> Iterator[str]:
+def _iterate_field_drops(request: ChatRequest) -> Iterator[str]:
     """Our names of the fields."""
     if request.logprobs:
         yield "logprobs"
@@ -85,42 +85,42 @@ def _of_fields(request: ChatRequest) -> Iterator[str]:
         yield "tool_choice"
 
 
-def _of_format(request: ChatRequest) -> Iterator[str]:
+def _iterate_format_drops(request: ChatRequest) -> Iterator[str]:
     if request.response_format is not None:
-        for name in unmet(request.response_format.extra):
+        for name in select_unsupported(request.response_format.extra):
             yield f"{request.field_name('response_format')}.{name}"
 
 
-def _of_tools(request: ChatRequest) -> Iterator[str]:
+def _iterate_tool_drops(request: ChatRequest) -> Iterator[str]:
     """Paths of the tools that only a vendor knows, and of the members of others that only a vendor acts on."""
     for number, tool in enumerate(request.tools):
         place = f"{request.field_name('tools')}.{number}"
         if isinstance(tool, VendorTool):
             yield place
         else:
-            yield from (f"{place}.{name}" for name in unmet(tool.extra))
+            yield from (f"{place}.{name}" for name in select_unsupported(tool.extra))
 
 
-def _of_messages(request: ChatRequest) -> Iterator[str]:
+def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
     """Paths of parts that cannot be read, and of unknown members of messages and of parts."""
     for number, message in enumerate(request.messages):
-        for name in unmet(message.extra):
+        for name in select_unsupported(message.extra):
             yield f"{request.path(number)}.{name}"
         for place, part in enumerate(message.parts):
-            for lost in _of_part(part):
+            for lost in _iterate_part_drops(part):
                 yield request.path(number, place) + lost
 
 
-def _of_part(part: Part) -> Iterator[str]:
+def _iterate_part_drops(part: Part) -> Iterator[str]:
     """What is lost of a part, as it goes on after the part's own path; "" for the whole part."""
     if isinstance(part, VendorPart) or _is_stored_elsewhere(part):
         yield ""
         return
-    for name in unmet(part.extra):
+    for name in select_unsupported(part.extra):
         yield f".{name}"
     if isinstance(part, ToolResult):
         for number, inside in enumerate(part.parts):
-            yield from (f".content.{number}{lost}" for lost in _of_part(inside))
+            yield from (f".content.{number}{lost}" for lost in _iterate_part_drops(inside))
 
 
 def _is_stored_elsewhere(part: Part) -> bool:
@@ -131,6 +131,6 @@ def _is_stored_elsewhere(part: Part) -> bool:
     return False
 
 
-def unmet(extra: Mapping[str, Any]) -> Iterable[str]:
+def select_unsupported(extra: Mapping[str, Any]) -> Iterable[str]:
     """Unknown members that ask for something; null and an empty array, as SDKs dump them, do not."""
     return [name for name, value in extra.items() if name not in HARMLESS_MEMBERS and value not in (None, [])]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 
 from tornado_gate_local import words
-from tornado_gate_local.conversation import Result, Turn, describe_attachments
+from tornado_gate_local.conversation import LocalTurn, ToolAnswer, describe_attachments
 
-QUOTE = 80  # characters of the user's message that are quoted
+MAX_QUOTE_LENGTH = 80  # characters of the user's message that are quoted
 
 _ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
 _ECHO = re.compile(
@@ -71,15 +71,15 @@ _WHO_I_AM = (
 _NO_MIND = " I answer by simple rules, without network or weights, so that everything around me can be tried."
 
 
-def plain_answer(turn: Turn, variant: int) -> str:
+def make_answer(turn: LocalTurn, variant: int) -> str:
     """The text for a turn; never empty."""
-    said = [_told(turn.results), describe_attachments(turn.attachments)]
+    said = [_summarize_results(turn.results), describe_attachments(turn.attachments)]
     if not turn.after_tools and (turn.text or not any(said)):
         said.append(_reply(turn.text, variant))
     return "\n".join(sentence for sentence in said if sentence) or _EMPTY[variant % len(_EMPTY)]
 
 
-def _told(results: Iterable[Result]) -> str:
+def _summarize_results(results: Iterable[ToolAnswer]) -> str:
     lines = []
     for result in results:
         verb = "failed with" if result.is_error else "answered"
@@ -98,32 +98,32 @@ def _reply(text: str, variant: int) -> str:
         answer = rule(text, variant)
         if answer is not None:
             return answer
-    return _TEMPLATES[variant % len(_TEMPLATES)].format_map({"quote": quote(text)})
+    return _TEMPLATES[variant % len(_TEMPLATES)].format_map({"quote": quote_text(text)})
 
 
-def quote(text: str) -> str:
+def quote_text(text: str) -> str:
     """The start of a text on one line, cut at a word."""
-    line = " ".join(text[: 4 * QUOTE].split())
-    if len(line) <= QUOTE:
+    line = " ".join(text[: 4 * MAX_QUOTE_LENGTH].split())
+    if len(line) <= MAX_QUOTE_LENGTH:
         return line
-    cut, _, _ = line[:QUOTE].rpartition(" ")
-    return (cut or line[:QUOTE]) + "…"
+    cut, _, _ = line[:MAX_QUOTE_LENGTH].rpartition(" ")
+    return (cut or line[:MAX_QUOTE_LENGTH]) + "…"
 
 
-def _echo(text: str, variant: int) -> str | None:
+def _reply_with_echo(text: str, variant: int) -> str | None:
     """What the user asked to hear: 'say X', 'repeat: X', 'reply with exactly "X"'."""
-    found = _ECHO.search(text, 0, words.SAMPLE)
+    found = _ECHO.search(text, 0, words.SAMPLE_CHARACTERS)
     if found is None or (found[1].lower() in _NEEDS_WITH and not (found[2] or found[3])):
         return None
     rest = text[found.end() :]
-    wanted = _quoted(rest) or (rest.strip() if found[3] == ":" else _sentence(rest))
+    wanted = _cut_quoted(rest) or (rest.strip() if found[3] == ":" else _cut_sentence(rest))
     if wanted.lower().rstrip("!.") in _GREETINGS and found[1].lower() == "say":
         greeting = wanted[0].upper() + wanted[1:].rstrip("!.")
         return greeting + ("!", ".", "! :-)", ", and welcome!")[variant % 4]
     return wanted or None
 
 
-def _quoted(rest: str) -> str:
+def _cut_quoted(rest: str) -> str:
     if rest[:1] not in _CLOSING:
         return ""
     closing = _CLOSING[rest[0]]
@@ -133,7 +133,7 @@ def _quoted(rest: str) -> str:
     return rest[1:end] if end > 0 else ""
 
 
-def _sentence(rest: str) -> str:
+def _cut_sentence(rest: str) -> str:
     end = _SENTENCE_END.search(rest)
     sentence = rest[: end.start()] if end else rest.rstrip().rstrip(".!?")
     while (shorter := _TAIL.sub("", sentence[-100:])) != sentence[-100:]:
@@ -141,13 +141,13 @@ def _sentence(rest: str) -> str:
     return sentence.strip().strip(_OPENING + "”\u2019»")
 
 
-def _who(text: str, variant: int) -> str | None:
-    return _WHO_I_AM[variant % len(_WHO_I_AM)] + _NO_MIND if _WHO.search(words.sample(text)) else None
+def _reply_who(text: str, variant: int) -> str | None:
+    return _WHO_I_AM[variant % len(_WHO_I_AM)] + _NO_MIND if _WHO.search(words.take_sample(text)) else None
 
 
-def _sum(text: str, variant: int) -> str | None:
+def _reply_sum(text: str, variant: int) -> str | None:
     expression = words.find_sum(text)
-    if expression is None or not (_SUM_ASKED.search(words.sample(text)) or len(text) < len(expression) + 6):
+    if expression is None or not (_SUM_ASKED.search(words.take_sample(text)) or len(text) < len(expression) + 6):
         return None
     result = words.calculate(expression)
     if result is None:
@@ -155,17 +155,17 @@ def _sum(text: str, variant: int) -> str | None:
     return _SUMS[variant % len(_SUMS)].format_map({"sum": expression.strip(), "result": result})
 
 
-def _welcome(text: str, variant: int) -> str | None:
-    greeting = text[:QUOTE].lower().strip(" !.?,\n").partition(",")[0]
+def _reply_welcome(text: str, variant: int) -> str | None:
+    greeting = text[:MAX_QUOTE_LENGTH].lower().strip(" !.?,\n").partition(",")[0]
     return _WELCOMES[variant % len(_WELCOMES)] if greeting in _GREETINGS else None
 
 
-_RULES: tuple[_Rule, ...] = (_echo, _who, _sum, _welcome)
+_RULES: tuple[_Rule, ...] = (_reply_with_echo, _reply_who, _reply_sum, _reply_welcome)
 
 
-def thought(turn: Turn, calls: int, variant: int) -> str:
+def make_thinking(turn: LocalTurn, calls: int, variant: int) -> str:
     """A short piece of reasoning about what comes next."""
-    seen = f"The user wrote “{quote(turn.text)}”." if turn.text else "The user sent no text."
+    seen = f"The user wrote “{quote_text(turn.text)}”." if turn.text else "The user sent no text."
     if turn.after_tools:
         seen += f" {len(turn.results)} tool result(s) came back, and they hold the answer."
     elif calls:

@@ -27,10 +27,10 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import Value
-from tornado_gate_local.words import tokens
+from tornado_gate_local.words import split_tokens
 
 
-class Plan(Value, frozen=True):
+class AnswerPlan(Value, frozen=True):
     """The answer, and how it is to be sent: token by token with pauses, or each part in one piece."""
 
     result: ChatResult
@@ -38,9 +38,9 @@ class Plan(Value, frozen=True):
     pace_seconds: float
 
 
-async def lines(plan: Plan) -> AsyncIterator[bytes]:
+async def stream_lines(plan: AnswerPlan) -> AsyncIterator[bytes]:
     """The answer in the upstream's wire format. Never keeps the event loop for longer than one piece."""
-    turns = [_pieces(number, choice, plan.streamed) for number, choice in enumerate(plan.result.choices)]
+    turns = [_iterate_pieces(number, choice, plan.streamed) for number, choice in enumerate(plan.result.choices)]
     pause_seconds = plan.pace_seconds if plan.streamed else 0
     first = True
     while turns:
@@ -55,14 +55,14 @@ async def lines(plan: Plan) -> AsyncIterator[bytes]:
             yield line
 
 
-def _pieces(number: int, choice: Choice, streamed: bool) -> Iterator[bytes]:
+def _iterate_pieces(number: int, choice: Choice, streamed: bool) -> Iterator[bytes]:
     for position, part in enumerate(choice.parts):
-        texts = (tokens(said(part)) if streamed else [said(part)]) or [""]
+        texts = (split_tokens(get_streamed_text(part)) if streamed else [get_streamed_text(part)]) or [""]
         for index, text in enumerate(texts):
             yield orjson.dumps([number, position, text, index == len(texts) - 1]) + b"\n"
 
 
-def said(part: Part) -> str:
+def get_streamed_text(part: Part) -> str:
     """What is sent of a part piece by piece."""
     match part:
         case Text(text=text) | Thinking(text=text):
@@ -73,7 +73,7 @@ def said(part: Part) -> str:
             raise AssertionError(f"an answer has no part {type(part).__name__}")
 
 
-async def events(plan: Plan, chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
+async def parse_events(plan: AnswerPlan, chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
     """The events of an answer whose lines come in `chunks`, one in each."""
     result = plan.result
     yield ResponseStart(model=result.model, id=result.id, created=result.created)
@@ -83,7 +83,7 @@ async def events(plan: Plan, chunks: AsyncIterator[bytes]) -> AsyncIterator[Stre
         place = (number, position)
         if place not in indexes:
             indexes[place] = len(indexes)
-            yield _start(indexes[place], number, result.choices[number].parts[position])
+            yield _make_start(indexes[place], number, result.choices[number].parts[position])
         if text:
             yield PartDelta(index=indexes[place], data=text)
         if last:
@@ -94,7 +94,7 @@ async def events(plan: Plan, chunks: AsyncIterator[bytes]) -> AsyncIterator[Stre
         yield Finish(reason=choice.reason, choice=number, stop_sequence=choice.stop_sequence)
 
 
-def _start(index: int, choice: int, part: Part) -> PartStart:
+def _make_start(index: int, choice: int, part: Part) -> PartStart:
     match part:
         case ToolCall():
             return PartStart(index=index, choice=choice, kind="tool_call", id=part.id, name=part.name)

@@ -15,31 +15,31 @@ from typing import Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.realtime.voice import (
-    Called,
-    CutShort,
+    AudioPart,
+    AudioPiece,
+    CallPiece,
+    CutShortPiece,
     Item,
     Piece,
-    Said,
-    Sound,
-    Spent,
-    Spoke,
+    TextPiece,
     Transcript,
     Turn,
+    UsagePiece,
     VoiceSession,
-    chat_request,
-    decibels,
-    level,
+    make_chat_request,
+    measure_level,
+    to_decibels,
 )
 from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
 from tornado_gate.types.value import replace
-from tornado_gate_local.answer import answer, size, usage
+from tornado_gate_local.answer import count_usage, estimate_size, make_choices
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.speech import SpeechOrder, check_order, make_speech, portions
-from tornado_gate_local.media.voices import RATE
+from tornado_gate_local.media.speech import SpeechOrder, check_order, iterate_portions, make_speech
+from tornado_gate_local.media.voices import SAMPLE_RATE
 from tornado_gate_local.media.workers import POOL
-from tornado_gate_local.words import tokens
+from tornado_gate_local.words import split_tokens
 
-LONG: Final = 100_000
+LONG_INPUT_SIZE: Final = 100_000
 """Characters of a conversation, or bytes of sound, that are too many for the event loop."""
 HEARD_PER_SECOND: Final = 10
 SPOKEN_PER_SECOND: Final = 20
@@ -50,62 +50,62 @@ _NO_WORDS: Final = "I hear how long and how loud a sound is, but no words."
 
 def open_session(call: Call, request: RealtimeRequest, pace_seconds: float = 0.0) -> VoiceSession:
     """A session with the embedded model. Raises InvalidField for a session that a client secret fixes and that cannot be."""
-    return VoiceSession(LocalMind(call.model, pace_seconds), model=call.model, session=request.session)
+    return VoiceSession(LocalVoiceModel(call.model, pace_seconds), model=call.model, session=request.session)
 
 
-class LocalMind:
+class LocalVoiceModel:
     """`pace_seconds` is the pause between the words of an answer."""
 
-    hears = True
-    speaks = True
+    accepts_audio = True
+    produces_audio = True
 
     def __init__(self, model: str, pace_seconds: float = 0.0) -> None:
         self._model = model
         self._pace_seconds = pace_seconds
 
-    async def transcribe(self, sound: Sound, language: str | None, prompt: str | None) -> Transcript | None:
+    async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
         """None: there are no words in what it hears."""
         return None
 
     async def answer(self, turn: Turn) -> AsyncIterator[Piece]:
         """Raises InvalidField for a voice that nobody here has, and for a tool_choice that names no tool."""
-        order = _order(turn)
-        request = chat_request(turn, self._model, lambda sound: None)
-        waiting = _waiting(turn.items)
-        heard = await _described(sound for item in waiting for _, sound in item.sounds())
+        order = _make_speech_order(turn)
+        request = make_chat_request(turn, self._model, lambda sound: None)
+        waiting = _list_waiting_items(turn.items)
+        heard = await _describe_audio(sound for item in waiting for _, sound in item.iterate_audio_parts())
         forced = request.tool_choice is not None and request.tool_choice.mode in ("required", "tool")
-        if heard and not forced and all(_only_sound(item) for item in waiting):
+        if heard and not forced and all(_is_only_audio(item) for item in waiting):
             choice = Choice(parts=(Text(text=heard),), reason="stop")
         else:
-            choice = await _thought(request)
-            choice = replace(choice, parts=tuple(_prefixed(choice, heard)))
+            choice = await _make_choice(request)
+            choice = replace(choice, parts=tuple(_iterate_reply_parts(choice, heard)))
         spoken_seconds = 0.0
         for part in choice.parts:
             if isinstance(part, ToolCall):
-                yield Called(part.id, part.name, part.arguments)
+                yield CallPiece(part.id, part.name, part.arguments)
             elif isinstance(part, Text):
-                async with aclosing(self._said(part.text, order)) as pieces:
+                async with aclosing(self._stream_text(part.text, order)) as pieces:
                     async for piece in pieces:
-                        if isinstance(piece, Spoke):
-                            spoken_seconds += len(piece.pcm) / 2 / RATE
+                        if isinstance(piece, AudioPiece):
+                            spoken_seconds += len(piece.pcm) / 2 / SAMPLE_RATE
                         yield piece
         if choice.reason == "length":
-            yield CutShort("max_output_tokens")
-        yield _spent(request, choice, turn, spoken_seconds)
+            yield CutShortPiece("max_output_tokens")
+        yield _count_usage(request, choice, turn, spoken_seconds)
 
-    async def _said(self, text: str, order: SpeechOrder | None) -> AsyncGenerator[Piece, None]:
+    async def _stream_text(self, text: str, order: SpeechOrder | None) -> AsyncGenerator[Piece, None]:
         """The words, and with an order the sound of each sentence behind them."""
-        for portion in [text] if order is None else portions(text):
-            for number, word in enumerate(tokens(portion)):
+        for portion in [text] if order is None else iterate_portions(text):
+            for number, word in enumerate(split_tokens(portion)):
                 if number and self._pace_seconds:
                     await asyncio.sleep(self._pace_seconds)
-                yield Said(word)
+                yield TextPiece(word)
             if order is not None:
                 sound = await POOL.run(make_speech, replace(order, text=portion))
-                yield Spoke(sound.data)
+                yield AudioPiece(sound.data)
 
 
-def _order(turn: Turn) -> SpeechOrder | None:
+def _make_speech_order(turn: Turn) -> SpeechOrder | None:
     """How to speak; None for an answer in writing. Raises InvalidField."""
     if not turn.spoken:
         return None
@@ -117,15 +117,15 @@ def _order(turn: Turn) -> SpeechOrder | None:
     return order
 
 
-async def _thought(request: ChatRequest) -> Choice:
+async def _make_choice(request: ChatRequest) -> Choice:
     """As local-chat answers; what may take long does not hold up the event loop."""
     salt = secrets.token_hex(16)
-    if request.tools or size(request) > LONG:
-        return (await asyncio.to_thread(answer, request, salt))[0]
-    return answer(request, salt)[0]
+    if request.tools or estimate_size(request) > LONG_INPUT_SIZE:
+        return (await asyncio.to_thread(make_choices, request, salt))[0]
+    return make_choices(request, salt)[0]
 
 
-def _prefixed(choice: Choice, heard: str) -> Iterable[Text | ToolCall]:
+def _iterate_reply_parts(choice: Choice, heard: str) -> Iterable[Text | ToolCall]:
     """The parts that are said or called, and first what was heard."""
     for part in choice.parts:
         if isinstance(part, Text):
@@ -135,7 +135,7 @@ def _prefixed(choice: Choice, heard: str) -> Iterable[Text | ToolCall]:
             yield part
 
 
-def _waiting(items: tuple[Item, ...]) -> list[Item]:
+def _list_waiting_items(items: tuple[Item, ...]) -> list[Item]:
     """The items that wait for an answer: those after the last of the model's own."""
     found: list[Item] = []
     for item in reversed(items):
@@ -145,11 +145,11 @@ def _waiting(items: tuple[Item, ...]) -> list[Item]:
     return found[::-1]
 
 
-def _only_sound(item: Item) -> bool:
-    return item.kind == "message" and all(isinstance(part, Sound) and not part.transcript for part in item.parts)
+def _is_only_audio(item: Item) -> bool:
+    return item.kind == "message" and all(isinstance(part, AudioPart) and not part.transcript for part in item.parts)
 
 
-async def _described(sounds: Iterable[Sound]) -> str:
+async def _describe_audio(sounds: Iterable[AudioPart]) -> str:
     """'I heard 1.5 seconds of sound at -18 dB, which is loud. …'; "" when there was none."""
     said = []
     for sound in sounds:
@@ -157,18 +157,20 @@ async def _described(sounds: Iterable[Sound]) -> str:
             said.append(f"I heard {sound.seconds:.1f} seconds of sound.")
             continue
         pcm = bytes(sound.pcm)
-        loudness = await asyncio.to_thread(level, pcm) if len(pcm) > LONG else level(pcm)
-        db = decibels(loudness)
+        loudness = await asyncio.to_thread(measure_level, pcm) if len(pcm) > LONG_INPUT_SIZE else measure_level(pcm)
+        db = to_decibels(loudness)
         word = next(word for bound, word in _LOUDNESS if db <= bound)
         said.append(f"I heard {sound.seconds:.1f} seconds of sound at {db:.0f} dB, which is {word}.")
     return " ".join([*said, _NO_WORDS]) if said else ""
 
 
-def _spent(request: ChatRequest, choice: Choice, turn: Turn, spoken_seconds: float) -> Spent:
+def _count_usage(request: ChatRequest, choice: Choice, turn: Turn, spoken_seconds: float) -> UsagePiece:
     """Words by the rule of local-chat, sound by its length."""
-    counted = usage(request, (choice,))
-    heard_seconds = sum(sound.seconds for item in turn.items for _, sound in item.sounds() if not sound.output)
+    counted = count_usage(request, (choice,))
+    heard_seconds = sum(
+        sound.seconds for item in turn.items for _, sound in item.iterate_audio_parts() if not sound.output
+    )
     heard = math.ceil(heard_seconds * HEARD_PER_SECOND)
     spoken = math.ceil(spoken_seconds * SPOKEN_PER_SECOND)
     total = Usage(input_tokens=(counted.input_tokens or 0) + heard, output_tokens=(counted.output_tokens or 0) + spoken)
-    return Spent(usage=total, input_audio_tokens=heard, output_audio_tokens=spoken)
+    return UsagePiece(usage=total, input_audio_tokens=heard, output_audio_tokens=spoken)

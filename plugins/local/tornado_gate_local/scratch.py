@@ -25,7 +25,7 @@ TRIES: Final = 50  # to remove a folder in which a process that is being killed 
 PAUSE_SECONDS: Final = 0.01
 
 
-class Scratch:
+class ScratchFolder:
     """One folder, of mode 0700, made when it is first needed. Everything here touches the disk: call it from threads."""
 
     def __init__(self) -> None:
@@ -35,20 +35,20 @@ class Scratch:
         self._closed = False
         _all.add(self)
 
-    def new(self, name: str) -> Path:
+    def make_folder(self, name: str) -> Path:
         """A new folder in it. Raises OSError, also after `close`."""
         with self._lock:
             if self.path is None:
                 remove_leftovers()
                 self._make()
             try:
-                return self._folder(name)
+                return self._make_subfolder(name)
             except FileNotFoundError:  # a cleaner of temporary files was here
                 self._release()
                 self._make()
-                return self._folder(name)
+                return self._make_subfolder(name)
 
-    def _folder(self, name: str) -> Path:
+    def _make_subfolder(self, name: str) -> Path:
         if self.path is None:
             raise OSError("this folder for temporary files was closed")
         folder = self.path / name
@@ -72,7 +72,7 @@ class Scratch:
         with self._lock:
             self._closed = True
             if self.path is not None:
-                remove(self.path)
+                remove_folder(self.path)
             self._release()
 
     def forget(self) -> None:
@@ -87,7 +87,7 @@ class Scratch:
             self._held = None
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """With all that is in it, also when a process that is being killed still puts something there."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
@@ -100,12 +100,12 @@ def remove_leftovers() -> None:
     """Remove the folders of processes that are dead. Those of other users stay."""
     with suppress(OSError):
         for folder in list(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
-            with suppress(OSError), _abandoned(folder):
-                remove(folder)
+            with suppress(OSError), _lock_abandoned(folder):
+                remove_folder(folder)
 
 
 @contextmanager
-def _abandoned(folder: Path) -> Iterator[None]:
+def _lock_abandoned(folder: Path) -> Iterator[None]:
     """Raises OSError when it is somebody's, or no folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -117,7 +117,7 @@ def _abandoned(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-_all: WeakSet[Scratch] = WeakSet()
+_all: WeakSet[ScratchFolder] = WeakSet()
 
 
 def _close_all() -> None:

@@ -14,14 +14,14 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Tool, ToolChoice
 from tornado_gate.types.value import Value
 from tornado_gate_local import words
-from tornado_gate_local.conversation import Turn
-from tornado_gate_local.hints import Hints
-from tornado_gate_local.json_schema import Budget
+from tornado_gate_local.conversation import LocalTurn
+from tornado_gate_local.hints import TextHints
+from tornado_gate_local.json_schema import StepBudget
 from tornado_gate_local.schema import fill
 
-MOST_TOOLS = 128  # tools whose words are looked at
-MOST_CALLS = 8
-DESCRIPTION = 500  # characters of a description that are looked at
+MAX_TOOLS = 128  # tools whose words are looked at
+MAX_CALLS = 8
+MAX_DESCRIPTION_LENGTH = 500  # characters of a description that are looked at
 
 _AUTO = ToolChoice(mode="auto")
 
@@ -33,29 +33,29 @@ class PlannedCall(Value, frozen=True):
     arguments: str
 
 
-def plan_calls(request: ChatRequest, turn: Turn, budget: Budget) -> tuple[PlannedCall, ...]:
+def plan_calls(request: ChatRequest, turn: LocalTurn, budget: StepBudget) -> tuple[PlannedCall, ...]:
     """The calls to make, none when the answer is text. Raises InvalidField for a tool_choice that no tool meets."""
-    chosen = _chosen(request, turn)
+    chosen = _choose_tools(request, turn)
     if request.parallel_tool_calls is False:
         chosen = chosen[:1]
-    return tuple(PlannedCall(tool.name, _arguments(tool, turn.text, budget)) for tool in chosen[:MOST_CALLS])
+    return tuple(PlannedCall(tool.name, _make_arguments(tool, turn.text, budget)) for tool in chosen[:MAX_CALLS])
 
 
-def _chosen(request: ChatRequest, turn: Turn) -> Sequence[Tool]:
+def _choose_tools(request: ChatRequest, turn: LocalTurn) -> Sequence[Tool]:
     tools = [tool for tool in request.tools if isinstance(tool, Tool)]
     choice = request.tool_choice or _AUTO
     if choice.mode == "none":
         return []
     if choice.mode == "tool":
-        return [_named(tools, choice.name or "", request)]
+        return [_find_tool(tools, choice.name or "", request)]
     if choice.mode == "allowed":
         tools = [tool for tool in tools if tool.name in choice.names]
     forced = choice.mode == "required" or (choice.mode == "allowed" and choice.required)
-    matching = _matching(tools, turn.text) if forced or not turn.after_tools else []
+    matching = _find_matching(tools, turn.text) if forced or not turn.after_tools else []
     return matching or (tools[:1] if forced else [])
 
 
-def _named(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
+def _find_tool(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
     for tool in tools:
         if tool.name == name:
             return tool
@@ -63,21 +63,23 @@ def _named(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
     raise InvalidField(field, f"'{field}' asks for the tool '{name[:100]}', which is not a function in 'tools'.")
 
 
-def _matching(tools: Sequence[Tool], text: str) -> list[Tool]:
-    hints = Hints(text)
-    return [tool for tool in tools[:MOST_TOOLS] if _meets(tool, hints)]
+def _find_matching(tools: Sequence[Tool], text: str) -> list[Tool]:
+    hints = TextHints(text)
+    return [tool for tool in tools[:MAX_TOOLS] if _is_match(tool, hints)]
 
 
-def _meets(tool: Tool, hints: Hints) -> bool:
-    if hints.mentions(tool.name):
+def _is_match(tool: Tool, hints: TextHints) -> bool:
+    if hints.mentions_value(tool.name):
         return True
-    name = {words.stem(part) for part in words.name_parts(tool.name) if part not in words.STOP_WORDS and len(part) > 1}
+    name = {
+        words.get_stem(part) for part in words.split_name(tool.name) if part not in words.STOP_WORDS and len(part) > 1
+    }
     if name & hints.stems:
         return True
-    return len(words.stems((tool.description or "")[:DESCRIPTION]) & hints.stems) > 1
+    return len(words.list_stems((tool.description or "")[:MAX_DESCRIPTION_LENGTH]) & hints.stems) > 1
 
 
-def _arguments(tool: Tool, text: str, budget: Budget) -> str:
+def _make_arguments(tool: Tool, text: str, budget: StepBudget) -> str:
     """JSON text: what the schema requires, and of the rest what the text speaks of."""
     schema = tool.parameters or {}
     shape = dict(schema) if "type" in schema or "$ref" in schema else {"type": "object", **schema}

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-SAMPLE = 5_000
-EXACT = 20_000  # characters of one request whose tokens are counted one by one
+SAMPLE_CHARACTERS = 5_000
+EXACT_CHARACTERS = 20_000  # characters of one request whose tokens are counted one by one
 CHARACTERS_PER_TOKEN = 4
 
 _TOKEN = re.compile(r"\s*\w{1,4}|\s*[^\w\s]|\s+")
@@ -35,14 +35,14 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
-def sample(text: str) -> str:
+def take_sample(text: str) -> str:
     """All of a short text; the start and the end of a long one."""
-    if len(text) <= SAMPLE:
+    if len(text) <= SAMPLE_CHARACTERS:
         return text
-    return text[: SAMPLE - 1000] + "\n" + text[-1000:]
+    return text[: SAMPLE_CHARACTERS - 1000] + "\n" + text[-1000:]
 
 
-def tokens(text: str) -> list[str]:
+def split_tokens(text: str) -> list[str]:
     """The pieces of `text`, which joined give it back.
 
     A token is up to four letters or digits with the space before them, or one other character.
@@ -50,57 +50,57 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def first_tokens(text: str, most: int) -> list[str]:
+def take_first_tokens(text: str, most: int) -> list[str]:
     """At most `most` pieces from the start of `text`; reads no further."""
     return [found.group() for found in islice(_TOKEN.finditer(text), most)]
 
 
-def count_tokens(texts: Iterable[str], exact: int = EXACT) -> int:
+def count_tokens(texts: Iterable[str], exact: int = EXACT_CHARACTERS) -> int:
     """Tokens of all texts: by `tokens` for the first `exact` characters, then one for every four characters."""
     total = beyond = 0
     for text in texts:
         if exact > 0:
-            total += len(tokens(text[:exact]))
+            total += len(split_tokens(text[:exact]))
         beyond += max(0, len(text) - max(0, exact))
         exact -= len(text)
     return total + -(-beyond // CHARACTERS_PER_TOKEN)
 
 
-def words(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """The words of a sample of `text`, in order, as written."""
-    return _WORD.findall(sample(text))
+    return _WORD.findall(take_sample(text))
 
 
-def stem(word: str) -> str:
+def get_stem(word: str) -> str:
     """A word without case and plural, so that 'Cities' meets 'city'."""
     word = word.lower().removesuffix("'s").removesuffix("\u2019s")
     return _PLURAL.sub("", _PLURAL_OF_Y.sub("y", word))
 
 
-def significant(text: str) -> list[str]:
+def list_significant(text: str) -> list[str]:
     """The words that carry meaning, in order, each once."""
-    found = (word for word in words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit()))
+    found = (word for word in list_words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit()))
     return list(dict.fromkeys(found))
 
 
-def stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in significant(text))
+def list_stems(text: str) -> frozenset[str]:
+    return frozenset(get_stem(word) for word in list_significant(text))
 
 
-def name_parts(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words in an identifier: 'getWeather_by-city' is get, weather, by, city."""
     return [part.lower() for part in _CAMEL.findall(name[:200])]
 
 
-def numbers(text: str) -> list[int | float]:
+def list_numbers(text: str) -> list[int | float]:
     """The numbers written in a sample of `text`, in order."""
-    found = _NUMBER.findall(sample(text))
+    found = _NUMBER.findall(take_sample(text))
     return [float(number) if "." in number else int(number) for number in found[:100]]
 
 
 def find_sum(text: str) -> str | None:
     """The first sum in a sample of `text`: '2+2' in 'What is 2+2?'."""
-    found = _SUM.search(sample(text))
+    found = _SUM.search(take_sample(text))
     return found.group() if found else None
 
 
@@ -109,9 +109,9 @@ def calculate(expression: str) -> str | None:
     first = re.match(_TERM, expression)
     if first is None:
         return None
-    terms = [_value(first.group())]
+    terms = [_parse_number(first.group())]
     for sign, number in _OPERATOR.findall(expression[first.end() :]):
-        value = _value(number)
+        value = _parse_number(number)
         match _OPERATORS.get(sign, sign):
             case "+":
                 terms.append(value)
@@ -123,14 +123,14 @@ def calculate(expression: str) -> str | None:
                 if value == 0:
                     return None
                 terms[-1] = terms[-1] / value
-    return _written(sum(terms))
+    return _format_number(sum(terms))
 
 
-def _value(number: str) -> int | float:
+def _parse_number(number: str) -> int | float:
     return float(number) if "." in number else int(number)
 
 
-def _written(value: int | float) -> str:
+def _format_number(value: int | float) -> str:
     if isinstance(value, float):
         value = round(value, 10)
         return str(int(value)) if value.is_integer() else repr(value)

@@ -13,8 +13,8 @@ import tornado_gate_openai as plugin
 from tornado_gate import Capabilities, ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.http.base_url import normalize_base_url
-from tornado_gate_openai.endpoints import ENDS
-from tornado_gate_openai.facts import Facts, presets
+from tornado_gate_openai.endpoints import ALL_PATHS
+from tornado_gate_openai.facts import OpenAISettings, load_presets
 
 Entry = Callable[..., ProviderEntry]
 
@@ -58,7 +58,7 @@ Entry = Callable[..., ProviderEntry]
     ],
 )
 def test_the_version_is_never_doubled_and_never_missing(base_url: str, version_path: str, expected: str) -> None:
-    assert normalize_base_url(base_url, version_path, endpoints=ENDS) == expected
+    assert normalize_base_url(base_url, version_path, endpoints=ALL_PATHS) == expected
 
 
 SEGMENT = st.from_regex(r"[a-z0-9.\-]{1,6}", fullmatch=True)
@@ -67,10 +67,10 @@ SEGMENT = st.from_regex(r"[a-z0-9.\-]{1,6}", fullmatch=True)
 @given(st.lists(SEGMENT, max_size=4), st.lists(SEGMENT, max_size=2), st.booleans())
 def test_normalising_twice_changes_nothing_more(path: list[str], version: list[str], slash: bool) -> None:
     version_path = "/".join(version)
-    once = normalize_base_url("/".join(["https://h", *path]) + "/" * slash, version_path, endpoints=ENDS)
+    once = normalize_base_url("/".join(["https://h", *path]) + "/" * slash, version_path, endpoints=ALL_PATHS)
     assert once.startswith("https://h")
     assert not once.endswith("/")
-    assert normalize_base_url(once, version_path, endpoints=ENDS) == once
+    assert normalize_base_url(once, version_path, endpoints=ALL_PATHS) == once
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_what_is_no_address_is_a_fault_of_base_url(entry: Entry, base_url: str, 
     assert "secret" not in text
 
 
-def facts(capabilities: Capabilities) -> Facts:
-    assert isinstance(capabilities.settings, Facts)
+def facts(capabilities: Capabilities) -> OpenAISettings:
+    assert isinstance(capabilities.settings, OpenAISettings)
     return capabilities.settings
 
 
 def test_an_entry_of_which_nothing_is_said_has_no_differences(entry: Entry) -> None:
     capabilities = plugin.configure(entry("https://h"))
     assert capabilities.base_url == "https://h/v1"
-    assert facts(capabilities) == Facts()
+    assert facts(capabilities) == OpenAISettings()
 
 
 def test_a_preset_gives_the_address_and_the_facts(entry: Entry) -> None:
@@ -142,9 +142,9 @@ def test_azure_needs_its_own_address_and_gets_its_own_path(entry: Entry, base_ur
     assert configured.base_url == "https://r.openai.azure.com/openai/v1"
 
 
-@pytest.mark.parametrize("name", sorted(presets()))
+@pytest.mark.parametrize("name", sorted(load_presets()))
 def test_every_preset_can_be_used_as_it_stands(entry: Entry, name: str) -> None:
-    preset = presets()[name]
+    preset = load_presets()[name]
     own = dict(preset)
     base_url = own.pop("base_url", "https://resource.test/openai/v1")
     by_name = plugin.configure(entry("" if "base_url" in preset else base_url, preset=name))

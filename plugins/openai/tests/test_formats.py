@@ -21,7 +21,7 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
     VendorTool,
-    Verbatim,
+    VerbatimRequest,
 )
 
 MakeEntry = Callable[..., ProviderEntry]
@@ -61,8 +61,8 @@ def test_the_whole_address_of_an_endpoint_is_understood(entry: MakeEntry, end: s
     assert plugin.configure(entry("https://h/v1" + end)).base_url == "https://h/v1"
 
 
-def verbatim(wire_format: str, body: dict[str, Any], **rest: Any) -> Verbatim:
-    return Verbatim(
+def verbatim(wire_format: str, body: dict[str, Any], **rest: Any) -> VerbatimRequest:
+    return VerbatimRequest(
         wire_format=wire_format, operation="chat", path="/v1/any", raw=orjson.dumps(body), body=body, **rest
     )
 

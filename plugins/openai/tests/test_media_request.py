@@ -28,7 +28,7 @@ from tornado_gate.types import (
     Text,
     TranscriptionRequest,
     UpstreamRequest,
-    Verbatim,
+    VerbatimRequest,
 )
 
 MakeCall = Callable[..., Call]
@@ -72,8 +72,8 @@ class Fetcher:
         return self
 
 
-def verbatim(wire_format: str, operation: str, path: str, body: dict[str, Any], **rest: Any) -> Verbatim:
-    return Verbatim(
+def verbatim(wire_format: str, operation: str, path: str, body: dict[str, Any], **rest: Any) -> VerbatimRequest:
+    return VerbatimRequest(
         wire_format=wire_format, operation=operation, path=path, body=body, **{"raw": orjson.dumps(body), **rest}
     )
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 import tornado_gate_openai as plugin
-from tornado_gate.codec.vectors import floats_of
+from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamRateLimited
 from tornado_gate.streams.events import OrderChecker
 from tornado_gate.types import (
@@ -87,7 +87,7 @@ async def events_of(call: Call, request: Any, incoming: UpstreamResponse) -> lis
     async for event in plugin.translate_response(call, request, incoming):
         checker.check(event)
         found.append(event)
-    assert checker.complete()
+    assert checker.is_complete()
     return found
 
 
@@ -112,7 +112,7 @@ def embeddings(*vectors: Any) -> dict[str, Any]:
 async def test_vectors_come_in_the_order_of_their_inputs(call: MakeCall, vectors: Any, size: int) -> None:
     result = await one(call(), EMBEDDING, answer(embeddings(*vectors), size=size))
     assert isinstance(result, EmbeddingResult)
-    assert [floats_of(one_vector) for one_vector in result.vectors] == [[1, 0.5], [-1, 2]]
+    assert [to_floats(one_vector) for one_vector in result.vectors] == [[1, 0.5], [-1, 2]]
     assert result.usage is not None
     assert result.usage.input_tokens == 2
 
@@ -310,9 +310,9 @@ def long(*texts: str) -> dict[str, Any]:
 @pytest.mark.parametrize("gap", [b":", b" :\n "])
 @pytest.mark.gen_test
 async def test_a_long_answer_is_read_as_a_short_one(call: MakeCall, gap: bytes) -> None:
-    body = long("A" * answers.LONG, "B" * 40, "picture 0", "C\\/\u00e9" * 10, "")
+    body = long("A" * answers.LONG_BYTES, "B" * 40, "picture 0", "C\\/\u00e9" * 10, "")
     raw = orjson.dumps(body).replace(b'"b64_json":', b'"b64_json"' + gap)
-    assert await answers.json_object(call(), answer(raw, size=1 << 16)) == body == orjson.loads(raw)
+    assert await answers.read_json_object(call(), answer(raw, size=1 << 16)) == body == orjson.loads(raw)
 
 
 @pytest.mark.gen_test
@@ -328,8 +328,8 @@ async def test_the_loop_goes_on_between_the_pictures_of_a_long_answer(call: Make
     task = asyncio.create_task(others())
     await asyncio.sleep(0)
     before = turns
-    body = long(*["A" * answers.LONG] * 5)
-    assert await answers.json_object(call(), answer(body)) == body
+    body = long(*["A" * answers.LONG_BYTES] * 5)
+    assert await answers.read_json_object(call(), answer(body)) == body
     task.cancel()
     assert turns - before >= 5
 
@@ -337,6 +337,6 @@ async def test_the_loop_goes_on_between_the_pictures_of_a_long_answer(call: Make
 @pytest.mark.parametrize("end", [b'"b64_json": "AAAA', b'"b64_json": "AA\\', b'"b64_json": "A"} ]'])
 @pytest.mark.gen_test
 async def test_a_long_answer_that_is_cut_off_is_no_json(call: MakeCall, end: bytes) -> None:
-    raw = b'{"data": [' + b" " * answers.LONG + b"{" + end
+    raw = b'{"data": [' + b" " * answers.LONG_BYTES + b"{" + end
     with pytest.raises(UpstreamError, match="not JSON"):
-        await answers.json_object(call(), answer(raw))
+        await answers.read_json_object(call(), answer(raw))

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import tornado_gate_openai as plugin
 from tornado_gate.errors import InvalidField, UnsupportedOperation
-from tornado_gate.types import Call, ChatRequest, ModelsRequest, Verbatim, replace
+from tornado_gate.types import Call, ChatRequest, ModelsRequest, VerbatimRequest, replace
 
 MakeCall = Callable[..., Call]
 MakeChat = Callable[..., ChatRequest]
 
 
-def verbatim(raw: bytes, **rest: Any) -> Verbatim:
+def verbatim(raw: bytes, **rest: Any) -> VerbatimRequest:
     facts: dict[str, Any] = {"wire_format": "openai-chat", "operation": "chat", "path": "/v1/chat/completions"}
-    return Verbatim(raw=raw, **({"body": orjson.loads(raw)} | facts | rest))
+    return VerbatimRequest(raw=raw, **({"body": orjson.loads(raw)} | facts | rest))
 
 
 RAW = b'{ "model" : "gpt",\n "messages":[{"role":"user","content":"caf\\u00e9"}], "temperature": 1.0, "x-own": 1e2 }'
@@ -191,22 +191,22 @@ def test_a_loss_is_named_as_the_caller_named_it(call: MakeCall, chat: MakeChat) 
 
 
 @pytest.fixture(params=["verbatim", "chat"])
-def either(request: pytest.FixtureRequest, chat: MakeChat) -> Verbatim | ChatRequest:
+def either(request: pytest.FixtureRequest, chat: MakeChat) -> VerbatimRequest | ChatRequest:
     return verbatim(RAW) if request.param == "verbatim" else chat()
 
 
-def test_the_key_is_a_header_and_never_in_the_address(call: MakeCall, either: Verbatim | ChatRequest) -> None:
+def test_the_key_is_a_header_and_never_in_the_address(call: MakeCall, either: VerbatimRequest | ChatRequest) -> None:
     outgoing = plugin.translate_request(call(api_key="top-secret-key"), either)
     assert outgoing.headers["authorization"] == "Bearer top-secret-key"
     assert "top-secret-key" not in outgoing.url
     assert "top-secret-key" not in repr(outgoing)
 
 
-def test_without_a_key_there_is_no_authorization(call: MakeCall, either: Verbatim | ChatRequest) -> None:
+def test_without_a_key_there_is_no_authorization(call: MakeCall, either: VerbatimRequest | ChatRequest) -> None:
     assert plugin.translate_request(call(api_key=""), either).headers == {"content-type": "application/json"}
 
 
-def test_the_entrys_headers_are_added_and_replace_ours(call: MakeCall, either: Verbatim | ChatRequest) -> None:
+def test_the_entrys_headers_are_added_and_replace_ours(call: MakeCall, either: VerbatimRequest | ChatRequest) -> None:
     used = call(organization="org-1", headers={"X-Team": "a", "AUTHORIZATION": "Basic b"})
     assert plugin.translate_request(used, either).headers == {
         "content-type": "application/json",
@@ -229,7 +229,7 @@ def test_another_key_or_other_headers_of_the_same_entry_are_not_mixed_up(call: M
     used = call(api_key="one", headers={"x-team": "a"})
 
     def sent(**changes: Any) -> Any:
-        changed = used.but(target=replace(used.target, **changes))
+        changed = used.replace(target=replace(used.target, **changes))
         headers = plugin.translate_request(changed, verbatim(RAW)).headers
         return headers["authorization"], headers.get("x-team")
 

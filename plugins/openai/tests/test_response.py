@@ -57,7 +57,7 @@ async def result_of(call: Call, request: Request, incoming: UpstreamResponse) ->
         async for event in plugin.translate_response(call, request, incoming):
             checker.check(event)
             yield event
-        assert checker.complete()
+        assert checker.is_complete()
 
     return await collect(checked())
 

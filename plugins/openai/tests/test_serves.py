@@ -10,9 +10,9 @@ import pytest
 import tornado_gate_openai as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
-from tornado_gate_openai.endpoints import ENDPOINTS, OPERATIONS
-from tornado_gate_openai.facts import presets
-from tornado_gate_openai.voices import GEMINI
+from tornado_gate_openai.endpoints import ENDPOINT_OF_FORMAT, OPERATIONS
+from tornado_gate_openai.facts import load_presets
+from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
 MakeEntry = Callable[..., ProviderEntry]
 
@@ -33,7 +33,7 @@ PICTURES = {"images", "image_edits"}
 def test_an_entry_with_only_an_address_offers_everything(entry: MakeEntry) -> None:
     capabilities = plugin.configure(entry("https://h"))
     assert capabilities.operations == EVERYTHING
-    assert capabilities.offered("whatever") == EVERYTHING
+    assert capabilities.get_operations("whatever") == EVERYTHING
     assert capabilities.inputs_at_once is None
     assert capabilities.speaks == {
         "openai-chat",
@@ -91,39 +91,41 @@ def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
     ],
 )
 def test_each_of_openais_models_does_its_own_work(entry: MakeEntry, model: str, offered: set[str]) -> None:
-    assert plugin.configure(entry(preset="openai")).offered(model) == offered
+    assert plugin.configure(entry(preset="openai")).get_operations(model) == offered
 
 
 def test_a_deployment_of_azures_may_have_any_name(entry: MakeEntry) -> None:
     capabilities = plugin.configure(entry("https://r.test", preset="azure-openai"))
-    assert capabilities.offered("our-vectors") == EVERYTHING - {"moderation"}
-    assert capabilities.offered("gpt-4o") == {"chat"}
-    assert capabilities.offered("o3-mini") == {"chat"}
-    assert capabilities.offered("gpt-image-1") == PICTURES
-    assert capabilities.offered("gpt-4o-mini-tts") == {"speech"}
-    assert capabilities.offered("sora-2") == {"videos"}
+    assert capabilities.get_operations("our-vectors") == EVERYTHING - {"moderation"}
+    assert capabilities.get_operations("gpt-4o") == {"chat"}
+    assert capabilities.get_operations("o3-mini") == {"chat"}
+    assert capabilities.get_operations("gpt-image-1") == PICTURES
+    assert capabilities.get_operations("gpt-4o-mini-tts") == {"speech"}
+    assert capabilities.get_operations("sora-2") == {"videos"}
 
 
 def test_an_entrys_own_patterns_come_before_its_presets(entry: MakeEntry) -> None:
     own = {"gpt-4o-*": ["transcription", "chat"], "*": ["chat", "speech"]}
     capabilities = plugin.configure(entry(preset="openai", models=own))
-    assert capabilities.offered("gpt-4o-audio") == {"chat", "transcription"}
-    assert capabilities.offered("anything") == {"chat", "speech"}
+    assert capabilities.get_operations("gpt-4o-audio") == {"chat", "transcription"}
+    assert capabilities.get_operations("anything") == {"chat", "speech"}
     assert list(capabilities.models)[:2] == ["gpt-4o-*", "*"]
 
 
 def test_a_pattern_gives_nothing_that_the_entry_does_not_serve(entry: MakeEntry) -> None:
-    assert plugin.configure(entry(serves=["chat"], models={"*": ["speech"]})).offered("m") == set()
+    assert plugin.configure(entry(serves=["chat"], models={"*": ["speech"]})).get_operations("m") == set()
 
 
-@pytest.mark.parametrize("name", sorted(presets()))
+@pytest.mark.parametrize("name", sorted(load_presets()))
 def test_every_preset_says_what_it_serves(entry: MakeEntry, name: str) -> None:
-    preset = presets()[name]
+    preset = load_presets()[name]
     capabilities = plugin.configure(entry(preset=name))
     assert capabilities.operations == set(preset["serves"]) <= set(OPERATIONS)
     patterned = set().union(*preset.get("models", {}).values())
     assert patterned <= capabilities.operations
-    assert all(ENDPOINTS[wire_format].operation in capabilities.operations for wire_format in capabilities.speaks)
+    assert all(
+        ENDPOINT_OF_FORMAT[wire_format].operation in capabilities.operations for wire_format in capabilities.speaks
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,9 +136,9 @@ def test_inputs_at_once_are_the_entrys_or_its_presets(entry: MakeEntry, settings
 
 
 def test_eight_voices_of_geminis_stand_for_eight_of_openais() -> None:
-    assert set(GEMINI) == {"Kore", "Aoede", "Charon", "Fenrir", "Puck", "Leda", "Orus", "Zephyr"}
+    assert set(VOICE_OF_GEMINI) == {"Kore", "Aoede", "Charon", "Fenrir", "Puck", "Leda", "Orus", "Zephyr"}
     of_every_model = {"alloy", "ash", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer"}
-    assert set(GEMINI.values()) == of_every_model - {"alloy"}
+    assert set(VOICE_OF_GEMINI.values()) == of_every_model - {"alloy"}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
 )
 from tornado_gate.http.upstream import Pool
-from tornado_gate.streams.events import OrderChecker, single
+from tornado_gate.streams.events import OrderChecker, read_single_event
 from tornado_gate.types import (
     Call,
     Data,
@@ -100,9 +100,9 @@ async def stands(call: Call, request: Any) -> VideoOperation:
         async for event in plugin.translate_response(call, request, incoming):
             checker.check(event)
             yield event
-        assert checker.complete()
+        assert checker.is_complete()
 
-    return await single(checked(), VideoOperation)
+    return await read_single_event(checked(), VideoOperation)
 
 
 def form(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tornado_gate import Capabilities, ProviderEntry, needed_later, patch_json, provider_impl, sse
+from tornado_gate import Capabilities, ProviderEntry, lazy_import, patch_json, provider_impl, sse
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http import upstream
@@ -29,7 +29,7 @@ from tornado_gate.types import (
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     VideoCancel,
     VideoDownload,
     VideoPoll,
@@ -37,15 +37,15 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats, openai_chat
 from tornado_gate_openai import cross_format
-from tornado_gate_openai.answers import json_object
-from tornado_gate_openai.body import applied, changes
-from tornado_gate_openai.endpoints import CHAT, ENDPOINTS, RESPONSES, Endpoint
-from tornado_gate_openai.facts import Facts, read
+from tornado_gate_openai.answers import read_json_object
+from tornado_gate_openai.body import apply_changes, compute_changes
+from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, RESPONSES, Endpoint
+from tornado_gate_openai.facts import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
     from tornado_gate_openai.videos import AnyVideo
 
-_FIELDS: Final = {
+_FIELD_OF_MEMBER: Final = {
     "max_completion_tokens": "max_tokens",
     "max_output_tokens": "max_tokens",
     "reasoning_effort": "reasoning",
@@ -54,26 +54,26 @@ _FIELDS: Final = {
 }
 """The vocabulary's names of wire fields, where they differ."""
 
-needed_later(__name__, "media", "realtime", "videos")
-needed_later("tornado_gate.wire", "openai_responses")
+lazy_import(__name__, "media", "realtime", "videos")
+lazy_import("tornado_gate.wire", "openai_responses")
 
-_SOUNDS: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
+_AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    base_url, facts = read(entry)
+    base_url, facts = read_settings(entry)
     return Capabilities(
         operations=facts.serves,
         models=facts.models,
         inputs_at_once=facts.inputs_at_once,
-        speaks=_speaks(facts),
+        speaks=_list_wire_formats(facts),
         base_url=base_url,
         settings=facts,
     )
 
 
-def _speaks(facts: Facts) -> frozenset[str]:
+def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
     """The formats that go up as they came. Chat does not where conf wants every chat asked as a response."""
     missing = {
         formats.OPENAI_CHAT: facts.api != "chat",
@@ -82,90 +82,98 @@ def _speaks(facts: Facts) -> frozenset[str]:
     }
     return frozenset(
         wire_format
-        for wire_format, endpoint in ENDPOINTS.items()
+        for wire_format, endpoint in ENDPOINT_OF_FORMAT.items()
         if endpoint.operation in facts.serves and not missing.get(wire_format, False)
     )
 
 
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest | Coroutine[Any, Any, UpstreamRequest]:
-    facts: Facts = call.target.settings
+    facts: OpenAISettings = call.target.settings
     match request:
-        case Verbatim():
-            endpoint = ENDPOINTS.get(request.wire_format)
+        case VerbatimRequest():
+            endpoint = ENDPOINT_OF_FORMAT.get(request.wire_format)
             if endpoint is not None and endpoint.operation == request.operation:
-                return _forwarded(call, facts, request, endpoint)
+                return _build_forwarded_request(call, facts, request, endpoint)
         case ChatRequest():
-            body = _translated(call, facts, request)
-            changed = changes(facts, body, lambda name: call.lose(request.field_name(_FIELDS.get(name, name))))
-            return _outgoing(call, facts, RESPONSES if facts.api == "responses" else CHAT, applied(changed, body))
+            body = _render_body(call, facts, request)
+            changed = compute_changes(
+                facts, body, lambda name: call.drop_field(request.field_name(_FIELD_OF_MEMBER.get(name, name)))
+            )
+            return _build_upstream_request(
+                call, facts, RESPONSES if facts.api == "responses" else CHAT, apply_changes(changed, body)
+            )
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
-            return _video(call, facts, request)
+            return _build_video_request(call, facts, request)
         case RealtimeRequest():
             from tornado_gate_openai import realtime
 
-            return realtime.connection(call, facts.headers_for(call.target), facts.realtime_dialect)
+            return realtime.build_connection_request(call, facts.get_headers(call.target), facts.realtime_dialect)
         case MediaRequest():
-            return _asked(call, facts, request)
+            return _build_media_request(call, facts, request)
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
 
 
-async def _asked(call: Call, facts: Facts, request: MediaRequest) -> UpstreamRequest:
+async def _build_media_request(call: Call, facts: OpenAISettings, request: MediaRequest) -> UpstreamRequest:
     from tornado_gate_openai import media
 
-    path, body = await media.asked(call, facts, request)
-    return _outgoing(call, facts, path, body)
+    path, body = await media.build_request(call, facts, request)
+    return _build_upstream_request(call, facts, path, body)
 
 
-async def _video(call: Call, facts: Facts, request: AnyVideo) -> UpstreamRequest:
+async def _build_video_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> UpstreamRequest:
     from tornado_gate_openai import videos
 
-    asked = await videos.asked(call, facts, request)
+    asked = await videos.build_request(call, facts, request)
     if asked.body is not None:
-        return _outgoing(call, facts, asked.path, asked.body)
-    headers = {name: value for name, value in facts.headers_for(call.target).items() if name != "content-type"}
+        return _build_upstream_request(call, facts, asked.path, asked.body)
+    headers = {name: value for name, value in facts.get_headers(call.target).items() if name != "content-type"}
     url = call.target.base_url + asked.path
     return UpstreamRequest(method=asked.method, url=url, headers=headers, context=asked.context)
 
 
-def _forwarded(call: Call, facts: Facts, request: Verbatim, endpoint: Endpoint) -> UpstreamRequest:
-    path = endpoint.path(request.path)
+def _build_forwarded_request(
+    call: Call, facts: OpenAISettings, request: VerbatimRequest, endpoint: Endpoint
+) -> UpstreamRequest:
+    path = endpoint.choose_path(request.path)
     target = call.target
     if not request.form:
-        raw = _patched(call, facts, request)
-        return UpstreamRequest(url=target.base_url + path, headers=facts.headers_for(target), body=raw)
-    changed = changes(facts, request.body, call.lose)
+        raw = _patch_body(call, facts, request)
+        return UpstreamRequest(url=target.base_url + path, headers=facts.get_headers(target), body=raw)
+    changed = compute_changes(facts, request.body, call.drop_field)
     files = [file for file in request.files if file.field.removesuffix("[]") not in facts.drop]
     for file in request.files:
         if file not in files:
-            call.lose(file.field.removesuffix("[]"))
-    fields = applied({**changed, "model": target.upstream_model}, request.body)
-    return _outgoing(call, facts, path, FormBody(fields, files))
+            call.drop_field(file.field.removesuffix("[]"))
+    fields = apply_changes({**changed, "model": target.upstream_model}, request.body)
+    return _build_upstream_request(call, facts, path, FormBody(fields, files))
 
 
-def _outgoing(call: Call, facts: Facts, path: str, body: dict[str, Any] | FormBody) -> UpstreamRequest:
-    url, headers = call.target.base_url + path, facts.headers_for(call.target)
+def _build_upstream_request(
+    call: Call, facts: OpenAISettings, path: str, body: dict[str, Any] | FormBody
+) -> UpstreamRequest:
+    url, headers = call.target.base_url + path, facts.get_headers(call.target)
     if isinstance(body, dict):
         return UpstreamRequest(url=url, headers=headers, json=body)
     headers = {**headers, "content-type": body.content_type}  # of whose boundary nobody else knows
     return UpstreamRequest(url=url, headers=headers, body=body)
 
 
-def _translated(call: Call, facts: Facts, request: ChatRequest) -> dict[str, Any]:
+def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest) -> dict[str, Any]:
     if facts.api == "responses":
-        from tornado_gate.wire.openai_responses import ENCRYPTED
+        from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
-        body = cross_format.response_body(call, request) | {"store": False}  # the gateway keeps the turns
+        body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway keeps the turns
         if (
             request.reasoning is not None
         ):  # which a turn goes on with; models that do not reason refuse to be asked for it
-            body["include"] = sorted({*body.get("include", ()), ENCRYPTED})
+            body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
         return body
-    return cross_format.chat_body(call, request)
+    return cross_format.render_chat_body(call, request)
 
 
-def _patched(call: Call, facts: Facts, request: Verbatim) -> bytes:
-    changed = {} if facts.changes_nothing else changes(facts, request.body, call.lose)
+def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> bytes:
+    changed = {} if facts.changes_nothing else compute_changes(facts, request.body, call.drop_field)
     model = call.target.upstream_model
     if request.body.get("model") != model:
         changed["model"] = model
@@ -186,31 +194,31 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
         from tornado_gate_openai import videos
 
-        return videos.events(call, request, incoming)
+        return videos.parse_events(call, request, incoming)
     if isinstance(request, MediaRequest):
         from tornado_gate_openai import media
 
-        return media.events(call, request, incoming)
+        return media.parse_events(call, request, incoming)
     responses = call.target.settings.api == "responses"
-    sound = _sound(request)
+    sound = _get_audio_type(request)
     if incoming.is_event_stream(otherwise=isinstance(request, ChatRequest) and request.stream):
-        return _streamed(sse.json_frames(incoming.chunks), responses, sound)
-    return stages.Later(partial(_whole, call, incoming, responses, sound), incoming.chunks)
+        return _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
+    return stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
 
 
-async def _whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
-    return replay(_result(await json_object(call, incoming), responses, sound))
+async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
+    return replay(_parse_result(await read_json_object(call, incoming), responses, sound))
 
 
-def _streamed(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
+def _parse_stream(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
     if responses:
         from tornado_gate.wire import openai_responses
 
-        return openai_responses.parse_events(frames)
-    return openai_chat.parse_chunks(frames, audio_media_type=sound)
+        return openai_responses.parse_stream(frames)
+    return openai_chat.parse_stream(frames, audio_media_type=sound)
 
 
-def _result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
+def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
     if responses:
         from tornado_gate.wire import openai_responses
 
@@ -218,7 +226,7 @@ def _result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:
     return openai_chat.parse_response(body, audio_media_type=sound)
 
 
-def _sound(request: Request) -> str:
+def _get_audio_type(request: Request) -> str:
     """The media type of the audio that was asked for; an answer does not say it."""
     wanted = (request.audio or {}).get("format") if isinstance(request, ChatRequest) else None
-    return _SOUNDS.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""
+    return _AUDIO_TYPES.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""

@@ -13,25 +13,25 @@ from typing import Any, Final
 from tornado_gate.types import Call, UpstreamResponse
 from tornado_gate.types.wire import parse_json, require_object
 
-LONG: Final = 256 * 1024
+LONG_BYTES: Final = 256 * 1024
 """Bytes of an answer that are parsed at once."""
 
-_BEGINS: Final = re.compile(rb'"b64_json"\s*:\s*"')
+_BASE64_START: Final = re.compile(rb'"b64_json"\s*:\s*"')
 
 
-async def json_object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
+async def read_json_object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
     """The answer's object. Raises UpstreamError for anything else."""
     raw, provider = await incoming.read(), call.target.provider
-    body = parse_json(raw, provider) if len(raw) <= LONG else await _parse_long(raw, provider)
+    body = parse_json(raw, provider) if len(raw) <= LONG_BYTES else await _parse_long_json(raw, provider)
     return require_object(body, provider)
 
 
-async def _parse_long(raw: bytes, provider: str) -> Any:
+async def _parse_long_json(raw: bytes, provider: str) -> Any:
     """As `parse_json`. Every ``b64_json`` without an escape in it is read apart from the rest."""
     kept: list[bytes] = []
     cut: dict[str, str] = {}
     position = 0
-    while begins := _BEGINS.search(raw, position):
+    while begins := _BASE64_START.search(raw, position):
         end = raw.find(b'"', begins.end())
         inside = raw[begins.end() : end]
         if end < 0 or b"\\" in inside or not inside.isascii():

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tornado_gate import REMOVE
-from tornado_gate_openai.facts import Facts
+from tornado_gate_openai.facts import OpenAISettings
 
 
-def changes(facts: Facts, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:
+def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:
     """Top-level members to replace or, with REMOVE, to take out; each that said something and is lost goes to `lose`."""
     changed: dict[str, Any] = {}
     for name in facts.drop:
@@ -24,29 +24,32 @@ def changes(facts: Facts, body: Mapping[str, Any], lose: Callable[[str], None]) 
                 changed[other] = body[name]
             elif body[name] is not None and body[name] != body[other]:
                 lose(name)
-    if facts.roles and (messages := _with_roles(facts.roles, body.get("messages"))) is not None:
+    if facts.roles and (messages := _map_roles(facts.roles, body.get("messages"))) is not None:
         changed["messages"] = messages
     if not facts.usage_in_stream:
         changed["stream_options"] = REMOVE
     return changed
 
 
-def applied(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+def apply_changes(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """`body` with the changes made."""
     merged = {**body, **changed}
     return {name: value for name, value in merged.items() if value is not REMOVE}
 
 
-def _with_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
+def _map_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
     """The messages with other roles, or None when none of them needs one.
 
     Only a chat's messages have been checked: an embeddings body may hold anything under that name.
     """
-    if not isinstance(messages, list) or not any(_role(message) in roles for message in messages):
+    if not isinstance(messages, list) or not any(_get_role(message) in roles for message in messages):
         return None
-    return [{**message, "role": roles[_role(message)]} if _role(message) in roles else message for message in messages]
+    return [
+        {**message, "role": roles[_get_role(message)]} if _get_role(message) in roles else message
+        for message in messages
+    ]
 
 
-def _role(message: Any) -> str:
+def _get_role(message: Any) -> str:
     role = message.get("role") if isinstance(message, dict) else None
     return role if isinstance(role, str) else ""

@@ -15,10 +15,10 @@ from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats, openai_chat
 
-_CHAT: Final = formats.OPENAI_CHAT
-_RESPONSES: Final = formats.OPENAI_RESPONSES
+_CHAT_FORMAT: Final = formats.OPENAI_CHAT
+_RESPONSES_FORMAT: Final = formats.OPENAI_RESPONSES
 
-_SHARED: Final = (
+_SHARED_MEMBERS: Final = (
     "moderation",
     "prompt_cache_key",
     "prompt_cache_options",
@@ -28,42 +28,46 @@ _SHARED: Final = (
 )
 
 
-def chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+def render_chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
     """The body of a chat. What cannot be said is reported to `call.lose`."""
-    if request.wire_format != _RESPONSES:
+    if request.wire_format != _RESPONSES_FORMAT:
         return openai_chat.render_request(call, request)
-    shared, extra = _apart(request.extra)
+    shared, extra = _split_extra(request.extra)
     text = dict(extra.pop("text", None) or {})
     if (verbosity := text.pop("verbosity", None)) is not None:
         shared["verbosity"] = verbosity
     if text:
         extra["text"] = text
-    request = replace(request, extra=extra, tools=_tools(request, _RESPONSES, _CHAT, _nested))
+    request = replace(
+        request, extra=extra, tools=_convert_tools(request, _RESPONSES_FORMAT, _CHAT_FORMAT, _convert_to_chat_tool)
+    )
     return openai_chat.render_request(call, request) | shared
 
 
-def response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
     """The body of a response. What cannot be said is reported to `call.lose`."""
     from tornado_gate.wire import openai_responses
 
-    if request.wire_format != _CHAT:
+    if request.wire_format != _CHAT_FORMAT:
         return openai_responses.render_request(call, request)
-    shared, extra = _apart(request.extra)
+    shared, extra = _split_extra(request.extra)
     verbosity = extra.pop("verbosity", None)
-    request = replace(request, extra=extra, tools=_tools(request, _CHAT, _RESPONSES, _flat))
+    request = replace(
+        request, extra=extra, tools=_convert_tools(request, _CHAT_FORMAT, _RESPONSES_FORMAT, _convert_to_response_tool)
+    )
     body = openai_responses.render_request(call, request) | shared
     if verbosity is not None:
         body["text"] = {**body.get("text", {}), "verbosity": verbosity}
     return body
 
 
-def _apart(extra: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_extra(extra: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What both formats say alike, and the rest."""
-    shared = {name: extra[name] for name in _SHARED if extra.get(name) is not None}
+    shared = {name: extra[name] for name in _SHARED_MEMBERS if extra.get(name) is not None}
     return shared, {name: value for name, value in extra.items() if name not in shared}
 
 
-def _tools(
+def _convert_tools(
     request: ChatRequest, theirs: str, ours: str, reshaped: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> tuple[Tool | VendorTool, ...]:
     return tuple(
@@ -74,7 +78,7 @@ def _tools(
     )
 
 
-def _nested(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_to_chat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A custom tool of a response as chat has it."""
     custom = {name: value for name, value in tool.items() if name != "type"}
     match tool.get("format"):
@@ -83,7 +87,7 @@ def _nested(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "custom", "custom": custom}
 
 
-def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_to_response_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A custom tool of a chat as a response has it."""
     custom = dict(tool.get("custom") or {})
     match custom.get("format"):

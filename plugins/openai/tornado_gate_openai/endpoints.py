@@ -38,7 +38,7 @@ class Endpoint(Value, frozen=True):
     operation: str
     paths: tuple[str, ...]
 
-    def path(self, callers: str) -> str:
+    def choose_path(self, callers: str) -> str:
         """The path for a request that came at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
         if len(self.paths) == 1:
             return self.paths[0]
@@ -46,7 +46,7 @@ class Endpoint(Value, frozen=True):
         return next((path for path in self.paths if asked.endswith(path)), self.paths[0])
 
 
-ENDPOINTS: Final[Mapping[str, Endpoint]] = {
+ENDPOINT_OF_FORMAT: Final[Mapping[str, Endpoint]] = {
     formats.OPENAI_CHAT: Endpoint("chat", (CHAT,)),
     formats.OPENAI_COMPLETIONS: Endpoint("chat", (COMPLETIONS,)),
     formats.OPENAI_RESPONSES: Endpoint("chat", (RESPONSES,)),
@@ -59,7 +59,9 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 }
 """By wire format."""
 
-ENDS: Final = sorted(
-    (VIDEOS, REALTIME, *(path for endpoint in ENDPOINTS.values() for path in endpoint.paths)), key=len, reverse=True
+ALL_PATHS: Final = sorted(
+    (VIDEOS, REALTIME, *(path for endpoint in ENDPOINT_OF_FORMAT.values() for path in endpoint.paths)),
+    key=len,
+    reverse=True,
 )
 """How the whole address of an endpoint may end, the longest first."""

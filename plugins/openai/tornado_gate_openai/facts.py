@@ -19,36 +19,36 @@ from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types import Target
-from tornado_gate_openai.endpoints import ENDS, OPERATIONS
-from tornado_gate_openai.voices import GEMINI
+from tornado_gate_openai.endpoints import ALL_PATHS, OPERATIONS
+from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
-NEEDED = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
+REQUIRED_MEMBERS = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
 """The fields without which there is no request: the plugin writes or reads them itself."""
 
 DEFAULT_VERSION_PATH = "v1"
-APIS = ("chat", "responses")
-ROLES = ("system", "developer", "user", "assistant", "tool")
-IMAGE_BYTES = ("gpt-image-*", "chatgpt-image-*")
+API_NAMES = ("chat", "responses")
+ROLE_NAMES = ("system", "developer", "user", "assistant", "tool")
+BYTES_ONLY_MODELS = ("gpt-image-*", "chatgpt-image-*")
 """Models whose pictures always come inside the answer (openai-python 3.52, types/image_generate_params.py)."""
 
 
-def _no_needed_field(names: Any) -> None:
+def _check_not_required(names: Any) -> None:
     for name in names:
-        if name in NEEDED:
+        if name in REQUIRED_MEMBERS:
             raise ValidationError(f"'{name}' cannot be taken out or renamed")
 
 
-def _no_empty_name(names: Any) -> None:
+def _check_not_empty(names: Any) -> None:
     if any(not name for name in names):
         raise ValidationError("must hold no empty name")
 
 
-def _header_value(value: str) -> None:
+def _check_header_value(value: str) -> None:
     if not value.isascii() or not value.isprintable():
         raise ValidationError("must be plain ASCII text, as it becomes a header")
 
 
-class _Table(fields.Dict):
+class _TableField(fields.Dict):
     """A mapping whose faults stand at their keys: marshmallow's own stand one step deeper, below "key" or "value"."""
 
     def deserialize(
@@ -63,40 +63,40 @@ class _Table(fields.Dict):
             raise ValidationError(faults) from None
 
 
-def _names() -> _Table:
-    return _Table(keys=String(), values=String(), validate=_no_needed_field)
+def _make_names_field() -> _TableField:
+    return _TableField(keys=String(), values=String(), validate=_check_not_required)
 
 
-class Settings(Schema):
+class OpenAISettingsSchema(Schema):
     """The keys of a provider entry that are this plugin's."""
 
     preset = String()
     version_path = String()
-    rename = _names()
-    drop = fields.List(String(), validate=_no_needed_field)
-    roles = _Table(keys=String(choices=ROLES), values=String(choices=ROLES))
+    rename = _make_names_field()
+    drop = fields.List(String(), validate=_check_not_required)
+    roles = _TableField(keys=String(choices=ROLE_NAMES), values=String(choices=ROLE_NAMES))
     usage_in_stream = Boolean()
-    api = String(choices=APIS)
+    api = String(choices=API_NAMES)
     responses = Boolean()
     completions = Boolean()
     serves = fields.List(String(choices=OPERATIONS), validate=validate.Length(min=1, error="must name one or more"))
-    models = _Table(keys=String(), values=fields.List(String(choices=OPERATIONS)), validate=_no_empty_name)
+    models = _TableField(keys=String(), values=fields.List(String(choices=OPERATIONS)), validate=_check_not_empty)
     inputs_at_once = Integer(least=1)
-    image_bytes = fields.List(String(), validate=_no_empty_name)
+    image_bytes = fields.List(String(), validate=_check_not_empty)
     video_json = Boolean()
     realtime_dialect = String(choices=("beta", "current"))
-    voices = _Table(keys=String(), values=String(), validate=_no_empty_name)
-    organization = String(validate=_header_value)
-    project = String(validate=_header_value)
+    voices = _TableField(keys=String(), values=String(), validate=_check_not_empty)
+    organization = String(validate=_check_header_value)
+    project = String(validate=_check_header_value)
 
 
-class Headers:
+class TargetHeaders:
     """The headers of requests to one upstream, made once: the key and the entry's own stay the same for as long as conf does."""
 
     def __init__(self) -> None:
         self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
 
-    def of(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
+    def get_headers(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
         """What requests to `target` carry, shared and therefore read-only; `account` names the account there.
 
         Names are in lower case, so that the entry's own headers replace ours however conf spells them.
@@ -114,7 +114,7 @@ class Headers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names.
 
     `api` is what chats are translated to that do not go up as they came; `responses` and `completions` say that those
@@ -134,16 +134,16 @@ class Facts:
     serves: frozenset[str] = frozenset(OPERATIONS)
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
     inputs_at_once: int | None = None
-    image_bytes: tuple[str, ...] = IMAGE_BYTES
+    image_bytes: tuple[str, ...] = BYTES_ONLY_MODELS
     video_json: bool = False
     realtime_dialect: str = "current"
-    voices: Mapping[str, str] = field(default_factory=lambda: GEMINI)
+    voices: Mapping[str, str] = field(default_factory=lambda: VOICE_OF_GEMINI)
     headers: Mapping[str, str] = field(default_factory=dict)
-    sent: Headers = field(default_factory=Headers, compare=False, repr=False)
+    sent: TargetHeaders = field(default_factory=TargetHeaders, compare=False, repr=False)
 
-    def headers_for(self, target: Target) -> Mapping[str, str]:
+    def get_headers(self, target: Target) -> Mapping[str, str]:
         """What requests to `target` carry; read-only."""
-        return self.sent.of(target, self.headers)
+        return self.sent.get_headers(target, self.headers)
 
     @property
     def changes_nothing(self) -> bool:
@@ -152,23 +152,23 @@ class Facts:
 
 
 @lru_cache(maxsize=1)
-def presets() -> Mapping[str, Mapping[str, Any]]:
+def load_presets() -> Mapping[str, Mapping[str, Any]]:
     """The vendors in presets.yaml, by name."""
     text = resources.files(__package__).joinpath("presets.yaml").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return loaded
 
 
-def read(entry: ProviderEntry) -> tuple[str, Facts]:
+def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
     """The base address and the facts of a conf entry. Raises ConfigError."""
-    own = load_settings(Settings, entry.settings)
+    own = load_settings(OpenAISettingsSchema, entry.settings)
     name = own.get("preset", "")
-    preset = _preset(name) if "preset" in own else {}
+    preset = _get_preset(name) if "preset" in own else {}
     known = {**preset, **own}
     for mapping in ("rename", "roles"):
         known[mapping] = {**preset.get(mapping, {}), **own.get(mapping, {})}
     account = {"openai-organization": own.get("organization"), "openai-project": own.get("project")}
-    facts = Facts(
+    facts = OpenAISettings(
         rename={field: other for field, other in known["rename"].items() if field != other},
         drop=tuple(known.get("drop", ())),
         roles={role: other for role, other in known["roles"].items() if role != other},
@@ -177,35 +177,35 @@ def read(entry: ProviderEntry) -> tuple[str, Facts]:
         responses=known.get("responses", known.get("api") == "responses"),
         completions=known.get("completions", False),
         serves=frozenset(known.get("serves", OPERATIONS)),
-        models=_models(own.get("models", {}), preset.get("models", {})),
+        models=_merge_models(own.get("models", {}), preset.get("models", {})),
         inputs_at_once=known.get("inputs_at_once"),
-        image_bytes=tuple(known.get("image_bytes", IMAGE_BYTES)),
+        image_bytes=tuple(known.get("image_bytes", BYTES_ONLY_MODELS)),
         video_json=known.get("video_json", False),
         realtime_dialect=known.get("realtime_dialect", "current"),
-        voices={**GEMINI, **preset.get("voices", {}), **own.get("voices", {})},
+        voices={**VOICE_OF_GEMINI, **preset.get("voices", {}), **own.get("voices", {})},
         headers={header: value for header, value in account.items() if value},
     )
     base_url = entry.base_url or preset.get("base_url", "")
-    return _address(base_url, name, known.get("version_path", DEFAULT_VERSION_PATH)), facts
+    return _choose_base_url(base_url, name, known.get("version_path", DEFAULT_VERSION_PATH)), facts
 
 
-def _models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+def _merge_models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     """The entry's own patterns first, as the first that fits counts."""
     patterns = {**own, **{pattern: names for pattern, names in presets.items() if pattern not in own}}
     return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 
 
-def _preset(name: str) -> Mapping[str, Any]:
-    preset = presets().get(name)
+def _get_preset(name: str) -> Mapping[str, Any]:
+    preset = load_presets().get(name)
     if preset is None:
-        near = difflib.get_close_matches(name, presets(), n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(presets()))}"
+        near = difflib.get_close_matches(name, load_presets(), n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(load_presets()))}"
         raise ConfigError([(("preset",), f"unknown preset '{name[:50]}'; {hint}")])
     return preset
 
 
-def _address(base_url: str, preset: str, version_path: str) -> str:
+def _choose_base_url(base_url: str, preset: str, version_path: str) -> str:
     if not base_url:
         why = f"the preset '{preset}' needs one" if preset else "give the upstream's address, or name a preset"
         raise ConfigError([(("base_url",), f"is missing; {why}")])
-    return normalize_base_url(base_url, version_path, endpoints=ENDS)
+    return normalize_base_url(base_url, version_path, endpoints=ALL_PATHS)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import fields
 
 from tornado_gate import sse
-from tornado_gate.codec.media_types import extension, sniff
+from tornado_gate.codec.media_types import get_extension, sniff
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
 from tornado_gate.http.fetch.pictures import decode
@@ -41,8 +41,8 @@ from tornado_gate.wire import (
     openai_speech,
     openai_transcriptions,
 )
-from tornado_gate_openai.answers import json_object
-from tornado_gate_openai.body import applied, changes
+from tornado_gate_openai.answers import read_json_object
+from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.endpoints import (
     EDITS,
     EMBEDDINGS,
@@ -52,10 +52,10 @@ from tornado_gate_openai.endpoints import (
     TRANSCRIPTIONS,
     TRANSLATIONS,
 )
-from tornado_gate_openai.facts import Facts
-from tornado_gate_openai.voices import voiced
+from tornado_gate_openai.facts import OpenAISettings
+from tornado_gate_openai.voices import map_voice
 
-_FIELDS: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {
+_FIELD_OF_MEMBER: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {
     EmbeddingRequest: {"input": "inputs"},
     ModerationRequest: {"input": "inputs"},
     ImageRequest: {},
@@ -63,58 +63,60 @@ _FIELDS: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {
     TranscriptionRequest: {"file": "audio", "timestamp_granularities": "timestamps"},
 }
 """The vocabulary's names of wire fields, where they differ."""
-_NOTHING: Final = (None, False, ())
-_OPTIONAL: Final = frozenset(field.name for field in fields(ImageRequest) if field.default is None)
+_EMPTY_VALUES: Final = (None, False, ())
+_OPTIONAL_FIELDS: Final = frozenset(field.name for field in fields(ImageRequest) if field.default is None)
 
 
-async def asked(call: Call, facts: Facts, request: MediaRequest) -> tuple[str, dict[str, Any] | FormBody]:
+async def build_request(
+    call: Call, facts: OpenAISettings, request: MediaRequest
+) -> tuple[str, dict[str, Any] | FormBody]:
     """The path below the upstream's address, and the body. What cannot be said is reported to `call.lose`."""
     match request:
         case EmbeddingRequest():
-            return EMBEDDINGS, _changed(call, facts, request, openai_embeddings.render_request(call, request))
+            return EMBEDDINGS, _change_body(call, facts, request, openai_embeddings.render_request(call, request))
         case ModerationRequest():
-            return MODERATIONS, _changed(call, facts, request, openai_moderations.render_request(call, request))
+            return MODERATIONS, _change_body(call, facts, request, openai_moderations.render_request(call, request))
         case SpeechRequest():
-            body = openai_speech.render_request(call, voiced(request, facts.voices))
-            return SPEECH, _changed(call, facts, request, body)
+            body = openai_speech.render_request(call, map_voice(request, facts.voices))
+            return SPEECH, _change_body(call, facts, request, body)
         case ImageRequest(images=(), mask=None):
-            body = openai_images.render_request(call, request, answers_bytes=_answers_bytes(call, facts))
-            return GENERATIONS, _changed(call, facts, request, body)
+            body = openai_images.render_request(call, request, answers_bytes=_is_bytes_only(call, facts))
+            return GENERATIONS, _change_body(call, facts, request, body)
         case ImageRequest():
-            kept = _without_drops(call, facts, request)
-            return EDITS, await openai_images.render_edit(call, kept, answers_bytes=_answers_bytes(call, facts))
+            kept = _drop_refused_fields(call, facts, request)
+            return EDITS, await openai_images.render_edit(call, kept, answers_bytes=_is_bytes_only(call, facts))
         case TranscriptionRequest():
             path = TRANSLATIONS if request.translate else TRANSCRIPTIONS
-            body = _changed(call, facts, request, openai_transcriptions.render_request(call, request))
-            return path, FormBody(body, [await _sound(call, request.audio, request.field_name("audio"))])
+            body = _change_body(call, facts, request, openai_transcriptions.render_request(call, request))
+            return path, FormBody(body, [await _make_audio_upload(call, request.audio, request.field_name("audio"))])
     raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
 
 
-def _answers_bytes(call: Call, facts: Facts) -> bool:
+def _is_bytes_only(call: Call, facts: OpenAISettings) -> bool:
     return any(fnmatchcase(call.target.upstream_model, pattern) for pattern in facts.image_bytes)
 
 
-def _changed(call: Call, facts: Facts, request: MediaRequest, body: Mapping[str, Any]) -> dict[str, Any]:
-    return applied(changes(facts, body, lambda name: _lose(call, request, name)), body)
+def _change_body(call: Call, facts: OpenAISettings, request: MediaRequest, body: Mapping[str, Any]) -> dict[str, Any]:
+    return apply_changes(compute_changes(facts, body, lambda name: _drop_member(call, request, name)), body)
 
 
-def _lose(call: Call, request: MediaRequest, name: str) -> None:
+def _drop_member(call: Call, request: MediaRequest, name: str) -> None:
     """Report a wire field that is dropped, unless it is one that only this plugin sends."""
-    ours = _FIELDS.get(type(request), {}).get(name, name)
-    if getattr(request, ours, request.extra.get(name)) not in _NOTHING:
-        call.lose(request.field_name(ours))
+    ours = _FIELD_OF_MEMBER.get(type(request), {}).get(name, name)
+    if getattr(request, ours, request.extra.get(name)) not in _EMPTY_VALUES:
+        call.drop_field(request.field_name(ours))
 
 
-def _without_drops(call: Call, facts: Facts, request: ImageRequest) -> ImageRequest:
+def _drop_refused_fields(call: Call, facts: OpenAISettings, request: ImageRequest) -> ImageRequest:
     """The request without what the upstream refuses, for a form, which is written at once."""
-    dropped: dict[str, Any] = {name: None for name in facts.drop if name in _OPTIONAL}
+    dropped: dict[str, Any] = {name: None for name in facts.drop if name in _OPTIONAL_FIELDS}
     extra = {name: value for name, value in request.extra.items() if name not in facts.drop}
     for name in facts.drop:
-        _lose(call, request, name)
+        _drop_member(call, request, name)
     return replace(request, extra=extra, **dropped)
 
 
-async def _sound(call: Call, source: FileSource, param: str) -> Upload:
+async def _make_audio_upload(call: Call, source: FileSource, param: str) -> Upload:
     """The file to be written down. Raises InvalidField for the caller's field `param`."""
     if isinstance(source, Link):
         if call.fetcher is None:
@@ -126,40 +128,42 @@ async def _sound(call: Call, source: FileSource, param: str) -> Upload:
         media_type = source.media_type or sniff(data)
     else:
         own = source.field == "file"
-        return source if own else openai_images.Renamed(of=source, field="file", media_type=source.media_type)
-    name = f"sound.{extension(media_type)}"
+        return source if own else openai_images.RenamedUpload(of=source, field="file", media_type=source.media_type)
+    name = f"sound.{get_extension(media_type)}"
     return openai_images.MemoryFile(field="file", filename=name, media_type=media_type, data=data)
 
 
-def events(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def parse_events(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """What an answer says. The iterator raises UpstreamError for one that is none."""
     match request:
         case SpeechRequest():
-            return openai_speech.parse_answer(incoming, request)
+            return openai_speech.parse_response(incoming, request)
         case ImageRequest() if incoming.is_event_stream(otherwise=request.stream):
-            return openai_images.parse_events(sse.json_frames(incoming.chunks))
-    return _whole(call, request, incoming)
+            return openai_images.parse_stream(sse.read_json_frames(incoming.chunks))
+    return _parse_whole(call, request, incoming)
 
 
-async def _whole(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+async def _parse_whole(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     match request:
         case EmbeddingRequest(inputs=inputs):
             yield await openai_embeddings.read_response(incoming, count=len(inputs))
         case ModerationRequest(inputs=inputs):
-            yield _counted(openai_moderations.parse_response(await json_object(call, incoming)), len(inputs))
+            yield _check_count(openai_moderations.parse_response(await read_json_object(call, incoming)), len(inputs))
         case ImageRequest():
-            yield await openai_images.parse_response(await json_object(call, incoming), fetch=_fetch(call))
+            yield await openai_images.parse_response(
+                await read_json_object(call, incoming), fetch=_make_image_fetcher(call)
+            )
         case TranscriptionRequest():
-            yield openai_transcriptions.parse_response(await json_object(call, incoming))
+            yield openai_transcriptions.parse_response(await read_json_object(call, incoming))
 
 
-def _counted(result: ModerationResult, inputs: int) -> ModerationResult:
+def _check_count(result: ModerationResult, inputs: int) -> ModerationResult:
     if len(result.verdicts) != inputs:
         raise UpstreamError(f"The upstream sent {len(result.verdicts)} verdicts for {inputs} inputs; try again.")
     return result
 
 
-def _fetch(call: Call) -> openai_images.Fetch:
+def _make_image_fetcher(call: Call) -> openai_images.ImageFetcher:
     """Reads the pictures that some upstreams give by address although their bytes were asked for."""
 
     async def fetch(url: str) -> bytes:

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from tornado_gate.types import Call, UpstreamRequest
 from tornado_gate_openai.endpoints import REALTIME
 
-BETA = {"openai-beta": "realtime=v1"}
+BETA_HEADERS = {"openai-beta": "realtime=v1"}
 
 
-def connection(call: Call, headers: Mapping[str, str], dialect: str) -> UpstreamRequest:
+def build_connection_request(call: Call, headers: Mapping[str, str], dialect: str) -> UpstreamRequest:
     """The handshake. `headers` are those of the account; `dialect` is what the upstream speaks."""
     base = urlsplit(call.target.base_url)
     scheme = {"http": "ws", "https": "wss"}[base.scheme]
@@ -23,5 +23,5 @@ def connection(call: Call, headers: Mapping[str, str], dialect: str) -> Upstream
     url = urlunsplit((scheme, base.netloc, base.path + REALTIME, query, ""))
     kept = {name: value for name, value in headers.items() if name != "content-type"}
     return UpstreamRequest(
-        method="GET", url=url, headers={**(BETA if dialect == "beta" else {}), **kept}, context=dialect
+        method="GET", url=url, headers={**(BETA_HEADERS if dialect == "beta" else {}), **kept}, context=dialect
     )

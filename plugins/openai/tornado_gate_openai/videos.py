@@ -12,6 +12,7 @@ from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import UnsupportedOperation, UpstreamRefused
 from tornado_gate.http import upstream
 from tornado_gate.types import (
+    BufferedBody,
     Call,
     StreamEvent,
     Upload,
@@ -22,28 +23,30 @@ from tornado_gate.types import (
     VideoOperation,
     VideoPoll,
     VideoRequest,
-    Whole,
 )
 from tornado_gate.types.value import Value
 from tornado_gate.wire import openai_videos
-from tornado_gate_openai.answers import json_object
-from tornado_gate_openai.body import applied, changes
+from tornado_gate_openai.answers import read_json_object
+from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.endpoints import VIDEOS
-from tornado_gate_openai.facts import Facts
+from tornado_gate_openai.facts import OpenAISettings
 
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"size": ("width", "height"), openai_videos.PICTURE: ("image",)}
+_FIELDS_OF_MEMBER: Final[Mapping[str, tuple[str, ...]]] = {
+    "size": ("width", "height"),
+    openai_videos.IMAGE_FIELD: ("image",),
+}
 """The vocabulary's names of wire fields, where they differ."""
 
 AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
 
-ABOUT_A_JOB: Final = "about a job"
+JOB_CONTEXT: Final = "about a job"
 """The context of a request whose 404 is an answer: there is no such job. No other request of this plugin has a context."""
-LOST: Final = "lost"
+LOST_CONTEXT: Final = "lost"
 """The context of that answer."""
-_GONE: Final = (404, 410)
+_GONE_STATUSES: Final = (404, 410)
 
 
-class Asked(Value, frozen=True, kw_only=True):
+class OutgoingVideoCall(Value, frozen=True, kw_only=True):
     """One request: `path` is below the upstream's address, `context` is for `call_upstream`."""
 
     path: str
@@ -52,47 +55,47 @@ class Asked(Value, frozen=True, kw_only=True):
     context: str | None = None
 
 
-async def asked(call: Call, facts: Facts, request: AnyVideo) -> Asked:
+async def build_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> OutgoingVideoCall:
     """What is sent. What cannot be said is reported to `call.lose`.
 
     Raises UnsupportedOperation for a question about a job whose name is not known: the vendor takes no name of ours.
     """
     match request:
         case VideoRequest(remix_of=None):
-            return Asked(path=VIDEOS, body=await _begun(call, facts, request))
+            return OutgoingVideoCall(path=VIDEOS, body=await _render_creation(call, facts, request))
         case VideoRequest(remix_of=Mapping() as earlier):
-            body = _changed(call, facts, request, openai_videos.render_remix(call, request))
-            return Asked(path=f"{_job(earlier)}/remix", body=body)
+            body = _change_body(call, facts, request, openai_videos.render_remix(call, request))
+            return OutgoingVideoCall(path=f"{_get_job_path(earlier)}/remix", body=body)
         case VideoPoll(operation=Mapping() as operation):
-            return Asked(path=_job(operation), method="GET", context=ABOUT_A_JOB)
+            return OutgoingVideoCall(path=_get_job_path(operation), method="GET", context=JOB_CONTEXT)
         case VideoDownload(operation=operation, index=0):
-            return Asked(path=f"{_job(operation)}/content", method="GET")
+            return OutgoingVideoCall(path=f"{_get_job_path(operation)}/content", method="GET")
         case VideoCancel(operation=operation):
-            return Asked(path=_job(operation), method="DELETE", context=ABOUT_A_JOB)
+            return OutgoingVideoCall(path=_get_job_path(operation), method="DELETE", context=JOB_CONTEXT)
     raise UnsupportedOperation(f"The provider '{call.target.provider}' cannot say this of its videos.")
 
 
-def _job(operation: Mapping[str, Any]) -> str:
-    return f"{VIDEOS}/{openai_videos.job_path(operation)}"
+def _get_job_path(operation: Mapping[str, Any]) -> str:
+    return f"{VIDEOS}/{openai_videos.render_job_path(operation)}"
 
 
-async def _begun(call: Call, facts: Facts, request: VideoRequest) -> dict[str, Any] | FormBody:
-    body = _changed(call, facts, request, openai_videos.render_request(call, request))
+async def _render_creation(call: Call, facts: OpenAISettings, request: VideoRequest) -> dict[str, Any] | FormBody:
+    body = _change_body(call, facts, request, openai_videos.render_request(call, request))
     files: list[Upload] = []
-    if request.image is not None and openai_videos.PICTURE in facts.drop:
-        call.lose(request.field_name("image"))
+    if request.image is not None and openai_videos.IMAGE_FIELD in facts.drop:
+        call.drop_field(request.field_name("image"))
     elif request.image is not None:
-        field = facts.rename.get(openai_videos.PICTURE, openai_videos.PICTURE)
-        files.append(await openai_videos.picture_file(call, request.image, request.field_name("image"), field))
+        field = facts.rename.get(openai_videos.IMAGE_FIELD, openai_videos.IMAGE_FIELD)
+        files.append(await openai_videos.make_image_upload(call, request.image, request.field_name("image"), field))
     return body if facts.video_json and not files else FormBody(body, files)
 
 
-def _changed(call: Call, facts: Facts, request: VideoRequest, body: Mapping[str, Any]) -> dict[str, Any]:
+def _change_body(call: Call, facts: OpenAISettings, request: VideoRequest, body: Mapping[str, Any]) -> dict[str, Any]:
     def lose(name: str) -> None:
-        for ours in _NAMES.get(name, (name,)):
-            call.lose(request.field_name(ours))
+        for ours in _FIELDS_OF_MEMBER.get(name, (name,)):
+            call.drop_field(request.field_name(ours))
 
-    return applied(changes(facts, body, lose), body)
+    return apply_changes(compute_changes(facts, body, lose), body)
 
 
 async def call_about_job(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
@@ -100,19 +103,19 @@ async def call_about_job(call: Call, outgoing: UpstreamRequest) -> UpstreamRespo
     try:
         return await upstream.call_upstream(call, outgoing)
     except UpstreamRefused as refused:
-        if refused.status not in _GONE:
+        if refused.status not in _GONE_STATUSES:
             raise
-        return UpstreamResponse(chunks=Whole(b""), context=LOST)
+        return UpstreamResponse(chunks=BufferedBody(b""), context=LOST_CONTEXT)
 
 
-async def events(
+async def parse_events(
     call: Call, request: VideoRequest | VideoPoll | VideoCancel, incoming: UpstreamResponse
 ) -> AsyncIterator[StreamEvent]:
     """Where the job stands. The iterator raises UpstreamError for an answer that is none."""
-    if incoming.context == LOST:
+    if incoming.context == LOST_CONTEXT:
         yield VideoOperation(status="lost")
     elif isinstance(request, VideoCancel):
         await incoming.read()
         yield VideoOperation(status="lost")  # the upstream has forgotten it
     else:
-        yield openai_videos.parse_video(await json_object(call, incoming), incoming.headers)
+        yield openai_videos.parse_video(await read_json_object(call, incoming), incoming.headers)

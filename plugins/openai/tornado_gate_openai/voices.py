@@ -17,10 +17,10 @@ from tornado_gate.types import SpeechRequest
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 
-DEFAULT: Final = "alloy"
+DEFAULT_VOICE: Final = "alloy"
 """For a request that names no voice: the vendor demands one."""
 
-GEMINI: Final[Mapping[str, str]] = {
+VOICE_OF_GEMINI: Final[Mapping[str, str]] = {
     "Kore": "sage",  # firm
     "Aoede": "coral",  # breezy
     "Charon": "onyx",  # informative
@@ -32,9 +32,9 @@ GEMINI: Final[Mapping[str, str]] = {
 }
 
 
-def voiced(request: SpeechRequest, voices: Mapping[str, str]) -> SpeechRequest:
+def map_voice(request: SpeechRequest, voices: Mapping[str, str]) -> SpeechRequest:
     """The request with a voice of the upstream's. One that came in OpenAI's own format names its voice itself."""
-    voice = request.voice or DEFAULT
+    voice = request.voice or DEFAULT_VOICE
     if request.wire_format != formats.OPENAI_SPEECH:
         voice = voices.get(voice, voice)
     return replace(request, voice=voice)

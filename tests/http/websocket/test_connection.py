@@ -17,18 +17,18 @@ from websockets.frames import Frame, Opcode
 
 from tornado_gate.http.websocket import connection as module
 from tornado_gate.http.websocket import server as server_module
-from tornado_gate.http.websocket.connection import TURN, Connection
+from tornado_gate.http.websocket.connection import MESSAGES_PER_TURN, WebSocketConnection
 from tornado_gate.http.websocket.frames import (
     BINARY,
     CLOSE,
-    PART,
+    CONTINUATION,
     PING,
     PONG,
     TEXT,
     FrameReader,
     Message,
-    closing,
-    frame,
+    make_close_payload,
+    make_frame,
 )
 from tornado_gate.http.websocket.server import take_socket
 
@@ -66,7 +66,7 @@ class Far:
         self.got: list[str | bytes] = []
         self.ended = asyncio.Event()
         self.first = first
-        self.near = Connection(server=True, most=MOST, ended=self.ended.set)
+        self.near = WebSocketConnection(server=True, most=MOST, ended=self.ended.set)
         self._receive: Receive = receive or self.got.append
         self._frames = FrameReader(masked=False, most=1 << 30)
 
@@ -101,7 +101,7 @@ class Far:
 
     async def hear(self) -> Message:
         """The next message; raises EOFError at the end."""
-        while (message := self._frames.next()) is None:
+        while (message := self._frames.read_message()) is None:
             data = await self.reader.read(65536)
             if not data:
                 raise EOFError
@@ -131,7 +131,7 @@ def test_messages_come_in_order_and_go(run: Any) -> None:
             far.say(TEXT, "één".encode())
             far.say(BINARY, b"\x00")
             far.say(TEXT, b"in ", fin=False)
-            far.say(PART, b"parts")
+            far.say(CONTINUATION, b"parts")
             await far.until(lambda: len(far.got) == 3)
             assert far.got == ["één", b"\x00", "in parts"]
             assert far.near.write("answer é") is None
@@ -254,11 +254,11 @@ def test_one_who_says_much_at_once_does_not_keep_the_loop(run: Any) -> None:
                 asyncio.get_running_loop().call_soon(lambda: counts.append(len(got)))
             got.append(message)
 
-        many = b"".join(frame(TEXT, b"%d" % number, masked=True) for number in range(1000))
+        many = b"".join(make_frame(TEXT, b"%d" % number, masked=True) for number in range(1000))
         async with Far(receive, first=many) as far:
             await far.until(lambda: len(got) == 1000)
             assert got == [str(number) for number in range(1000)]
-            assert counts == [TURN]
+            assert counts == [MESSAGES_PER_TURN]
 
     run(test)
 
@@ -266,10 +266,10 @@ def test_one_who_says_much_at_once_does_not_keep_the_loop(run: Any) -> None:
 BROKEN = {
     "unmasked": (Frame(Opcode.TEXT, b"x").serialize(mask=False), 1002),
     "unknown opcode": (b"\x83\x80" + bytes(4), 1002),
-    "half a code": (frame(CLOSE, b"\x03", masked=True), 1002),
-    "a reason that is no UTF-8": (frame(CLOSE, b"\x03\xe8\xff", masked=True), 1007),
-    "a text that is no UTF-8": (frame(TEXT, b"\xff", masked=True), 1007),
-    "too big": (frame(TEXT, b"x" * (MOST + 1), masked=True), 1009),
+    "half a code": (make_frame(CLOSE, b"\x03", masked=True), 1002),
+    "a reason that is no UTF-8": (make_frame(CLOSE, b"\x03\xe8\xff", masked=True), 1007),
+    "a text that is no UTF-8": (make_frame(TEXT, b"\xff", masked=True), 1007),
+    "too big": (make_frame(TEXT, b"x" * (MOST + 1), masked=True), 1009),
 }
 
 
@@ -278,11 +278,11 @@ def test_who_breaks_the_protocol_hears_why_although_it_goes_on_talking(run: Any,
     async def test() -> None:
         async with Far() as far:
             far.say(TEXT, b"before")
-            far.writer.write(wire + frame(TEXT, b"after", masked=True) * 100_000)
+            far.writer.write(wire + make_frame(TEXT, b"after", masked=True) * 100_000)
             kind, payload = await far.hear()
             assert kind == CLOSE
             assert int.from_bytes(bytes(payload)[:2], "big") == code  # type: ignore[arg-type]  # a closing frame is bytes
-            far.say(CLOSE, closing(code))
+            far.say(CLOSE, make_close_payload(code))
             with pytest.raises(EOFError):
                 await far.hear()
         assert far.got == ["before"]
@@ -294,9 +294,9 @@ def test_who_breaks_the_protocol_hears_why_although_it_goes_on_talking(run: Any,
 def test_a_goodbye_is_answered_with_its_code_and_ends_the_connection(run: Any) -> None:
     async def test() -> None:
         async with Far() as far:
-            far.say(CLOSE, closing(4001, "why"))
+            far.say(CLOSE, make_close_payload(4001, "why"))
             far.say(TEXT, b"after")
-            assert await far.hear() == (CLOSE, closing(4001))
+            assert await far.hear() == (CLOSE, make_close_payload(4001))
             with pytest.raises(EOFError):
                 await far.hear()
             await far.ended.wait()
@@ -315,10 +315,10 @@ def test_after_our_goodbye_nothing_is_handed_out_and_the_answer_ends_it(run: Any
             far.near.close(1000, "again")
             with pytest.raises(ConnectionError):
                 far.near.write("too late")
-            assert await far.hear() == (CLOSE, closing(1001, "going"))
+            assert await far.hear() == (CLOSE, make_close_payload(1001, "going"))
             far.say(TEXT, b"not yet heard")
             far.say(PING, b"nor this")
-            far.say(CLOSE, closing(1001))
+            far.say(CLOSE, make_close_payload(1001))
             with pytest.raises(EOFError):
                 await far.hear()
             await far.ended.wait()

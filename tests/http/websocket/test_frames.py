@@ -14,17 +14,17 @@ from websockets.streams import StreamReader
 from tornado_gate.http.websocket.frames import (
     BINARY,
     CLOSE,
+    CONTINUATION,
     NO_CODE,
-    PART,
     PING,
     PONG,
     TEXT,
     FrameReader,
     Message,
-    ProtocolFault,
-    closed_with,
-    closing,
-    frame,
+    ProtocolError,
+    make_close_payload,
+    make_frame,
+    parse_close_payload,
 )
 
 MOST = 1 << 20
@@ -36,9 +36,9 @@ def read(reader: FrameReader, *pieces: bytes) -> list[Message]:
     found = []
     for piece in pieces:
         reader.feed(piece)
-        while (message := reader.next()) is not None:
+        while (message := reader.read_message()) is not None:
             found.append(message)
-    return [message for message in found if message[0] != PART]
+    return [message for message in found if message[0] != CONTINUATION]
 
 
 def raw(opcode: int, payload: bytes = b"", *, fin: bool = True, mask: bool = True) -> bytes:
@@ -57,7 +57,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[tuple[int, bytes, bool]], list[
         cuts = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=3)))
         parts = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
         for number, part in enumerate(parts):
-            frames.append((opcode if number == 0 else PART, part, number == len(parts) - 1))
+            frames.append((opcode if number == 0 else CONTINUATION, part, number == len(parts) - 1))
             if number < len(parts) - 1 and draw(st.booleans()):
                 control = (draw(st.sampled_from([PING, PONG])), draw(st.binary(max_size=125)))
                 frames.append((*control, True))
@@ -82,7 +82,7 @@ def test_what_another_implementation_writes_is_read_wherever_it_is_cut(
 def test_what_is_written_is_read_by_another_implementation(size: int, masked: bool) -> None:
     payload = bytes(number % 251 for number in range(size))
     stream = StreamReader()
-    stream.feed_data(frame(BINARY, payload, masked=masked))
+    stream.feed_data(make_frame(BINARY, payload, masked=masked))
     parsing: Generator[None, None, Frame] = Frame.parse(stream.read_exact, mask=masked)
     with pytest.raises(StopIteration) as ended:
         next(parsing)
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_by_another_implementation(size: int, masked: bo
 
 
 def test_no_two_masks_are_the_same() -> None:
-    masks = {frame(TEXT, b"", masked=True)[2:] for _ in range(5000)}
+    masks = {make_frame(TEXT, b"", masked=True)[2:] for _ in range(5000)}
     assert len(masks) > 4990
 
 
@@ -110,13 +110,13 @@ FAULTS = {
     "unknown control opcode": (b"\x8b\x80" + bytes(4), 1002),
     "divided ping": (b"\x09\x80" + bytes(4), 1002),
     "long ping": (b"\x89\xfe\x00\x7e" + bytes(4), 1002),
-    "nothing to continue": (raw(PART, b"x"), 1002),
+    "nothing to continue": (raw(CONTINUATION, b"x"), 1002),
     "a message within a message": (raw(TEXT, b"x", fin=False) + raw(TEXT, b"y"), 1002),
     "text that is not UTF-8": (raw(TEXT, b"\xff"), 1007),
     "text whose end is missing": (raw(TEXT, "é".encode()[:1]), 1007),
-    "parts that are not UTF-8 together": (raw(TEXT, b"\xc3", fin=False) + raw(PART, b"x"), 1007),
+    "parts that are not UTF-8 together": (raw(TEXT, b"\xc3", fin=False) + raw(CONTINUATION, b"x"), 1007),
     "too big": (raw(TEXT, b"x" * 1001), 1009),
-    "too big together": (raw(TEXT, b"x" * 900, fin=False) + raw(PART, b"x" * 101), 1009),
+    "too big together": (raw(TEXT, b"x" * 900, fin=False) + raw(CONTINUATION, b"x" * 101), 1009),
     "announced as too big": (b"\x81\xff" + struct.pack("!Q", 1 << 40), 1009),
     "announced as negative": (b"\x81\xff" + b"\xff" * 8, 1009),
 }
@@ -124,40 +124,40 @@ FAULTS = {
 
 @pytest.mark.parametrize(("wire", "code"), FAULTS.values(), ids=FAULTS)
 def test_what_breaks_the_protocol_is_refused(wire: bytes, code: int) -> None:
-    with pytest.raises(ProtocolFault) as caught:
+    with pytest.raises(ProtocolError) as caught:
         read(FrameReader(masked=True, most=1000), wire)
     assert caught.value.code == code
     assert caught.value.readable is (code != 1002)
 
 
 def test_a_server_may_not_mask() -> None:
-    with pytest.raises(ProtocolFault) as caught:
+    with pytest.raises(ProtocolError) as caught:
         read(FrameReader(masked=False, most=1000), raw(TEXT, b"x", mask=True))
     assert caught.value.code == 1002
 
 
 def test_parts_that_are_small_are_too_big_together() -> None:
     reader = FrameReader(masked=True, most=1000)
-    read(reader, raw(TEXT, b"x" * 100, fin=False), *[raw(PART, b"x" * 100, fin=False)] * 9)
-    with pytest.raises(ProtocolFault) as caught:
-        read(reader, raw(PART, b"x"))
+    read(reader, raw(TEXT, b"x" * 100, fin=False), *[raw(CONTINUATION, b"x" * 100, fin=False)] * 9)
+    with pytest.raises(ProtocolError) as caught:
+        read(reader, raw(CONTINUATION, b"x"))
     assert caught.value.code == 1009
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_what_follows_a_message_that_is_too_big_is_still_read(parts: int, step: int) -> None:
-    kinds = [TEXT, PART, PART][:parts]
+    kinds = [TEXT, CONTINUATION, CONTINUATION][:parts]
     wire = b"".join(raw(kind, b"x" * 1001, fin=number == parts - 1) for number, kind in enumerate(kinds))
-    wire += raw(PING, b"p") + raw(CLOSE, closing(1000))
+    wire += raw(PING, b"p") + raw(CLOSE, make_close_payload(1000))
     reader = FrameReader(masked=True, most=1000)
     found, faults = [], 0
     for at in range(0, len(wire), step):
         reader.feed(wire[at : at + step])
         while True:
             try:
-                message = reader.next()
-            except ProtocolFault as fault:
+                message = reader.read_message()
+            except ProtocolError as fault:
                 assert fault.code == 1009
                 faults += 1
             else:
@@ -171,25 +171,25 @@ def test_what_follows_a_message_that_is_too_big_is_still_read(parts: int, step: 
 def test_what_follows_a_text_that_is_none_is_still_read() -> None:
     reader = FrameReader(masked=True, most=1000)
     reader.feed(raw(TEXT, b"\xff") + raw(CLOSE))
-    with pytest.raises(ProtocolFault):
-        reader.next()
-    assert reader.next() == (CLOSE, b"")
+    with pytest.raises(ProtocolError):
+        reader.read_message()
+    assert reader.read_message() == (CLOSE, b"")
 
 
 @pytest.mark.parametrize("code", [1000, 1003, 1007, 1014, 3000, 4999])
 def test_a_goodbye_is_read_as_it_was_written(code: int) -> None:
-    assert closed_with(closing(code, "why é")) == (code, "why é")
+    assert parse_close_payload(make_close_payload(code, "why é")) == (code, "why é")
 
 
 def test_a_goodbye_without_a_code_has_none() -> None:
-    assert closing(NO_CODE) == b""
-    assert closed_with(b"") == (NO_CODE, "")
+    assert make_close_payload(NO_CODE) == b""
+    assert parse_close_payload(b"") == (NO_CODE, "")
 
 
 def test_a_reason_that_is_too_long_is_cut_between_letters() -> None:
-    payload = closing(1000, "é" * 100)
+    payload = make_close_payload(1000, "é" * 100)
     assert len(payload) <= 125
-    assert closed_with(payload) == (1000, "é" * 61)
+    assert parse_close_payload(payload) == (1000, "é" * 61)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_reason_that_is_too_long_is_cut_between_letters() -> None:
     ids=["half", "999", "1004", "1005", "1006", "1015", "2999", "5000", "reason"],
 )
 def test_a_goodbye_that_may_not_be_said_is_refused(payload: bytes, code: int) -> None:
-    with pytest.raises(ProtocolFault) as caught:
-        closed_with(payload)
+    with pytest.raises(ProtocolError) as caught:
+        parse_close_payload(payload)
     assert caught.value.code == code
     assert not caught.value.readable

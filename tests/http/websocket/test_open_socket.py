@@ -17,7 +17,7 @@ from tests.http.websocket.test_connection import LOOPS
 from tornado_gate.errors import UpstreamError, UpstreamRefused
 from tornado_gate.http.upstream import Pool
 from tornado_gate.http.websocket import UpstreamSocket, open_socket
-from tornado_gate.http.websocket.frames import BINARY, CLOSE, TEXT, FrameReader, Message, closing
+from tornado_gate.http.websocket.frames import BINARY, CLOSE, TEXT, FrameReader, Message, make_close_payload
 from tornado_gate.testing import call_to
 from tornado_gate.types import Timeouts, UpstreamRequest, replace
 
@@ -85,7 +85,7 @@ class Upstream:
         self.writer.write(Frame(Opcode(opcode), payload).serialize(mask=False))
 
     async def hear(self) -> Message:
-        while (message := self._frames.next()) is None:
+        while (message := self._frames.read_message()) is None:
             data = await self.reader.read(65536)
             if not data:
                 raise EOFError
@@ -121,7 +121,7 @@ def test_messages_go_both_ways_by_receive_and_by_relay(run: Any) -> None:
                     assert await socket.receive() == "down é"
                     continue
                 got: asyncio.Queue[str | bytes] = asyncio.Queue()
-                socket.relay(got.put_nowait, lambda: None)
+                socket.relay_to(got.put_nowait, lambda: None)
                 assert await got.get() == "down é"
 
     run(test)
@@ -171,18 +171,18 @@ def test_an_upstream_that_says_goodbye_is_at_its_end(run: Any) -> None:
             upstream = Upstream()
             async with upstream.connected() as socket:
                 upstream.say(TEXT, b"last")
-                upstream.say(CLOSE, closing(4000, "enough"))
+                upstream.say(CLOSE, make_close_payload(4000, "enough"))
                 if relayed:
                     got: list[str | bytes] = []
                     ended = asyncio.Event()
-                    socket.relay(got.append, ended.set)
+                    socket.relay_to(got.append, ended.set)
                     await ended.wait()
                     assert got == ["last"]
                 else:
                     assert await socket.receive() == "last"
                     assert await socket.receive() is None
                 assert (socket.close_code, socket.close_reason) == (4000, "enough")
-                assert await upstream.hear() == (CLOSE, closing(4000))
+                assert await upstream.hear() == (CLOSE, make_close_payload(4000))
                 with pytest.raises(UpstreamError):
                     await socket.send("too late")
 
@@ -196,7 +196,7 @@ def test_an_upstream_that_breaks_off_is_lost_also_before_anybody_listens(run: An
             async with upstream.connected() as socket:
                 ended = asyncio.Event()
                 if waits:
-                    socket.relay(lambda _: None, ended.set)
+                    socket.relay_to(lambda _: None, ended.set)
                 upstream.writer.transport.abort()
                 if waits:
                     await ended.wait()
@@ -226,9 +226,9 @@ def test_our_goodbye_waits_for_the_answer_and_needs_nobody_who_reads(run: Any) -
         upstream = Upstream(greeting=text("nobody reads this"))
         async with upstream.connected() as socket:
             closing_it = asyncio.ensure_future(socket.close(1001, "bye"))
-            assert await upstream.hear() == (CLOSE, closing(1001, "bye"))
+            assert await upstream.hear() == (CLOSE, make_close_payload(1001, "bye"))
             assert not closing_it.done()
-            upstream.say(CLOSE, closing(1001))
+            upstream.say(CLOSE, make_close_payload(1001))
             await closing_it
             await socket.close()
             with pytest.raises(EOFError):

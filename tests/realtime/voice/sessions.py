@@ -10,7 +10,18 @@ from array import array
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate.realtime.voice import RATE, Limits, Piece, Said, Sound, Spent, Spoke, Transcript, Turn, VoiceSession
+from tornado_gate.realtime.voice import (
+    RATE,
+    AudioPart,
+    AudioPiece,
+    Piece,
+    SessionLimits,
+    TextPiece,
+    Transcript,
+    Turn,
+    UsagePiece,
+    VoiceSession,
+)
 from tornado_gate.types import Usage
 
 SECONDS = 10
@@ -33,14 +44,18 @@ class ScriptedMind:
     """Answers with `pieces`; an Exception among them is raised, an Event waited for. `turns` are those it was asked."""
 
     def __init__(
-        self, *pieces: Piece | Exception | asyncio.Event, hears: bool = True, speaks: bool = True, words: Any = "hello"
+        self,
+        *pieces: Piece | Exception | asyncio.Event,
+        accepts_audio: bool = True,
+        produces_audio: bool = True,
+        words: Any = "hello",
     ) -> None:
         self.pieces = pieces
-        self.hears = hears
-        self.speaks = speaks
+        self.accepts_audio = accepts_audio
+        self.produces_audio = produces_audio
         self.words = words
         self.turns: list[Turn] = []
-        self.sounds: list[Sound] = []
+        self.sounds: list[AudioPart] = []
         self.closed = 0
 
     async def answer(self, turn: Turn) -> AsyncIterator[Piece]:
@@ -56,7 +71,7 @@ class ScriptedMind:
         finally:
             self.closed += 1
 
-    async def transcribe(self, sound: Sound, language: str | None, prompt: str | None) -> Transcript | None:
+    async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
         self.sounds.append(sound)
         if isinstance(self.words, Exception):
             raise self.words
@@ -66,8 +81,8 @@ class ScriptedMind:
 class Client:
     """The caller's end."""
 
-    def __init__(self, mind: Any, limits: Limits | None = None, **rest: Any) -> None:
-        self.session = VoiceSession(mind, model="voice", limits=limits or Limits(), **rest)
+    def __init__(self, mind: Any, limits: SessionLimits | None = None, **rest: Any) -> None:
+        self.session = VoiceSession(mind, model="voice", limits=limits or SessionLimits(), **rest)
         self.seen: list[dict[str, Any]] = []
 
     async def send(self, kind: str, **fields: Any) -> None:
@@ -146,8 +161,8 @@ def types(events: list[dict[str, Any]]) -> list[str]:
 
 TEXT_ONLY = {"output_modalities": ["text"]}
 SPOKEN: tuple[Piece, ...] = (
-    Said("Hello "),
-    Said("there."),
-    Spoke(tone(500)),
-    Spent(usage=Usage(input_tokens=7, output_tokens=5), output_audio_tokens=3),
+    TextPiece("Hello "),
+    TextPiece("there."),
+    AudioPiece(tone(500)),
+    UsagePiece(usage=Usage(input_tokens=7, output_tokens=5), output_audio_tokens=3),
 )

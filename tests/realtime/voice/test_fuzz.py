@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.realtime.voice.sessions import SPOKEN, Client, ScriptedMind, b64, silence, tone
-from tornado_gate.realtime.voice import Called, Limits
+from tornado_gate.realtime.voice import CallPiece, SessionLimits
 
 
 def _words(text: str) -> st.SearchStrategy[str]:
@@ -145,8 +145,8 @@ MESSAGES = st.one_of(EVENTS.map(json.dumps), EVENTS.map(json.dumps), JSON.map(js
 
 async def conversation(messages: list[str]) -> list[dict[str, Any]]:
     """All that a session says to these messages, and to one more that asks for an answer."""
-    mind = ScriptedMind(*SPOKEN, Called("call_1", "f", "{}"))
-    client = Client(mind, limits=Limits(items=12, characters=2_000, sound=60_000, input_buffer=100_000))
+    mind = ScriptedMind(*SPOKEN, CallPiece("call_1", "f", "{}"))
+    client = Client(mind, limits=SessionLimits(items=12, characters=2_000, sound=60_000, input_buffer=100_000))
     reading = asyncio.create_task(client.until("response.output_item.done"))
     for message in messages:
         await client.session.send(message)
@@ -155,7 +155,7 @@ async def conversation(messages: list[str]) -> list[dict[str, Any]]:
     for item in list(client.session.conversation):
         client.session.conversation.remove(item)
     await client.session.interrupt("turn_detected")
-    client.session.answer_now()
+    client.session.start_response()
     events = await client.until("response.done")
     while events[-1]["response"]["status"] == "cancelled":
         events = await client.until("response.done")

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone
-from tornado_gate.realtime.voice import Limits, Said, Spoke
+from tornado_gate.realtime.voice import AudioPiece, SessionLimits, TextPiece
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -103,7 +103,7 @@ async def test_an_item_that_nobody_understands_is_refused(item: dict[str, object
 
 @pytest.mark.gen_test
 async def test_truncating_cuts_the_sound_and_forgets_the_words_that_were_not_heard():
-    mind = ScriptedMind(Said("One two three four."), Spoke(tone(1000)))
+    mind = ScriptedMind(TextPiece("One two three four."), AudioPiece(tone(1000)))
     client = Client(mind)
     await client.ready()
     item_id = (await client.answered())["output"][0]["id"]
@@ -129,7 +129,7 @@ async def test_truncating_cuts_the_sound_and_forgets_the_words_that_were_not_hea
 
 @pytest.mark.gen_test
 async def test_a_conversation_that_is_full_says_so_and_goes_on_when_items_are_deleted():
-    client = Client(ScriptedMind(Said("Hi.")), limits=Limits(items=2))
+    client = Client(ScriptedMind(TextPiece("Hi.")), limits=SessionLimits(items=2))
     await client.ready(**TEXT_ONLY)
     first, _ = await client.say("a"), await client.say("b")
     await client.send("conversation.item.create", item=message())
@@ -144,7 +144,7 @@ async def test_a_conversation_that_is_full_says_so_and_goes_on_when_items_are_de
 
 @pytest.mark.gen_test
 async def test_text_is_bounded_too():
-    client = Client(ScriptedMind(), limits=Limits(characters=100))
+    client = Client(ScriptedMind(), limits=SessionLimits(characters=100))
     await client.ready()
     await client.send("conversation.item.create", item=message("x" * 101))
     assert (await client.error())["code"] == "conversation_full"
@@ -153,7 +153,7 @@ async def test_text_is_bounded_too():
 
 @pytest.mark.gen_test
 async def test_of_sound_the_oldest_is_forgotten_and_its_words_remain():
-    client = Client(ScriptedMind(*SPOKEN, words="what was said"), limits=Limits(sound=60_000))
+    client = Client(ScriptedMind(*SPOKEN, words="what was said"), limits=SessionLimits(sound=60_000))
     await client.ready(audio={"input": {"turn_detection": None, "transcription": {"model": "any"}}})
     await client.append(tone(1000))
     await client.send("input_audio_buffer.commit")
@@ -168,7 +168,7 @@ async def test_of_sound_the_oldest_is_forgotten_and_its_words_remain():
 
 @pytest.mark.gen_test
 async def test_an_item_that_is_deleted_while_it_is_made_is_not_told_of_again():
-    client = Client(ScriptedMind(Said("a"), Said("b")), limits=Limits(outbox=1))
+    client = Client(ScriptedMind(TextPiece("a"), TextPiece("b")), limits=SessionLimits(outbox=1))
     await client.ready(**TEXT_ONLY)
     await client.send("response.create")
     item_id = (await client.event("conversation.item.added"))["item"]["id"]

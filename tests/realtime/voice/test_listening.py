@@ -10,7 +10,7 @@ import pytest
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone, types
 from tornado_gate.errors import UpstreamOverloaded
-from tornado_gate.realtime.voice import Limits, Said, Spoke, Transcript, level
+from tornado_gate.realtime.voice import AudioPiece, SessionLimits, TextPiece, Transcript, measure_level
 
 VAD = {"type": "server_vad", "threshold": 0.5, "prefix_padding_ms": 200, "silence_duration_ms": 400}
 
@@ -21,7 +21,7 @@ def detecting(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.gen_test
 async def test_a_commit_makes_an_item_of_the_sound():
-    mind = ScriptedMind(Said("Yes."))
+    mind = ScriptedMind(TextPiece("Yes."))
     client = Client(mind)
     await client.ready(**TEXT_ONLY)
     before = await client.say("first")
@@ -66,7 +66,7 @@ async def test_a_cleared_buffer_is_empty():
 
 @pytest.mark.gen_test
 async def test_the_buffer_is_bounded_and_a_refused_append_leaves_it_as_it_was():
-    client = Client(ScriptedMind(), limits=Limits(input_buffer=48_000))
+    client = Client(ScriptedMind(), limits=SessionLimits(input_buffer=48_000))
     await client.ready()
     await client.append(tone(900))
     await client.append(tone(200))
@@ -86,7 +86,7 @@ async def test_telephone_sound_becomes_pcm():
     await client.event("conversation.item.done")
     sound = next(iter(client.session.conversation)).parts[0]
     assert sound.length == 4001 * 6
-    assert level(bytes(sound.pcm)) < 0.001
+    assert measure_level(bytes(sound.pcm)) < 0.001
 
 
 @pytest.mark.gen_test
@@ -143,7 +143,7 @@ async def test_silence_and_a_steady_hum_are_no_speech_and_take_no_memory():
 @pytest.mark.gen_test
 async def test_speech_interrupts_an_answer_when_the_session_says_so(interrupts: bool):
     never = asyncio.Event()
-    mind = ScriptedMind(Said("I was saying"), Spoke(tone(100)), never)
+    mind = ScriptedMind(TextPiece("I was saying"), AudioPiece(tone(100)), never)
     client = Client(mind)
     await client.ready(audio=detecting(interrupt_response=interrupts, create_response=False))
     await client.send("response.create")
@@ -220,7 +220,7 @@ async def test_a_transcript_is_told_when_the_session_asks_for_it():
 @pytest.mark.parametrize("transcribes", [True, False])
 @pytest.mark.gen_test
 async def test_a_sound_that_could_not_be_transcribed_fails_one_response(transcribes: bool):
-    mind = ScriptedMind(Said("ok"), words=UpstreamOverloaded("Busy."))
+    mind = ScriptedMind(TextPiece("ok"), words=UpstreamOverloaded("Busy."))
     client = Client(mind)
     wanted = {"model": "any"} if transcribes else None
     await client.ready(**TEXT_ONLY, audio={"input": {"turn_detection": None, "transcription": wanted}})
@@ -238,7 +238,7 @@ async def test_a_sound_that_could_not_be_transcribed_fails_one_response(transcri
 
 @pytest.mark.gen_test
 async def test_a_mind_that_hears_no_words_says_so_once_and_answers():
-    client = Client(ScriptedMind(Said("Hm."), words=None))
+    client = Client(ScriptedMind(TextPiece("Hm."), words=None))
     await client.ready(**TEXT_ONLY, audio={"input": {"turn_detection": None, "transcription": {"model": "any"}}})
     await client.append(tone(500))
     await client.send("input_audio_buffer.commit")
@@ -249,7 +249,7 @@ async def test_a_mind_that_hears_no_words_says_so_once_and_answers():
 
 @pytest.mark.gen_test
 async def test_a_deaf_mind_refuses_sound_once_and_takes_text():
-    client = Client(ScriptedMind(Said("Hi."), hears=False))
+    client = Client(ScriptedMind(TextPiece("Hi."), accepts_audio=False))
     await client.ready(**TEXT_ONLY)
     for _ in range(3):
         await client.append(tone(100))
@@ -267,7 +267,7 @@ class SlowEars(ScriptedMind):
     """Listens until it is told to stop, and counts how many do at a time."""
 
     def __init__(self) -> None:
-        super().__init__(Said("ok"))
+        super().__init__(TextPiece("ok"))
         self.go = asyncio.Event()
         self.listening = self.most = 0
 

@@ -12,7 +12,15 @@ from pydantic import TypeAdapter
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone, types
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
-from tornado_gate.realtime.voice import Called, CutShort, Limits, Said, Spent, Spoke, level
+from tornado_gate.realtime.voice import (
+    AudioPiece,
+    CallPiece,
+    CutShortPiece,
+    SessionLimits,
+    TextPiece,
+    UsagePiece,
+    measure_level,
+)
 from tornado_gate.types import Usage
 
 VENDOR = TypeAdapter(RealtimeServerEvent)
@@ -20,7 +28,9 @@ VENDOR = TypeAdapter(RealtimeServerEvent)
 
 @pytest.mark.gen_test
 async def test_a_written_answer_comes_in_the_vendors_order():
-    client = Client(ScriptedMind(Said("Hel"), Said("lo."), Spent(usage=Usage(input_tokens=3, output_tokens=2))))
+    client = Client(
+        ScriptedMind(TextPiece("Hel"), TextPiece("lo."), UsagePiece(usage=Usage(input_tokens=3, output_tokens=2)))
+    )
     await client.ready(**TEXT_ONLY)
     await client.say("Hi")
     await client.send("response.create")
@@ -77,7 +87,7 @@ async def test_a_spoken_answer_has_sound_and_its_transcript():
 
 @pytest.mark.gen_test
 async def test_every_event_is_one_that_the_vendors_sdk_reads():
-    mind = ScriptedMind(*SPOKEN, Called("call_1", "look", '{"x": 1}'), Said("And more."))
+    mind = ScriptedMind(*SPOKEN, CallPiece("call_1", "look", '{"x": 1}'), TextPiece("And more."))
     client = Client(mind)
     await client.ready(audio={"input": {"transcription": {"model": "any"}}})
     item = await client.say("Hi")
@@ -100,7 +110,7 @@ async def test_every_event_is_one_that_the_vendors_sdk_reads():
 
 @pytest.mark.gen_test
 async def test_a_call_of_a_function_is_an_item_behind_what_was_said():
-    client = Client(ScriptedMind(Said("Let me look."), Called("call_1", "look", '{"at": "sky"}')))
+    client = Client(ScriptedMind(TextPiece("Let me look."), CallPiece("call_1", "look", '{"at": "sky"}')))
     tool = {"type": "function", "name": "look", "parameters": {"type": "object"}}
     await client.ready(**TEXT_ONLY, tools=[tool], tool_choice="auto")
     await client.say("Look")
@@ -146,7 +156,7 @@ async def test_the_first_event_tells_of_the_session_and_an_update_is_all_or_noth
 
 @pytest.mark.gen_test
 async def test_a_response_may_differ_from_its_session_and_stay_out_of_the_conversation():
-    mind = ScriptedMind(Said("Yes."))
+    mind = ScriptedMind(TextPiece("Yes."))
     client = Client(mind)
     await client.ready(instructions="Session.")
     first = await client.say("one")
@@ -173,7 +183,7 @@ async def test_a_response_may_differ_from_its_session_and_stay_out_of_the_conver
 @pytest.mark.gen_test
 async def test_cancelling_closes_the_mind_and_says_how_far_it_came():
     never = asyncio.Event()
-    mind = ScriptedMind(Said("Half a"), Spoke(tone(200)), never)
+    mind = ScriptedMind(TextPiece("Half a"), AudioPiece(tone(200)), never)
     client = Client(mind)
     await client.ready()
     await client.send("response.create")
@@ -192,10 +202,10 @@ async def test_cancelling_closes_the_mind_and_says_how_far_it_came():
 
 @pytest.mark.gen_test
 async def test_a_response_that_is_cancelled_before_it_begins_ends_all_the_same():
-    mind = ScriptedMind(Said("never"))
+    mind = ScriptedMind(TextPiece("never"))
     client = Client(mind)
     await client.ready()
-    client.session.answer_now()
+    client.session.start_response()
     await client.session.interrupt("turn_detected")
     done = await client.event("response.done")
     assert done["response"]["status_details"] == {"type": "cancelled", "reason": "turn_detected"}
@@ -205,7 +215,7 @@ async def test_a_response_that_is_cancelled_before_it_begins_ends_all_the_same()
 @pytest.mark.gen_test
 async def test_there_is_one_response_for_the_conversation_and_a_few_beside_it():
     never = asyncio.Event()
-    client = Client(ScriptedMind(never), limits=Limits(responses=2))
+    client = Client(ScriptedMind(never), limits=SessionLimits(responses=2))
     await client.ready()
     await client.send("response.create")
     await client.next()
@@ -225,7 +235,7 @@ async def test_there_is_one_response_for_the_conversation_and_a_few_beside_it():
 )
 @pytest.mark.gen_test
 async def test_a_failure_is_a_failed_response_and_an_error_and_the_session_lives_on(failure: Exception, code: str):
-    mind = ScriptedMind(Said("So "), failure)
+    mind = ScriptedMind(TextPiece("So "), failure)
     client = Client(mind)
     await client.ready(**TEXT_ONLY)
     response = await client.answered()
@@ -234,13 +244,13 @@ async def test_a_failure_is_a_failed_response_and_an_error_and_the_session_lives
     error = await client.error()
     assert error["code"] == code
     assert "secret" not in error["message"]
-    mind.pieces = (Said("Fine."),)
+    mind.pieces = (TextPiece("Fine."),)
     assert (await client.answered())["status"] == "completed"
 
 
 @pytest.mark.gen_test
 async def test_an_answer_that_was_cut_is_incomplete():
-    client = Client(ScriptedMind(Said("So"), CutShort("max_output_tokens")))
+    client = Client(ScriptedMind(TextPiece("So"), CutShortPiece("max_output_tokens")))
     await client.ready(**TEXT_ONLY)
     response = await client.answered()
     assert (response["status"], response["status_details"]["reason"]) == ("incomplete", "max_output_tokens")
@@ -249,7 +259,7 @@ async def test_an_answer_that_was_cut_is_incomplete():
 
 @pytest.mark.gen_test
 async def test_sound_goes_out_in_the_format_of_the_session():
-    client = Client(ScriptedMind(Said("x"), Spoke(tone(300)[:-2]), Spoke(tone(300))))
+    client = Client(ScriptedMind(TextPiece("x"), AudioPiece(tone(300)[:-2]), AudioPiece(tone(300))))
     await client.ready(audio={"input": {"turn_detection": None}, "output": {"format": {"type": "audio/pcmu"}}})
     await client.send("response.create")
     events = await client.until("response.done")
@@ -259,7 +269,7 @@ async def test_sound_goes_out_in_the_format_of_the_session():
 
 @pytest.mark.gen_test
 async def test_closing_ends_everything():
-    mind = ScriptedMind(Said("x"), asyncio.Event())
+    mind = ScriptedMind(TextPiece("x"), asyncio.Event())
     client = Client(mind)
     await client.ready(**TEXT_ONLY)
     await client.send("response.create")
@@ -274,9 +284,9 @@ async def test_closing_ends_everything():
 
 @pytest.mark.gen_test
 async def test_a_reader_who_does_not_read_holds_the_answer_up():
-    pieces = [Spoke(tone(1000)) for _ in range(20)]
-    mind = ScriptedMind(Said("x"), *pieces)
-    client = Client(mind, limits=Limits(outbox=100_000))
+    pieces = [AudioPiece(tone(1000)) for _ in range(20)]
+    mind = ScriptedMind(TextPiece("x"), *pieces)
+    client = Client(mind, limits=SessionLimits(outbox=100_000))
     await client.ready()
     await client.send("response.create")
     for _ in range(200):
@@ -292,7 +302,7 @@ async def test_a_reader_who_does_not_read_holds_the_answer_up():
 
 @pytest.mark.gen_test
 async def test_a_mind_without_a_voice_answers_in_writing():
-    client = Client(ScriptedMind(Said("Hi."), speaks=False))
+    client = Client(ScriptedMind(TextPiece("Hi."), produces_audio=False))
     assert (await client.next())["session"]["output_modalities"] == ["text"]
     assert (await client.answered())["output"][0]["content"][0]["type"] == "output_text"
     await client.send("session.update", session={"type": "realtime", "output_modalities": ["audio"]})
@@ -331,7 +341,7 @@ async def test_a_mind_without_a_voice_answers_in_writing():
 )
 @pytest.mark.gen_test
 async def test_what_is_wrong_is_an_error_event_and_ends_nothing(text: str, param: str, code: str):
-    client = Client(ScriptedMind(Said("Still here.")))
+    client = Client(ScriptedMind(TextPiece("Still here.")))
     await client.ready(**TEXT_ONLY)
     await client.session.send(text)
     error = await client.error()
@@ -347,7 +357,7 @@ async def test_the_sound_of_an_item_can_be_retrieved():
     assert "audio" not in item["content"][0]
     await client.send("conversation.item.retrieve", item_id=item["id"])
     retrieved = (await client.event("conversation.item.retrieved"))["item"]
-    assert level(base64.b64decode(retrieved["content"][0]["audio"])) > 0.1
+    assert measure_level(base64.b64decode(retrieved["content"][0]["audio"])) > 0.1
     assert json.loads(json.dumps(retrieved))["content"][0]["transcript"] == "Hello there."
     assert b64(tone(500)) == retrieved["content"][0]["audio"]
 

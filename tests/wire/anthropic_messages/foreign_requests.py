@@ -6,13 +6,15 @@ from typing import Any
 
 from tests.wire.anthropic_messages.support import call_for, foreign, message
 from tornado_gate.types import Message, Text, Tool, ToolCall, ToolResult
-from tornado_gate.wire.anthropic_messages import Abilities, render_request
+from tornado_gate.wire.anthropic_messages import ModelFeatures, render_request
 
 F = Tool(name="f", parameters={"type": "object"})
-NEW = Abilities(thinking="adaptive", sampling="none", system_turns=True)
+NEW = ModelFeatures(thinking="adaptive", sampling="none", system_turns=True)
 
 
-def rendered(*messages: Message, abilities: Abilities | None = None, **fields: Any) -> tuple[dict[str, Any], list[str]]:
+def rendered(
+    *messages: Message, abilities: ModelFeatures | None = None, **fields: Any
+) -> tuple[dict[str, Any], list[str]]:
     """The body for a request of another format, and what was lost."""
     call = call_for()
     body = render_request(call, foreign(*messages, **fields), abilities=abilities)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.types import (
     Call,
@@ -62,7 +62,7 @@ def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     """Our events for the upstream's, their order checked."""
 
     async def collect() -> list[StreamEvent]:
-        return [event async for event in checked(parse_stream(aiter_of(frames)), blamed)]
+        return [event async for event in check_events(parse_stream(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
@@ -78,7 +78,7 @@ def rendered(events: Iterable[StreamEvent]) -> list[dict[str, Any]]:
 
 def result_of(events: Iterable[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await collect_events(checked(aiter_of(events), blamed))
+        return await collect_events(check_events(aiter_of(events), blamed))
 
     return asyncio.run(collect())
 

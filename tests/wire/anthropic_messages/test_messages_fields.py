@@ -14,7 +14,7 @@ from tornado_gate.types import (
     ToolChoice,
     VendorTool,
 )
-from tornado_gate.wire.anthropic_messages import Abilities, abilities_of, render_request
+from tornado_gate.wire.anthropic_messages import ModelFeatures, find_model_features, render_request
 
 # fields
 
@@ -171,19 +171,19 @@ def test_another_vendors_tools_and_choices_are_lost() -> None:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("claude-3-5-sonnet-20241022", Abilities(xhigh=False)),
-        ("claude-3-opus-20240229", Abilities(xhigh=False)),
-        ("claude-sonnet-4-20250514", Abilities(xhigh=False)),
-        ("us.anthropic.claude-opus-4-1-20250805-v1:0", Abilities(sampling="one", xhigh=False)),
-        ("claude-sonnet-4-5@20250929", Abilities(sampling="one", xhigh=False)),
-        ("anthropic/claude-sonnet-4.6", Abilities(thinking="adaptive", sampling="one", xhigh=False)),
-        ("claude-opus-4-7", Abilities(thinking="adaptive", sampling="none")),
+        ("claude-3-5-sonnet-20241022", ModelFeatures(xhigh=False)),
+        ("claude-3-opus-20240229", ModelFeatures(xhigh=False)),
+        ("claude-sonnet-4-20250514", ModelFeatures(xhigh=False)),
+        ("us.anthropic.claude-opus-4-1-20250805-v1:0", ModelFeatures(sampling="one", xhigh=False)),
+        ("claude-sonnet-4-5@20250929", ModelFeatures(sampling="one", xhigh=False)),
+        ("anthropic/claude-sonnet-4.6", ModelFeatures(thinking="adaptive", sampling="one", xhigh=False)),
+        ("claude-opus-4-7", ModelFeatures(thinking="adaptive", sampling="none")),
         ("claude-opus-4-8-20260528", NEW),
         ("claude-haiku-5-5", NEW),
         ("claude-sonnet-5", NEW),
         ("claude-mythos-preview", NEW),
-        ("deepseek-chat", Abilities()),
+        ("deepseek-chat", ModelFeatures()),
     ],
 )
-def test_what_a_model_takes_is_known_by_its_name(model: str, expected: Abilities) -> None:
-    assert abilities_of(model) == expected
+def test_what_a_model_takes_is_known_by_its_name(model: str, expected: ModelFeatures) -> None:
+    assert find_model_features(model) == expected

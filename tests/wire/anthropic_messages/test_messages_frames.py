@@ -21,7 +21,7 @@ from tornado_gate.types import (
     StreamEvent,
     VendorPart,
 )
-from tornado_gate.wire.anthropic_messages import StreamWriter, as_frame
+from tornado_gate.wire.anthropic_messages import MessagesStreamRenderer, render_frame
 
 KINDS = st.sampled_from(["text", "refusal", "thinking", "tool_call", "audio", "vendor"])
 WORDS: st.SearchStrategy[Any] = st.sampled_from(["", "a", 'é"\\\n', "\u2028", b"", b"sound"])
@@ -63,19 +63,19 @@ def streams(draw: st.DrawFn) -> list[StreamEvent]:
 @example([PartStart(index=0, kind="text"), *(PartDelta(index=0, data=word) for word in ("a", "b")), PartEnd(index=0)])
 def test_the_short_way_gives_the_frames_of_the_long_one(events: list[StreamEvent]) -> None:
     frames: list[bytes] = []
-    StreamWriter("msg_1", "m").frames(events, frames)
-    writer = StreamWriter("msg_1", "m")
-    assert frames == [as_frame(value) for event in events for value in writer.write(event)]
+    MessagesStreamRenderer("msg_1", "m").append_frames(events, frames)
+    writer = MessagesStreamRenderer("msg_1", "m")
+    assert frames == [render_frame(value) for event in events for value in writer.write(event)]
 
 
 @pytest.mark.parametrize("kind", ["text", "refusal", "thinking", "tool_call"])
 def test_words_of_an_open_block_are_not_made_into_events_first(kind: Any) -> None:
-    writer = StreamWriter("msg_1", "m")
+    writer = MessagesStreamRenderer("msg_1", "m")
     frames: list[bytes] = []
-    writer.frames([PartStart(index=3, kind=kind, id="c", name="f"), PartDelta(index=3, data="one")], frames)
+    writer.append_frames([PartStart(index=3, kind=kind, id="c", name="f"), PartDelta(index=3, data="one")], frames)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StreamWriter, "write", None)
-        writer.frames([PartDelta(index=3, data='tw"o')], frames)
+        patch.setattr(MessagesStreamRenderer, "write", None)
+        writer.append_frames([PartDelta(index=3, data='tw"o')], frames)
     one, two = (sse.parse(frame) for frame in frames[-2:])
     assert one is not None
     assert two == sse.Frame(one.data.replace(b"one", b'tw\\"o'), "content_block_delta")
@@ -85,5 +85,5 @@ def test_what_came_before_an_error_has_its_frames() -> None:
     frames: list[bytes] = []
     events = [PartStart(index=0, kind="text"), PartDelta(index=0, data="a"), StreamError(error=UpstreamError("no"))]
     with pytest.raises(UpstreamError):
-        StreamWriter("msg_1", "m").frames(events, frames)
+        MessagesStreamRenderer("msg_1", "m").append_frames(events, frames)
     assert len(frames) == 3

@@ -58,13 +58,13 @@ def parsed(frames: list[dict[str, Any]]) -> list[str]:
 def test_the_short_way_gives_the_events_of_the_long_one(frames: list[dict[str, Any]]) -> None:
     short = parsed([*frames, *END])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream_parser._Reader, "more_words", lambda self, frame: None)
+        patch.setattr(stream_parser._MessagesStreamParser, "continue_text", lambda self, frame: None)
         assert parsed([*frames, *END]) == short
 
 
 def test_the_arguments_of_a_call_are_taken_the_short_way() -> None:
-    reader = stream_parser._Reader()
+    reader = stream_parser._MessagesStreamParser()
     list(reader.read(START))
     delta = {"type": "input_json_delta", "partial_json": '{"at":'}
     frame = {"type": "content_block_delta", "index": 0, "delta": delta}
-    assert reader.more_words(frame) == PartDelta(index=0, data='{"at":')
+    assert reader.continue_text(frame) == PartDelta(index=0, data='{"at":')

@@ -39,7 +39,7 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.wire.anthropic_messages import (
-    FrameMeter,
+    MessagesStreamMeter,
     note_body,
     parse_error,
     parse_response,
@@ -301,7 +301,7 @@ def frame(text: str) -> bytes:
 
 def test_usage_and_stop_reason_are_noted_in_passing() -> None:
     meter = Meter()
-    watch = FrameMeter(meter)
+    watch = MessagesStreamMeter(meter)
     watch.note(frame('{"type":"message_start","message":{"usage":{"input_tokens":3,"cache_read_input_tokens":2}}}'))
     assert meter.usage == Usage(input_tokens=5, cache_read_tokens=2)
     watch.note(frame('{"type":"content_block_delta","delta":{"text":"\\"type\\":\\"message_stop\\""}}'))
@@ -323,14 +323,14 @@ def test_usage_and_stop_reason_are_noted_in_passing() -> None:
     ['{"type":"error"', '["type":"error"]', '{"type":"message_start"}', '{"type":"message_delta","delta":1,"usage":1}'],
 )
 def test_frames_that_are_not_what_they_seem_are_passed_over(text: str) -> None:
-    watch = FrameMeter(Meter())
+    watch = MessagesStreamMeter(Meter())
     watch.note(frame(text))
     assert not watch.done
 
 
 @given(st.binary(max_size=40))
 def test_no_frame_can_break_the_meter(raw: bytes) -> None:
-    FrameMeter(Meter()).note(b'data: {"type":"error"}' + raw)
+    MessagesStreamMeter(Meter()).note(b'data: {"type":"error"}' + raw)
 
 
 def test_a_whole_answer_is_noted() -> None:

@@ -14,7 +14,7 @@ from tornado_gate.types import (
     Thinking,
     ToolChoice,
 )
-from tornado_gate.wire.anthropic_messages import Abilities, render_request
+from tornado_gate.wire.anthropic_messages import ModelFeatures, render_request
 
 # thinking
 
@@ -68,8 +68,8 @@ def test_no_thinking_is_said_so(reasoning: Reasoning) -> None:
 
 
 @pytest.mark.parametrize("choice", [ToolChoice(mode="required"), ToolChoice(mode="tool", name="f")])
-@pytest.mark.parametrize("abilities", [Abilities(), NEW])
-def test_a_forced_tool_leaves_no_thinking(choice: ToolChoice, abilities: Abilities) -> None:
+@pytest.mark.parametrize("abilities", [ModelFeatures(), NEW])
+def test_a_forced_tool_leaves_no_thinking(choice: ToolChoice, abilities: ModelFeatures) -> None:
     body, losses = rendered(tools=(F,), tool_choice=choice, reasoning=Reasoning(effort="low"), abilities=abilities)
     assert "thinking" not in body
     assert "tool_choice" in body
@@ -113,7 +113,7 @@ def test_adaptive_thinking_needs_no_thinking_before_calls() -> None:
     ],
 )
 def test_efforts_for_adaptive_thinking(reasoning: Reasoning, effort: str | None) -> None:
-    abilities = Abilities(thinking="adaptive", xhigh=False)
+    abilities = ModelFeatures(thinking="adaptive", xhigh=False)
     body, losses = rendered(reasoning=reasoning, abilities=abilities)
     assert body["thinking"] == {"type": "adaptive"}
     assert body.get("output_config") == (effort and {"effort": effort})
@@ -143,6 +143,6 @@ def test_while_it_thinks_a_model_takes_no_sampling() -> None:
     ],
 )
 def test_sampling_is_what_the_model_takes(sampling: Any, fields: Any, sent: Any, lost: list[str]) -> None:
-    body, losses = rendered(**fields, abilities=Abilities(sampling=sampling))
+    body, losses = rendered(**fields, abilities=ModelFeatures(sampling=sampling))
     assert {name: body[name] for name in ("temperature", "top_p", "top_k") if name in body} == sent
     assert losses == lost

@@ -16,7 +16,7 @@ from tornado_gate.types import (
     Text,
     ToolCall,
 )
-from tornado_gate.wire.anthropic_messages import Abilities, render_request
+from tornado_gate.wire.anthropic_messages import ModelFeatures, render_request
 
 # system
 
@@ -127,9 +127,9 @@ def test_a_result_that_nobody_called_for_still_goes_up() -> None:
         ),
         max_size=12,
     ),
-    st.sampled_from([Abilities(), NEW]),
+    st.sampled_from([ModelFeatures(), NEW]),
 )
-def test_whatever_the_conversation_its_turns_are_well_formed(said: list[Message], abilities: Abilities) -> None:
+def test_whatever_the_conversation_its_turns_are_well_formed(said: list[Message], abilities: ModelFeatures) -> None:
     request = foreign(*said) if said else ChatRequest(model="m", messages=())
     turns = render_request(call_for(), request, abilities=abilities)["messages"]
     roles = [turn["role"] for turn in turns]

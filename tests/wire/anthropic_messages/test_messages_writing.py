@@ -55,7 +55,7 @@ def test_a_stream_that_was_rendered_says_the_same_one_byte_at_a_time(events: lis
 
     async def read() -> list[StreamEvent]:
         pieces = aiter_of(raw[place : place + 1] for place in range(len(raw)))
-        return [event async for event in parse_stream(sse.json_frames(pieces))]
+        return [event async for event in parse_stream(sse.read_json_frames(pieces))]
 
     expected, found = result_of(events), result_of(asyncio.run(read()))
     assert found.choices == expected.choices

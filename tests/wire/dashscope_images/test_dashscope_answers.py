@@ -16,7 +16,14 @@ from tornado_gate.errors import (
 )
 from tornado_gate.testing import call_to
 from tornado_gate.types import Usage
-from tornado_gate.wire.dashscope_images import Answer, Fault, Found, failure, parse_response, parse_task
+from tornado_gate.wire.dashscope_images import (
+    FailureReport,
+    ImageLocation,
+    ImageResponse,
+    make_error,
+    parse_response,
+    parse_task,
+)
 
 AT_ONCE = {
     "output": {
@@ -47,8 +54,8 @@ BY_TASK = {
 
 
 def test_an_answer_at_once_has_pictures_in_choices() -> None:
-    assert parse_response(AT_ONCE) == Answer(
-        pictures=(Found(url="https://oss.example/1.png?Expires=1"),),
+    assert parse_response(AT_ONCE) == ImageResponse(
+        pictures=(ImageLocation(url="https://oss.example/1.png?Expires=1"),),
         usage=Usage(extra={"width": 1664, "image_count": 1, "height": 928}),
         size="1664x928",
     )
@@ -56,9 +63,9 @@ def test_an_answer_at_once_has_pictures_in_choices() -> None:
 
 
 def test_an_answer_by_task_has_pictures_and_faults_in_results() -> None:
-    assert parse_response(BY_TASK) == Answer(
-        pictures=(Found(url="https://oss.example/a.png", revised_prompt="A fine cat"),),
-        faults=(Fault(code="InternalError.Timeout", message="An internal timeout error has occurred."),),
+    assert parse_response(BY_TASK) == ImageResponse(
+        pictures=(ImageLocation(url="https://oss.example/a.png", revised_prompt="A fine cat"),),
+        faults=(FailureReport(code="InternalError.Timeout", message="An internal timeout error has occurred."),),
         usage=Usage(extra={"image_count": 1}),
     )
 
@@ -81,12 +88,12 @@ def test_words_beside_the_pictures_are_kept() -> None:
     [None, [], "x", {}, {"output": None}, {"output": {"choices": [None, {"message": 3}], "results": {"url": "x"}}}],
 )
 def test_an_answer_of_any_other_shape_holds_nothing(body: Any) -> None:
-    assert parse_response(body) == Answer()
+    assert parse_response(body) == ImageResponse()
 
 
 def test_a_fault_with_status_200_is_seen() -> None:
     answer = parse_response({"code": "InvalidParameter", "message": "num_images_per_prompt must be 1"})
-    assert answer.faults == (Fault(code="InvalidParameter", message="num_images_per_prompt must be 1"),)
+    assert answer.faults == (FailureReport(code="InvalidParameter", message="num_images_per_prompt must be 1"),)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +111,14 @@ def test_a_fault_with_status_200_is_seen() -> None:
 )
 def test_a_task_is_asked_again_only_while_it_waits(status: str | None, waiting: bool) -> None:
     task = parse_task({"output": {"task_id": "t", "task_status": status}})
-    assert (task.id, task.status, task.waiting) == ("t", status or "", waiting)
+    assert (task.id, task.status, task.is_waiting) == ("t", status or "", waiting)
 
 
 def test_a_failed_task_says_why() -> None:
     output = {"task_id": "t", "task_status": "FAILED", "code": "InvalidParameter", "message": "bad size"}
-    assert parse_task({"request_id": "r", "output": output}).fault == Fault(code="InvalidParameter", message="bad size")
+    assert parse_task({"request_id": "r", "output": output}).fault == FailureReport(
+        code="InvalidParameter", message="bad size"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ def test_a_failed_task_says_why() -> None:
     ],
 )
 def test_a_code_becomes_an_error_with_its_status(code: str, kind: type, status: int, shown: str) -> None:
-    error = failure(call_to(), Fault(code=code, message="it said so"))
+    error = make_error(call_to(), FailureReport(code=code, message="it said so"))
     assert type(error) is kind
     assert error.status == status
     assert shown in error.message
@@ -137,19 +146,19 @@ def test_a_code_becomes_an_error_with_its_status(code: str, kind: type, status: 
 
 @pytest.mark.parametrize("code", ["Arrearage", "InternalError.Algo"])
 def test_the_vendors_words_about_itself_stay_here(code: str) -> None:
-    assert "secret" not in failure(call_to(), Fault(code=code, message="secret of the account")).message
+    assert "secret" not in make_error(call_to(), FailureReport(code=code, message="secret of the account")).message
 
 
 def test_a_refusal_about_the_account_is_no_answer_for_the_caller() -> None:
-    unpaid = failure(call_to(), Fault(code="Arrearage", message="please pay"), status=400)
+    unpaid = make_error(call_to(), FailureReport(code="Arrearage", message="please pay"), status=400)
     assert (type(unpaid), unpaid.status) == (UpstreamKeyRefused, 502)
     assert "please" not in unpaid.message
-    other = failure(call_to(), Fault(code="InvalidParameter", message="bad size"), status=422)
+    other = make_error(call_to(), FailureReport(code="InvalidParameter", message="bad size"), status=422)
     assert (other.status, other.code, other.message) == (422, "InvalidParameter", "bad size")
 
 
 def test_a_limit_says_when_to_come_again() -> None:
-    limited = failure(call_to(), Fault(code="Throttling", message="slow"), 429, {"retry-after": "3"})
+    limited = make_error(call_to(), FailureReport(code="Throttling", message="slow"), 429, {"retry-after": "3"})
     assert limited.retry_after == 3
 
 

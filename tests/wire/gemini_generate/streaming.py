@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.testing import chat
 from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, Part, StreamEvent, Target, ToolResult
 from tornado_gate.wire.gemini_generate import (
-    MODERN,
-    Dialect,
+    MODERN_FEATURES,
+    GeminiModelFeatures,
     parse_request,
     parse_stream,
     render_request,
@@ -38,7 +38,7 @@ def parsed(body: dict[str, Any]) -> ChatRequest:
     return parse_request({"contents": [{"parts": [{"text": "Hi"}]}]} | body, model="m")
 
 
-def rendered(request: ChatRequest, dialect: Dialect = MODERN) -> tuple[dict[str, Any], list[str]]:
+def rendered(request: ChatRequest, dialect: GeminiModelFeatures = MODERN_FEATURES) -> tuple[dict[str, Any], list[str]]:
     """The body, and what was lost."""
     call = call_for()
     return render_request(call, request, dialect=dialect), call.losses
@@ -53,7 +53,9 @@ def only_part(part: dict[str, Any]) -> Part:
     return message.parts[0]
 
 
-def contents_of(*messages: Message, dialect: Dialect = MODERN) -> tuple[list[dict[str, Any]], list[str]]:
+def contents_of(
+    *messages: Message, dialect: GeminiModelFeatures = MODERN_FEATURES
+) -> tuple[list[dict[str, Any]], list[str]]:
     body, losses = rendered(chat(messages=messages), dialect)
     return body["contents"], losses
 
@@ -89,14 +91,14 @@ def chunks_of(events: Iterable[StreamEvent], include_thoughts: bool = True) -> l
 
 def events_of(chunks: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in checked(parse_stream(aiter_of(chunks)), blamed)]
+        return [event async for event in check_events(parse_stream(aiter_of(chunks)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await collect_events(checked(events, blamed))
+        return await collect_events(check_events(events, blamed))
 
     return asyncio.run(collect())
 

@@ -66,14 +66,14 @@ def test_parsing_what_was_rendered_gives_the_same_answer(result: ChatResult) -> 
 def test_the_cut_of_the_bytes_changes_nothing(result: ChatResult, cut: int) -> None:
     raw = b"".join(map(sse.render_json, chunks_of(replay(result))))
     pieces = [raw[start : start + cut] for start in range(0, len(raw), cut)]
-    whole = result_of(parse_stream(sse.json_frames(aiter_of([raw]))))
-    assert result_of(parse_stream(sse.json_frames(aiter_of(pieces)))) == whole
+    whole = result_of(parse_stream(sse.read_json_frames(aiter_of([raw]))))
+    assert result_of(parse_stream(sse.read_json_frames(aiter_of(pieces)))) == whole
 
 
 def test_one_byte_at_a_time_gives_the_same() -> None:
     raw = b"".join(map(sse.render_json, [chunk({"text": "é"}), chunk({"text": "\n\n"}), chunk(finishReason="STOP")]))
     pieces = [raw[place : place + 1] for place in range(len(raw))]
-    result = result_of(parse_stream(sse.json_frames(aiter_of(pieces))))
+    result = result_of(parse_stream(sse.read_json_frames(aiter_of(pieces))))
     assert result.choices[0].parts == (Text(text="é\n\n"),)
 
 

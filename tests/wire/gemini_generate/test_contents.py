@@ -33,10 +33,10 @@ from tornado_gate.types import (
     ToolCall,
     VendorPart,
 )
-from tornado_gate.wire.gemini_generate import Dialect
+from tornado_gate.wire.gemini_generate import GeminiModelFeatures
 
-DUMMY = Dialect(signature_dummy=True)
-OLD = Dialect(parts_in_results=False)
+DUMMY = GeminiModelFeatures(signature_dummy=True)
+OLD = GeminiModelFeatures(parts_in_results=False)
 
 
 ASKED = user(Text(text="Hi"))

@@ -27,10 +27,10 @@ from tornado_gate.types import (
     ToolCall,
     ToolResult,
 )
-from tornado_gate.wire.gemini_generate import SIGNATURE_DUMMY, Dialect, render_response
+from tornado_gate.wire.gemini_generate import SIGNATURE_DUMMY, GeminiModelFeatures, render_response
 
-DUMMY = Dialect(signature_dummy=True)
-OLD = Dialect(parts_in_results=False)
+DUMMY = GeminiModelFeatures(signature_dummy=True)
+OLD = GeminiModelFeatures(parts_in_results=False)
 
 
 ASKED = user(Text(text="Hi"))

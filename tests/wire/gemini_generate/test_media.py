@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Usage
 from tornado_gate.wire.gemini_generate import parse_usage, render_usage
-from tornado_gate.wire.gemini_generate.audio import samples_of, wav_header
-from tornado_gate.wire.gemini_generate.base64_slices import SLICE, decoded_in_slices, encoded
+from tornado_gate.wire.gemini_generate.audio import extract_samples, make_wav_header
+from tornado_gate.wire.gemini_generate.base64_slices import SLICE_BYTES, decode_in_slices, encode_in_slices
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE + 5])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, SLICE_BYTES - 1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES + 5])
 def test_base64_in_slices_is_base64(size: int) -> None:
     data = bytes(number % 251 for number in range(size))
-    text = asyncio.run(encoded(data))
+    text = asyncio.run(encode_in_slices(data))
     assert text == base64.b64encode(data).decode()
-    assert asyncio.run(decoded_in_slices(text)) == data
+    assert asyncio.run(decode_in_slices(text)) == data
 
 
 def test_base64_for_addresses_is_read_too() -> None:
     data = b"\xff\xfe\xfd" * 5 + b"\xff"
-    assert asyncio.run(decoded_in_slices(base64.urlsafe_b64encode(data).decode().rstrip("="))) == data
+    assert asyncio.run(decode_in_slices(base64.urlsafe_b64encode(data).decode().rstrip("="))) == data
 
 
 def test_others_go_on_while_a_large_file_is_written() -> None:
@@ -42,8 +42,8 @@ def test_others_go_on_while_a_large_file_is_written() -> None:
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(other())
-        await encoded(bytes(10 * SLICE))
-        await decoded_in_slices("AAAA" * (10 * SLICE // 4))
+        await encode_in_slices(bytes(10 * SLICE_BYTES))
+        await decode_in_slices("AAAA" * (10 * SLICE_BYTES // 4))
         task.cancel()
 
     asyncio.run(work())
@@ -53,12 +53,12 @@ def test_others_go_on_while_a_large_file_is_written() -> None:
 @pytest.mark.parametrize("text", ["%", "A", "AAAA=AAA", "ä"])
 def test_what_is_no_base64_is_a_fault_of_the_upstream(text: str) -> None:
     with pytest.raises(UpstreamError):
-        asyncio.run(decoded_in_slices(text))
+        asyncio.run(decode_in_slices(text))
 
 
 @given(samples=st.binary(max_size=64).map(lambda data: data[: len(data) // 2 * 2]), rate=st.integers(8000, 48_000))
 def test_a_file_is_what_other_programs_read_and_write(samples: bytes, rate: int) -> None:
-    with wave.open(io.BytesIO(wav_header(rate, len(samples)) + samples)) as read:
+    with wave.open(io.BytesIO(make_wav_header(rate, len(samples)) + samples)) as read:
         assert (read.getframerate(), read.getnchannels(), read.getsampwidth()) == (rate, 1, 2)
         assert read.readframes(read.getnframes()) == samples
     file = io.BytesIO()
@@ -67,14 +67,14 @@ def test_a_file_is_what_other_programs_read_and_write(samples: bytes, rate: int)
         written.setsampwidth(2)
         written.setframerate(rate)
         written.writeframes(samples)
-    assert samples_of("audio/wav", file.getvalue()) == (rate, samples)
+    assert extract_samples("audio/wav", file.getvalue()) == (rate, samples)
 
 
 @given(data=st.binary(max_size=80))
 def test_no_bytes_make_the_reader_of_files_fail_otherwise_than_cleanly(data: bytes) -> None:
     for begun in (data, b"RIFF\0\0\0\0WAVE" + data, b"RIFF\0\0\0\0WAVEfmt " + data):
         try:
-            rate, samples = samples_of("audio/wav", begun)
+            rate, samples = extract_samples("audio/wav", begun)
         except UpstreamError:
             continue
         assert rate > 0

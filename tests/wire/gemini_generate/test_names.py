@@ -14,9 +14,9 @@ from tornado_gate.types import (
     ChatRequest,
 )
 from tornado_gate.wire.gemini_generate import (
-    camelised,
+    convert_to_camel_case,
     parse_request,
-    spelled,
+    restore_spelling,
 )
 
 
@@ -45,7 +45,7 @@ def test_snake_case_says_the_same(request: ChatRequest) -> None:
 
 
 def camel_path(path: str) -> str:
-    return ".".join(next(iter(camelised({name: 1}))) for name in path.split("."))
+    return ".".join(next(iter(convert_to_camel_case({name: 1}))) for name in path.split("."))
 
 
 def test_names_inside_what_users_made_are_never_changed() -> None:
@@ -64,7 +64,7 @@ def test_names_inside_what_users_made_are_never_changed() -> None:
         "contents": [{"parts": [{"function_call": {"name": "f", "args": {"file_uri": {"mime_type": 1}}}}]}],
         "labels": {"top_k": "x"},
     }
-    converted = camelised(body)
+    converted = convert_to_camel_case(body)
     declaration = converted["tools"][0]["functionDeclarations"][0]
     assert declaration["parameters"]["properties"] == {"mime_type": {"anyOf": [{"type": "STRING"}]}}
     assert declaration["parametersJsonSchema"] == {"properties": {"top_k": {}}}
@@ -74,11 +74,11 @@ def test_names_inside_what_users_made_are_never_changed() -> None:
 
 def test_a_body_in_camel_case_stays_the_very_same() -> None:
     body = {"contents": [{"parts": [{"inlineData": {"mimeType": "a", "data": "b"}}]}], "x_unknown": {"a_b": 1}}
-    assert camelised(body) is body
+    assert convert_to_camel_case(body) is body
 
 
 def test_a_member_in_both_spellings_is_taken_in_camel_case() -> None:
-    assert camelised({"topK": 1, "top_k": 2}) == {"topK": 1, "top_k": 2}
+    assert convert_to_camel_case({"topK": 1, "top_k": 2}) == {"topK": 1, "top_k": 2}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_member_in_both_spellings_is_taken_in_camel_case() -> None:
 def test_a_path_is_told_in_the_callers_spelling(path: str, expected: str) -> None:
     parts = [{"text": "a"}, {"inline_data": {"mime_type": 5}}]
     body = {"generation_config": {"topK": 1}, "contents": [{"parts": parts}]}
-    assert spelled(body, path) == expected
+    assert restore_spelling(body, path) == expected
 
 
 def test_losses_are_named_as_the_caller_named_them() -> None:
@@ -105,4 +105,4 @@ def test_losses_are_named_as_the_caller_named_them() -> None:
 
 @given(body=st.dictionaries(strategies.words, strategies.values, max_size=4))
 def test_camelising_anything_does_no_harm(body: dict[str, Any]) -> None:
-    assert camelised(camelised(body)) == camelised(body)
+    assert convert_to_camel_case(convert_to_camel_case(body)) == convert_to_camel_case(body)

@@ -16,7 +16,14 @@ from tornado_gate import errors
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams.sse import MAX_FRAME_BYTES
 from tornado_gate.types import Meter, Usage
-from tornado_gate.wire.gemini_generate import ArraySplitter, ChunkMeter, error_of, json_elements, note_body, status_name
+from tornado_gate.wire.gemini_generate import (
+    ArraySplitter,
+    GenerateStreamMeter,
+    find_error,
+    get_status_name,
+    iterate_elements,
+    note_body,
+)
 
 USAGE = {"promptTokenCount": 1, "candidatesTokenCount": 2}
 
@@ -25,9 +32,9 @@ def candidate(*parts: Any, **rest: Any) -> dict[str, Any]:
     return {"candidates": [{"content": {"parts": list(parts)}, **rest}]}
 
 
-def noted(*chunks: Any) -> tuple[Meter, ChunkMeter]:
+def noted(*chunks: Any) -> tuple[Meter, GenerateStreamMeter]:
     meter = Meter()
-    watch = ChunkMeter(meter)
+    watch = GenerateStreamMeter(meter)
     for chunk in chunks:
         watch.note(chunk if isinstance(chunk, bytes) else orjson.dumps(chunk))
     return meter, watch
@@ -122,7 +129,7 @@ def test_an_element_without_end_is_a_fault_of_the_upstream() -> None:
 
 def elements(*pieces: bytes) -> list[Any]:
     async def collect() -> list[Any]:
-        return [element async for element in json_elements(aiter_of(pieces))]
+        return [element async for element in iterate_elements(aiter_of(pieces))]
 
     return asyncio.run(collect())
 
@@ -154,7 +161,7 @@ def test_an_element_that_is_no_json_is_a_fault_of_the_upstream() -> None:
     ],
 )
 def test_an_upstreams_error_is_one_of_ours(error: Any, kind: type[Exception], status: int) -> None:
-    found = error_of({"error": error or {"code": None}})
+    found = find_error({"error": error or {"code": None}})
     assert type(found) is kind
     assert found is not None
     assert found.status == status
@@ -170,7 +177,7 @@ def test_an_upstreams_error_is_one_of_ours(error: Any, kind: type[Exception], st
     ],
 )
 def test_a_fault_of_our_own_key_is_not_the_callers(error: Any) -> None:
-    found = error_of([{"error": error}])
+    found = find_error([{"error": error}])
     assert isinstance(found, UpstreamError)
     assert found.status == 502
     assert "secret-key" not in found.message
@@ -178,7 +185,7 @@ def test_a_fault_of_our_own_key_is_not_the_callers(error: Any) -> None:
 
 @pytest.mark.parametrize("body", [None, 5, [], [1], {}, {"error": None}, {"candidates": []}])
 def test_what_is_no_error_is_none(body: Any) -> None:
-    assert error_of(body) is None
+    assert find_error(body) is None
 
 
 @pytest.mark.parametrize(
@@ -197,4 +204,4 @@ def test_what_is_no_error_is_none(body: Any) -> None:
     ],
 )
 def test_a_status_has_googles_name(status: int, name: str) -> None:
-    assert status_name(status) == name
+    assert get_status_name(status) == name

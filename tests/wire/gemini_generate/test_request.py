@@ -21,13 +21,13 @@ from tornado_gate.types import (
     VendorTool,
 )
 from tornado_gate.wire.gemini_generate import (
-    Dialect,
+    GeminiModelFeatures,
     parse_request,
     render_count,
     render_request,
 )
 
-OLD = Dialect(json_schema=False, thinking_levels=False, tools_with_format=False, parts_in_results=False)
+OLD = GeminiModelFeatures(json_schema=False, thinking_levels=False, tools_with_format=False, parts_in_results=False)
 
 
 @given(request=strategies.requests)
@@ -119,7 +119,7 @@ def test_thinking_as_asked_for(config: dict[str, Any], expected: Reasoning | Non
     ],
 )
 def test_thinking_in_the_words_of_the_model(reasoning: Reasoning, modern: Any, old: Any) -> None:
-    for dialect, expected in ((Dialect(), modern), (OLD, old)):
+    for dialect, expected in ((GeminiModelFeatures(), modern), (OLD, old)):
         body, losses = rendered(chat(reasoning=reasoning), dialect)
         assert body.get("generationConfig", {}).get("thinkingConfig") == expected
         assert losses == []

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import OrderError, checked
+from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
 from tornado_gate.types import ChatResult, StreamEvent
-from tornado_gate.wire.openai_chat import parse_chunks, render_chunks
+from tornado_gate.wire.openai_chat import parse_stream, render_stream
 
 
 async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
@@ -24,7 +24,7 @@ def blamed(error: OrderError, what: str) -> GateError:
 
 def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list[dict[str, Any]]:
     async def collect() -> list[dict[str, Any]]:
-        chunks = render_chunks(aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
+        chunks = render_stream(aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
         return [chunk async for chunk in chunks]
 
     return asyncio.run(collect())
@@ -32,14 +32,14 @@ def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list
 
 def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in checked(parse_chunks(aiter_of(frames)), blamed)]
+        return [event async for event in check_events(parse_stream(aiter_of(frames)), blamed)]
 
     return asyncio.run(collect())
 
 
 def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await collect_events(checked(events, blamed))
+        return await collect_events(check_events(events, blamed))
 
     return asyncio.run(collect())
 
@@ -47,7 +47,7 @@ def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
 def parts_of(*deltas: dict[str, Any], finish: str = "stop") -> tuple[Any, ...]:
     """The parts of the only choice after these deltas."""
     frames = [chunk(delta) for delta in deltas]
-    return result_of(parse_chunks(aiter_of([*frames, chunk({}, finish_reason=finish)]))).choices[0].parts
+    return result_of(parse_stream(aiter_of([*frames, chunk({}, finish_reason=finish)]))).choices[0].parts
 
 
 def chunk(delta: Any, **choice: Any) -> dict[str, Any]:

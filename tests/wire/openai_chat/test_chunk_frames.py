@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.types import Finish, PartDelta, PartEnd, PartStart, ResponseStart, StreamEvent
-from tornado_gate.wire.openai_chat import ChunkWriter
+from tornado_gate.wire.openai_chat import ChatStreamRenderer
 
 ENTRY = {"token": "a", "logprob": -1.0, "bytes": [97], "top_logprobs": []}
 DELTAS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -39,19 +39,19 @@ def streams(draw: st.DrawFn) -> list[StreamEvent]:
 @given(streams(), st.booleans())
 def test_the_short_way_gives_the_frames_of_the_long_one(events: list[StreamEvent], include_usage: bool) -> None:
     frames: list[bytes] = []
-    ChunkWriter("chatcmpl-0", "m", 7, include_usage).frames(events, frames)
-    writer = ChunkWriter("chatcmpl-0", "m", 7, include_usage)
+    ChatStreamRenderer("chatcmpl-0", "m", 7, include_usage).append_frames(events, frames)
+    writer = ChatStreamRenderer("chatcmpl-0", "m", 7, include_usage)
     chunks = [writer.write(event) for event in events]
     assert frames == [sse.render_json(chunk) for chunk in chunks if chunk is not None]
 
 
 @pytest.mark.parametrize("kind", ["text", "refusal", "thinking"])
 def test_words_of_an_open_part_are_not_made_into_chunks_first(kind: Any) -> None:
-    writer = ChunkWriter("chatcmpl-0", "m", 7, True)
+    writer = ChatStreamRenderer("chatcmpl-0", "m", 7, True)
     frames: list[bytes] = []
     started = [PartStart(index=2, kind=kind), PartDelta(index=2, data="zero"), PartDelta(index=2, data="one")]
-    writer.frames(started, frames)
+    writer.append_frames(started, frames)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ChunkWriter, "write", None)
-        writer.frames([PartDelta(index=2, data='tw"o')], frames)
+        patch.setattr(ChatStreamRenderer, "write", None)
+        writer.append_frames([PartDelta(index=2, data='tw"o')], frames)
     assert frames[-1] == frames[-2].replace(b"one", b'tw\\"o')

@@ -14,7 +14,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from tornado_gate.wire.openai_chat import error_of, parse_error
+from tornado_gate.wire.openai_chat import find_error, parse_error
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_an_old_style_error_body_is_seen() -> None:
-    found = error_of({"object": "error", "message": "m", "code": 400})
+    found = find_error({"object": "error", "message": "m", "code": 400})
     assert isinstance(found, UpstreamRefused)
 
 
 @pytest.mark.parametrize("body", [None, [], {"error": None}, {"error": {}}, {"object": "chat.completion"}])
 def test_what_is_no_error_is_none(body: Any) -> None:
-    assert error_of(body) is None
+    assert find_error(body) is None

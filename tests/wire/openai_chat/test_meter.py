@@ -9,14 +9,14 @@ import pytest
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Meter, Usage
-from tornado_gate.wire.openai_chat import FrameMeter, frame_json, note_body
+from tornado_gate.wire.openai_chat import ChatStreamMeter, note_body, parse_frame
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2}
 
 
-def noted(*frames: bytes) -> tuple[Meter, FrameMeter, list[bool]]:
+def noted(*frames: bytes) -> tuple[Meter, ChatStreamMeter, list[bool]]:
     meter = Meter()
-    watch = FrameMeter(meter)
+    watch = ChatStreamMeter(meter)
     return meter, watch, [watch.note(frame) for frame in frames]
 
 
@@ -61,9 +61,9 @@ def test_after_an_error_nothing_may_follow() -> None:
 
 
 def test_the_json_of_a_frame_is_found() -> None:
-    assert frame_json(b'event: x\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') == {"a": 1}
-    assert frame_json(b": ping\n\n") is None
-    assert frame_json(b"data: {\n\n") is None
+    assert parse_frame(b'event: x\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') == {"a": 1}
+    assert parse_frame(b": ping\n\n") is None
+    assert parse_frame(b"data: {\n\n") is None
 
 
 def test_a_whole_answer_is_noted() -> None:

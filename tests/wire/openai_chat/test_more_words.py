@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.openai_chat.streaming import aiter_of, chunk
 from tornado_gate.types import PartDelta, StreamEvent
-from tornado_gate.wire.openai_chat import parse_chunks, stream_parser
+from tornado_gate.wire.openai_chat import parse_stream, stream_parser
 
 WORDS = st.sampled_from(["", "a", "é\n", None])
 CALL = {"index": 0, "id": "call_1", "function": {"name": "look", "arguments": "{}"}}
@@ -52,7 +52,7 @@ def parsed(frames: list[dict[str, Any]]) -> list[StreamEvent | str]:
     """The events, each as its representation: errors are equal to nothing but themselves."""
 
     async def collect() -> list[Any]:
-        return [repr(event) async for event in parse_chunks(aiter_of(frames))]
+        return [repr(event) async for event in parse_stream(aiter_of(frames))]
 
     return asyncio.run(collect())
 
@@ -63,14 +63,14 @@ def test_the_short_way_gives_the_events_of_the_long_one(entries: list[tuple[dict
     frames = [{"id": "chatcmpl-1", "model": "m", "choices": [entry]} | more for entry, more in entries]
     short = parsed(frames)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream_parser._Reader, "more_words", lambda self, frame: None)
+        patch.setattr(stream_parser._ChatStreamParser, "continue_text", lambda self, frame: None)
         assert parsed(frames) == short
 
 
 @pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal"])
 def test_more_words_of_a_part_are_taken_the_short_way(name: str) -> None:
-    reader = stream_parser._Reader("")
+    reader = stream_parser._ChatStreamParser("")
     list(reader.read(chunk({name: "one"})))
-    assert reader.more_words(chunk({"role": "assistant", name: "two", "tool_calls": None})) == PartDelta(
+    assert reader.continue_text(chunk({"role": "assistant", name: "two", "tool_calls": None})) == PartDelta(
         index=0, data="two"
     )

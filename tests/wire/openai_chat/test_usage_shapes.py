@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tornado_gate.types import Meter, Usage
 from tornado_gate.wire.openai_chat import note_body, parse_usage, render_usage
 from tornado_gate.wire.openai_chat.meter import finish_of
-from tornado_gate.wire.openai_chat.usage import plain_usage, searched_usage
+from tornado_gate.wire.openai_chat.usage import parse_any_usage, parse_plain_usage
 
 COUNTS: st.SearchStrategy[Any] = st.integers(0, 3) | st.sampled_from([None, -1, True, 1.0, 1.5, "1", [], {}])
 DETAILS = (
@@ -45,7 +45,7 @@ ADDING_UP = st.builds(
 
 @given(REPORTS | ADDING_UP)
 def test_a_plain_report_is_read_as_any_other_is(value: dict[str, Any]) -> None:
-    plain, searched = plain_usage(value), searched_usage(value)
+    plain, searched = parse_plain_usage(value), parse_any_usage(value)
     assert parse_usage(value) == searched
     if plain is not None:
         assert searched is not None
@@ -87,7 +87,7 @@ def test_a_plain_report_is_read_as_any_other_is(value: dict[str, Any]) -> None:
 )
 def test_what_vendors_report_is_plain(details: dict[str, Any], usage: Usage) -> None:
     report = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, **details}
-    assert plain_usage(report) == usage
+    assert parse_plain_usage(report) == usage
     assert render_usage(usage).items() >= {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}.items()
 
 
@@ -111,8 +111,8 @@ def test_what_vendors_report_is_plain(details: dict[str, Any], usage: Usage) -> 
     ],
 )
 def test_other_reports_are_searched(report: dict[str, Any]) -> None:
-    assert plain_usage(report) is None
-    assert parse_usage(report) == searched_usage(report) is not None
+    assert parse_plain_usage(report) is None
+    assert parse_usage(report) == parse_any_usage(report) is not None
 
 
 @pytest.mark.parametrize("count", [True, -1, 1.5, "1", []], ids=str)
@@ -126,8 +126,8 @@ def test_other_reports_are_searched(report: dict[str, Any]) -> None:
 )
 def test_a_report_with_a_share_that_is_no_count_is_searched(details: str, member: str, count: Any) -> None:
     report = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, details: {member: count}}
-    assert plain_usage(report) is None
-    assert parse_usage(report) == searched_usage(report)
+    assert parse_plain_usage(report) is None
+    assert parse_usage(report) == parse_any_usage(report)
 
 
 REASONS: st.SearchStrategy[Any] = st.sampled_from(["stop", "length", "", "x", None, 1, [], {}])

@@ -33,7 +33,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
-from tornado_gate.wire.openai_completions import WIRE_FORMAT, parse_request, prompt_of, render_chunks, render_response
+from tornado_gate.wire.openai_completions import WIRE_FORMAT, parse_request, read_prompt, render_response, render_stream
 
 START = ResponseStart(model="up", id="msg_1", created=5)
 
@@ -53,7 +53,7 @@ def chunks_of(events: Iterable[StreamEvent], include_usage: bool = False, echo: 
             yield event
 
     async def collect() -> list[dict[str, Any]]:
-        chunks = render_chunks(
+        chunks = render_stream(
             aiter_events(), id="cmpl-made", model="m", created=7, include_usage=include_usage, echo=echo
         )
         return [chunk async for chunk in chunks]
@@ -90,7 +90,7 @@ def test_a_missing_limit_stays_missing() -> None:
 
 
 def test_one_prompt_in_an_array_is_one() -> None:
-    assert prompt_of({"prompt": ["Once"]}) == "Once"
+    assert read_prompt({"prompt": ["Once"]}) == "Once"
 
 
 @pytest.mark.parametrize("prompt", [["a", "b"], [1, 2], [[1, 2]], [[1], [2]]])

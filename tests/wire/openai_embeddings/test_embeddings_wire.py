@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.codec.vectors import floats_of
+from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
 from tornado_gate.types import (
     Call,
@@ -56,13 +56,13 @@ def read(raw: bytes, cut: int = 7, **rest: Any) -> EmbeddingResult:
 
 def written(result: EmbeddingResult, encoding: str = "float") -> list[bytes]:
     async def collect() -> list[bytes]:
-        return [chunk async for chunk in wire.render_chunks(result, model="m", encoding=encoding)]
+        return [chunk async for chunk in wire.render_response(result, model="m", encoding=encoding)]
 
     return asyncio.run(collect())
 
 
 def numbers_of(result: EmbeddingResult) -> list[list[float]]:
-    return [floats_of(vector) for vector in result.vectors]
+    return [to_floats(vector) for vector in result.vectors]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_long_answer_gives_the_loop_its_turns_while_it_is_read() -> None:
 
     turns, vectors = asyncio.run(count())
     assert vectors == 200
-    assert turns >= len(raw) // wire.BYTES_AT_A_STRETCH - 1
+    assert turns >= len(raw) // wire.BYTES_PER_SLICE - 1
     assert turns > 5
 
 
@@ -262,17 +262,17 @@ def test_a_big_answer_comes_in_pieces_with_turns_of_the_loop_in_between(encoding
 
         task = asyncio.create_task(turn())
         result = EmbeddingResult(vectors=vectors)
-        chunks = [chunk async for chunk in wire.render_chunks(result, model="m", encoding=encoding)]
+        chunks = [chunk async for chunk in wire.render_response(result, model="m", encoding=encoding)]
         task.cancel()
         return chunks
 
     chunks = asyncio.run(count())
-    stretches = 256 * 1024 // wire.NUMBERS_AT_A_STRETCH
+    stretches = 256 * 1024 // wire.NUMBERS_PER_SLICE
     assert len(chunks) == stretches
     assert turns >= stretches - 1
     body = orjson.loads(b"".join(chunks))
     assert [item["index"] for item in body["data"]] == list(range(256))
-    assert max(map(len, chunks)) < wire.NUMBERS_AT_A_STRETCH * 6
+    assert max(map(len, chunks)) < wire.NUMBERS_PER_SLICE * 6
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_big_answer_comes_in_pieces_with_turns_of_the_loop_in_between(encoding
     ],
 )
 def test_usage_is_found_at_either_end(beginning: bytes, end: bytes, tokens: int | None) -> None:
-    usage = wire.usage_in(beginning, end)
+    usage = wire.find_usage(beginning, end)
     assert (None if usage is None else usage.input_tokens) == tokens
 
 
@@ -323,6 +323,6 @@ def test_a_request_survives_being_written_and_read(inputs: list[Any], dimensions
         inputs=tuple(piece if isinstance(piece, str) else tuple(piece) for piece in inputs),
         dimensions=dimensions,
         extra={name: value for name, value in extra.items() if name not in known},
-        names=wire.NAMES,
+        names=wire.FIELD_NAMES,
     )
     assert wire.parse_request(wire.render_request(call_for(), request), model="up") == request

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRateLimited, UpstreamRefused
-from tornado_gate.types import ImageRequest, ImageResult, MadeImage, PartialImage, StreamError, StreamEvent, Usage
+from tornado_gate.types import GeneratedImage, ImageRequest, ImageResult, PartialImage, StreamError, StreamEvent, Usage
 from tornado_gate.wire.openai_images import (
     decode,
     encode,
-    parse_events,
     parse_response,
+    parse_stream,
     parse_usage,
-    render_events,
     render_response,
+    render_stream,
     render_usage,
 )
 
@@ -108,7 +108,7 @@ def test_what_is_no_base64_is_the_upstreams_fault(text: str) -> None:
 
 
 IMAGES = st.builds(
-    MadeImage,
+    GeneratedImage,
     data=st.binary(max_size=50).map(lambda data: PNG + data),
     media_type=st.just("image/png"),
     revised_prompt=st.none() | st.text(min_size=1, max_size=5),
@@ -143,10 +143,10 @@ def test_an_answer_survives_the_wire(result: ImageResult) -> None:
 
 
 def test_an_answer_by_address_holds_no_bytes() -> None:
-    async def place(image: MadeImage, index: int) -> str:
+    async def place(image: GeneratedImage, index: int) -> str:
         return f"https://x/{index}/{len(image.data)}"
 
-    image = MadeImage(data=PNG, media_type="image/png", revised_prompt='"')
+    image = GeneratedImage(data=PNG, media_type="image/png", revised_prompt='"')
     result = ImageResult(images=(image, image), quality="auto", text="words")
     assert rendered(result, place=place) == {
         "created": 9,
@@ -247,15 +247,15 @@ def test_what_was_not_reported_is_zero() -> None:
 
 def events_of(*frames: Any) -> list[StreamEvent]:
     async def run() -> list[StreamEvent]:
-        return [event async for event in parse_events(aiter_of(frames))]
+        return [event async for event in parse_stream(aiter_of(frames))]
 
     return asyncio.run(run())
 
 
 def frames_of(*events: StreamEvent, asked: ImageRequest = ASKED) -> list[Any]:
     async def run() -> list[Any]:
-        chunks = render_events(aiter_of(events), what="image_generation", asked=asked, created=9)
-        return [value async for value in sse.json_frames(chunks)]
+        chunks = render_stream(aiter_of(events), what="image_generation", asked=asked, created=9)
+        return [value async for value in sse.read_json_frames(chunks)]
 
     return asyncio.run(run())
 
@@ -281,7 +281,7 @@ def test_frames_are_events(what: str) -> None:
     )
     assert first == PartialImage(index=1, data=JPEG, media_type="image/jpeg")
     assert last == ImageResult(
-        images=(MadeImage(data=PNG, media_type="image/png"),),
+        images=(GeneratedImage(data=PNG, media_type="image/png"),),
         created=7,
         usage=Usage(input_tokens=10, output_tokens=5, image_tokens=4),
         output_format="png",
@@ -297,7 +297,7 @@ def test_a_stream_survives_the_wire(unfinished: Sequence[bytes], finished: Seque
     ]
     events.append(
         ImageResult(
-            images=tuple(MadeImage(data=PNG + data, media_type="image/png") for data in finished),
+            images=tuple(GeneratedImage(data=PNG + data, media_type="image/png") for data in finished),
             created=7,
             usage=Usage(input_tokens=10, output_tokens=5, image_tokens=4),
             output_format="png",
@@ -308,7 +308,7 @@ def test_a_stream_survives_the_wire(unfinished: Sequence[bytes], finished: Seque
 
 def test_what_was_asked_for_stands_in_for_what_is_not_said() -> None:
     asked = ImageRequest(model="m", prompt="p", size="1024x1024", quality="low", background="opaque")
-    (completed,) = frames_of(ImageResult(images=(MadeImage(data=JPEG, media_type="image/jpeg"),)), asked=asked)
+    (completed,) = frames_of(ImageResult(images=(GeneratedImage(data=JPEG, media_type="image/jpeg"),)), asked=asked)
     assert completed == {
         "type": "image_generation.completed",
         "b64_json": b64(JPEG),

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.codec.multipart import FormBody, FormReader, as_json
+from tornado_gate.codec.multipart import FormBody, FormReader, convert_fields_to_json
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch import Fetched
+from tornado_gate.http.fetch import FetchedFile
 from tornado_gate.types import Call, Caller, Data, ImageRequest, Link, Target, Upload, replace
 from tornado_gate.wire.openai_images import (
     EDITS,
     WIRE_FORMAT,
     MemoryFile,
-    family_named,
+    find_family_by_model,
     parse_edit,
     parse_request,
     render_edit,
@@ -36,10 +36,10 @@ URL = "https://example.com/a"
 class Web:
     """A web with one picture."""
 
-    async def fetch(self, url: str, *, kinds: Any, param: str) -> Fetched:
+    async def fetch(self, url: str, *, kinds: Any, param: str) -> FetchedFile:
         if url != URL:
             raise InvalidField(param, "no")
-        return Fetched(url=url, media_type="image/png", data=PNG)
+        return FetchedFile(url=url, media_type="image/png", data=PNG)
 
 
 def call_to(model: str = "gpt-image-1", *, strict: bool = False) -> Call:
@@ -68,7 +68,7 @@ async def sent(form: FormBody) -> tuple[dict[str, Any], tuple[Upload, ...]]:
             for file in reader.files
         ]
         reader.close()
-    return as_json(reader.fields), tuple(files)
+    return convert_fields_to_json(reader.fields), tuple(files)
 
 
 def edited(
@@ -235,13 +235,13 @@ def test_an_aspect_ratio_is_said_as_the_size_that_has_it(model: str, ratio: str,
     ],
 )
 def test_the_vendors_models_are_of_a_family(model: str, family: str) -> None:
-    found = family_named(model)
+    found = find_family_by_model(model)
     assert found is not None
     assert found.name == family
 
 
 def test_other_models_are_of_none() -> None:
-    assert family_named("my-gpt-image-1") is None
+    assert find_family_by_model("my-gpt-image-1") is None
 
 
 # Edits

@@ -98,7 +98,7 @@ def test_unknown_fields_of_another_format_are_lost() -> None:
 )
 def test_what_the_format_cannot_say_is_named(inputs: Any) -> None:
     with pytest.raises(InvalidField) as caught:
-        wire.render_request(call_for(), ModerationRequest(model="m", inputs=inputs, names=wire.NAMES))
+        wire.render_request(call_for(), ModerationRequest(model="m", inputs=inputs, names=wire.FIELD_NAMES))
     assert caught.value.param == "input"
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.wire.openai_realtime import strategies
 from tests.wire.openai_realtime.golden import CALL, CLIENT, GAVE, Event, client, message
 from tornado_gate.errors import InvalidField
-from tornado_gate.wire.openai_realtime import audio_of, check_client_event, check_item, check_session
+from tornado_gate.wire.openai_realtime import check_client_event, check_item, check_session, read_audio
 
 GOOD = [event for pair in CLIENT for event in (pair.beta, *pair.current)]
 
@@ -153,11 +153,11 @@ def test_half_a_sample_of_pcm_is_refused_and_g711_has_none() -> None:
     three = client("input_audio_buffer.append", audio=base64.b64encode(b"abc").decode())
     assert fault(three)[0] == "audio"
     check_client_event(three, "audio/pcmu")
-    assert audio_of(three, "audio/pcma") == b"abc"
+    assert read_audio(three, "audio/pcma") == b"abc"
 
 
 def test_the_sound_of_a_message_is_given() -> None:
-    assert audio_of(client("input_audio_buffer.append", audio="AAECAw==")) == bytes(range(4))
+    assert read_audio(client("input_audio_buffer.append", audio="AAECAw==")) == bytes(range(4))
 
 
 def test_null_is_as_good_as_nothing() -> None:

@@ -12,9 +12,9 @@ from tests.wire.openai_realtime import golden, strategies
 from tests.wire.openai_realtime.golden import PCM, SESSION_BETA, SESSION_CURRENT, TOOL, Event, client, server
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import RealtimeDialect
-from tornado_gate.wire.openai_realtime import Session, TurnDetection, to_current_client
+from tornado_gate.wire.openai_realtime import SessionConfig, TurnDetection, translate_client_to_current
 
-FRESH = Session(id="sess_1", model="m")
+FRESH = SessionConfig(id="sess_1", model="m")
 
 
 def test_both_dialects_set_the_same() -> None:
@@ -76,7 +76,7 @@ def test_null_turns_off_what_can_be_off(dialect: RealtimeDialect) -> None:
     ]
     off: Event = dict.fromkeys(names)
     if dialect == "current":
-        off = to_current_client(client("session.update", session=off))["session"]
+        off = translate_client_to_current(client("session.update", session=off))["session"]
     after = before.update(off, dialect)
     assert (after.turn_detection, after.transcription, after.noise_reduction) == (None, None, None)
     assert (after.voice, after.tools, after.modalities) == (before.voice, before.tools, before.modalities)
@@ -132,7 +132,7 @@ def test_what_only_a_server_sets_is_not_set_by_an_echo() -> None:
 
 def test_when_a_session_ends_is_told() -> None:
     for dialect in ("beta", "current"):
-        assert Session(expires_at=1234).render(dialect)["expires_at"] == 1234
+        assert SessionConfig(expires_at=1234).render(dialect)["expires_at"] == 1234
         assert "expires_at" not in FRESH.render(dialect)
 
 
@@ -194,7 +194,7 @@ def test_what_is_told_sets_the_same_again(said: Event) -> None:
 
 @given(strategies.BETA_SESSIONS)
 def test_both_dialects_set_the_same_whatever_is_said(said: Event) -> None:
-    current = to_current_client(client("session.update", session=said))["session"]
+    current = translate_client_to_current(client("session.update", session=said))["session"]
     assert FRESH.update(said, "beta") == FRESH.update(current, "current")
 
 

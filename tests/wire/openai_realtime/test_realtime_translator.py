@@ -16,13 +16,13 @@ from tests.wire.openai_realtime.golden import CALL, CLIENT, CURRENT_ONLY, PLACE,
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.wire.openai_realtime import (
-    Translator,
+    EventTranslator,
     peek_type,
     texts,
-    to_beta_client,
-    to_beta_server,
-    to_current_client,
-    to_current_server,
+    translate_client_to_beta,
+    translate_client_to_current,
+    translate_server_to_beta,
+    translate_server_to_current,
     translator,
 )
 
@@ -32,47 +32,48 @@ DIRECTIONS = [BETA_CALLER, CURRENT_CALLER]
 SOUND = base64.b64encode(bytes(range(256)) * 300).decode()
 
 
-def told(caller: Translator, *events: Event) -> list[Event]:
-    return [json.loads(text) for event in events for text in caller.server(json.dumps(event))]
+def told(caller: EventTranslator, *events: Event) -> list[Event]:
+    return [json.loads(text) for event in events for text in caller.translate_server_message(json.dumps(event))]
 
 
 @pytest.mark.parametrize("pair", CLIENT, ids=lambda pair: str(pair.beta["type"]))
 def test_what_a_client_says_is_put_into_the_upstreams_dialect(pair: Pair) -> None:
-    [there] = Translator(*BETA_CALLER).client(json.dumps(pair.beta))
+    [there] = EventTranslator(*BETA_CALLER).translate_client_message(json.dumps(pair.beta))
     assert json.loads(there) == pair.current[0]
-    [back] = Translator(*CURRENT_CALLER).client(there)
+    [back] = EventTranslator(*CURRENT_CALLER).translate_client_message(there)
     assert json.loads(back) == pair.beta
 
 
 @pytest.mark.parametrize("pair", SERVER, ids=lambda pair: str(pair.beta["type"]))
 def test_what_a_server_says_is_put_into_the_callers_dialect(pair: Pair) -> None:
-    assert told(Translator(*CURRENT_CALLER), pair.beta) == pair.current
-    assert told(Translator(*BETA_CALLER), *pair.current) == [pair.beta]
+    assert told(EventTranslator(*CURRENT_CALLER), pair.beta) == pair.current
+    assert told(EventTranslator(*BETA_CALLER), *pair.current) == [pair.beta]
 
 
 @pytest.mark.parametrize("dialect", ["beta", "current"])
 @pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"response.audio.delta"}', '{"type":"session.update"}'])
 def test_texts_pass_untouched_where_both_speak_the_same(dialect: RealtimeDialect, text: str) -> None:
-    same = Translator(dialect, dialect)
-    assert same.client(text) == [text]
-    assert same.server(text) == [text]
+    same = EventTranslator(dialect, dialect)
+    assert same.translate_client_message(text) == [text]
+    assert same.translate_server_message(text) == [text]
 
 
 def test_sound_from_the_server_is_renamed_without_being_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translator, "load", None)
+    monkeypatch.setattr(translator, "parse_event", None)
     text = f'{{"type": "response.output_audio.delta", "event_id": "event_1", "delta": "{SOUND}"}}'
-    assert Translator(*BETA_CALLER).server(text) == [text.replace("output_audio", "audio")]
+    assert EventTranslator(*BETA_CALLER).translate_server_message(text) == [text.replace("output_audio", "audio")]
 
 
 def test_sound_from_a_client_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translator, "parse_client", None)
+    monkeypatch.setattr(translator, "parse_client_event", None)
     text = f'{{"event_id":"e","type":"input_audio_buffer.append","audio":"{SOUND}"}}'
-    assert Translator(*BETA_CALLER).client(text) == [text]
+    assert EventTranslator(*BETA_CALLER).translate_client_message(text) == [text]
 
 
 def test_no_other_character_than_those_of_the_type_changes() -> None:
     text = ' {"output_index" : 0,\n "ok":true, "none":null, "type" :\t"response.audio.delta" , "delta":"AA=="} '
-    assert Translator(*CURRENT_CALLER).server(text) == [text.replace("response.audio", "response.output_audio")]
+    renamed = text.replace("response.audio", "response.output_audio")
+    assert EventTranslator(*CURRENT_CALLER).translate_server_message(text) == [renamed]
 
 
 @pytest.mark.parametrize(
@@ -114,14 +115,14 @@ def test_a_text_that_is_no_event_has_no_type(text: str) -> None:
 )
 def test_a_client_is_told_why_its_message_is_no_event(text: str, param: str, code: str) -> None:
     with pytest.raises(InvalidField) as error:
-        Translator(*BETA_CALLER).client(text)
+        EventTranslator(*BETA_CALLER).translate_client_message(text)
     assert (error.value.param, error.value.code) == (param, code)
     assert "body" not in error.value.message
 
 
 def test_client_events_of_unknown_types_are_the_upstreams_affair() -> None:
     for text in ('{"type":"x.new"}', '{"type":"x\\u002enew","session":{"voice":"a"}}'):
-        assert Translator(*BETA_CALLER).client(text) == [text]
+        assert EventTranslator(*BETA_CALLER).translate_client_message(text) == [text]
 
 
 @pytest.mark.parametrize(
@@ -129,26 +130,28 @@ def test_client_events_of_unknown_types_are_the_upstreams_affair() -> None:
 )
 def test_what_no_server_should_say_passes_as_it_came(text: str) -> None:
     for direction in DIRECTIONS:
-        assert Translator(*direction).server(text) == [text]
+        assert EventTranslator(*direction).translate_server_message(text) == [text]
 
 
 def test_a_server_event_that_cannot_be_said_otherwise_passes_as_it_came() -> None:
     hidden = json.dumps(server("session.created", session={"voice": "echo", "audio": "loud"}))
     deep = json.dumps(server("session.created", session={"x": json.loads("[" * 300 + "]" * 300)}))
-    assert Translator(*CURRENT_CALLER).server(hidden) == [hidden]
-    assert Translator(*CURRENT_CALLER).server(deep) == [deep]
+    assert EventTranslator(*CURRENT_CALLER).translate_server_message(hidden) == [hidden]
+    assert EventTranslator(*CURRENT_CALLER).translate_server_message(deep) == [deep]
 
 
 def test_what_is_lost_is_told_to_the_gateway() -> None:
     lost: list[str] = []
-    Translator(*BETA_CALLER, lost.append).client('{"type":"session.update","session":{"temperature":0.7}}')
+    EventTranslator(*BETA_CALLER, lost.append).translate_client_message(
+        '{"type":"session.update","session":{"temperature":0.7}}'
+    )
     assert lost == ["session.temperature"]
 
 
 def test_an_answer_is_added_when_it_begins_and_done_when_it_ends() -> None:
     begun, ended = message("assistant", status="in_progress"), {**golden.SAID_BETA, "status": "completed"}
     heard = told(
-        Translator(*CURRENT_CALLER),
+        EventTranslator(*CURRENT_CALLER),
         server("response.output_item.added", **golden.OUTPUT, item=begun),
         server("conversation.item.created", item=begun, previous_item_id="item_0"),
         server("response.output_item.done", **golden.OUTPUT, item=ended),
@@ -171,11 +174,11 @@ def test_an_answer_is_added_when_it_begins_and_done_when_it_ends() -> None:
 
 def test_an_answer_outside_the_conversation_is_never_done_in_it() -> None:
     ended = server("response.output_item.done", item={**golden.SAID_BETA, "status": "completed"})
-    assert [event["type"] for event in told(Translator(*CURRENT_CALLER), ended)] == ["response.output_item.done"]
+    assert [event["type"] for event in told(EventTranslator(*CURRENT_CALLER), ended)] == ["response.output_item.done"]
 
 
 def test_an_item_is_done_once() -> None:
-    speaker = Translator(*CURRENT_CALLER)
+    speaker = EventTranslator(*CURRENT_CALLER)
     ended = server("response.output_item.done", item=golden.SAID_BETA)
     told(speaker, server("conversation.item.created", item=message("assistant", status="in_progress")))
     assert [len(told(speaker, ended)), len(told(speaker, ended))] == [2, 1]
@@ -183,7 +186,7 @@ def test_an_item_is_done_once() -> None:
 
 def test_a_call_of_a_function_is_told_with_its_name() -> None:
     heard = told(
-        Translator(*CURRENT_CALLER),
+        EventTranslator(*CURRENT_CALLER),
         server("response.output_item.added", item=CALL),
         server("response.function_call_arguments.done", item_id=CALL["id"], arguments="{}"),
     )
@@ -192,15 +195,15 @@ def test_a_call_of_a_function_is_told_with_its_name() -> None:
 
 def test_a_name_that_the_upstream_gives_is_kept() -> None:
     event = server("response.function_call_arguments.done", item_id="item_2", arguments="{}", name="its own")
-    assert told(Translator(*CURRENT_CALLER), event) == [event]
+    assert told(EventTranslator(*CURRENT_CALLER), event) == [event]
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    speaker = Translator(*CURRENT_CALLER)
-    for number in range(translator.MOST_REMEMBERED + 5):
+    speaker = EventTranslator(*CURRENT_CALLER)
+    for number in range(translator.MAX_REMEMBERED + 5):
         item = message("assistant", status="in_progress") | {"id": f"item_{number}"}
         told(speaker, server("conversation.item.created", item=item))
-    first, last = ({**golden.SAID_BETA, "id": f"item_{number}"} for number in (0, translator.MOST_REMEMBERED + 4))
+    first, last = ({**golden.SAID_BETA, "id": f"item_{number}"} for number in (0, translator.MAX_REMEMBERED + 4))
     assert len(told(speaker, server("response.output_item.done", item=first))) == 1
     assert len(told(speaker, server("response.output_item.done", item=last))) == 2
 
@@ -208,7 +211,7 @@ def test_what_is_remembered_is_bounded() -> None:
 def test_a_conversation_of_a_beta_caller_has_each_item_once() -> None:
     item = message("user", {"type": "input_text", "text": "Hi"})
     heard = told(
-        Translator(*BETA_CALLER),
+        EventTranslator(*BETA_CALLER),
         server("conversation.item.added", item=item, previous_item_id="item_0"),
         server("conversation.item.done", item=item),
     )
@@ -230,12 +233,12 @@ def test_the_fast_path_says_what_the_slow_one_says(event: Event, spaced: bool, r
     kind = event["type"] if isinstance(event["type"], str) else None
     assert peek_type(text) == kind
     for direction, to_client, to_server in (
-        (CURRENT_CALLER, to_beta_client, to_current_server),
-        (BETA_CALLER, to_current_client, to_beta_server),
+        (CURRENT_CALLER, translate_client_to_beta, translate_server_to_current),
+        (BETA_CALLER, translate_client_to_current, translate_server_to_beta),
     ):
-        told = outcome(lambda d=direction: Translator(*d).client(text))
+        told = outcome(lambda d=direction: EventTranslator(*d).translate_client_message(text))
         assert told == ("type" if kind is None else outcome(lambda f=to_client: [f(event)]))
-        fast = outcome(lambda d=direction: Translator(*d).server(text))
+        fast = outcome(lambda d=direction: EventTranslator(*d).translate_server_message(text))
         slow = outcome(lambda f=to_server: f(event))
         assert fast == ([event] if isinstance(slow, str) else slow)
 
@@ -251,9 +254,9 @@ def outcome(run: Any) -> Any:
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")) | strategies.JSON.map(json.dumps))
 def test_no_text_raises_anything_but_an_invalid_field(text: str) -> None:
     for direction in DIRECTIONS:
-        assert isinstance(Translator(*direction).server(text), list)
+        assert isinstance(EventTranslator(*direction).translate_server_message(text), list)
         try:
-            assert Translator(*direction).client(text)
+            assert EventTranslator(*direction).translate_client_message(text)
         except InvalidField:
             assert peek_type(text) is None or "type" in text
 
@@ -293,7 +296,7 @@ def test_events_as_servers_write_them_take_the_fast_path(event: Event) -> None:
 def test_an_error_names_the_field_as_the_caller_wrote_it(beta: str, current: str) -> None:
     def told(caller: Any, upstream: Any, param: str) -> str:
         event = {"type": "error", "event_id": "e", "error": {"message": "m", "param": param, "event_id": None}}
-        (text,) = Translator(caller, upstream).server(json.dumps(event))
+        (text,) = EventTranslator(caller, upstream).translate_server_message(json.dumps(event))
         answer: str = json.loads(text)["error"]["param"]
         return answer
 

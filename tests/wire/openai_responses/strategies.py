@@ -41,7 +41,7 @@ from tornado_gate.types import (
     VendorPart,
     VendorTool,
 )
-from tornado_gate.wire.openai_responses.request import NAMES
+from tornado_gate.wire.openai_responses.request import FIELD_NAMES
 
 WIRE_FORMAT = "openai-responses"
 
@@ -171,7 +171,7 @@ def requests(draw: Any) -> ChatRequest:
         user=draw(st.none() | words),
         metadata=draw(st.none() | st.dictionaries(words, words, max_size=2)),
         extra=extra,
-        names=NAMES,
+        names=FIELD_NAMES,
     )
 
 

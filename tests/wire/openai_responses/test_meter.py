@@ -9,16 +9,16 @@ import pytest
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Meter, Usage
-from tornado_gate.wire.openai_responses import EventMeter
+from tornado_gate.wire.openai_responses import ResponsesStreamMeter
 
 RESPONSE = {"id": "resp_1", "status": "in_progress", "output": []}
 CREATED = {"type": "response.created", "sequence_number": 0, "response": RESPONSE}
 DELTA = {"type": "response.output_text.delta", "sequence_number": 4, "delta": "Hi"}
 
 
-def noted(*events: Any) -> tuple[Meter, EventMeter]:
+def noted(*events: Any) -> tuple[Meter, ResponsesStreamMeter]:
     meter = Meter()
-    watch = EventMeter(meter)
+    watch = ResponsesStreamMeter(meter)
     assert not any(watch.note(event if isinstance(event, bytes) else sse.render_json(event)) for event in events)
     return meter, watch
 
@@ -47,7 +47,7 @@ def test_a_failed_response_may_follow_its_error() -> None:
 def test_words_of_the_model_are_never_taken_for_members(words: str) -> None:
     meter, watch = noted({**DELTA, "delta": words})
     assert (meter, watch.done) == (Meter(), False)
-    assert watch.ending(UpstreamError("gone"))[0]["sequence_number"] == 5
+    assert watch.render_ending(UpstreamError("gone"))[0]["sequence_number"] == 5
 
 
 @pytest.mark.parametrize("frame", [b": ping\n\n", b'data: {"type": "response.completed"\n\n', b"data: [DONE]\n\n"])
@@ -58,7 +58,7 @@ def test_frames_without_an_object_say_nothing(frame: bytes) -> None:
 
 def test_a_stream_that_broke_off_ends_with_the_response_that_it_began() -> None:
     _, watch = noted(CREATED, DELTA)
-    error, failed = watch.ending(UpstreamError("gone"))
+    error, failed = watch.render_ending(UpstreamError("gone"))
     assert (error["type"], error["message"], error["sequence_number"]) == ("error", "gone", 5)
     assert (failed["type"], failed["sequence_number"]) == ("response.failed", 6)
     assert (failed["response"]["id"], failed["response"]["status"]) == ("resp_1", "failed")
@@ -66,4 +66,4 @@ def test_a_stream_that_broke_off_ends_with_the_response_that_it_began() -> None:
 
 def test_without_a_response_there_is_only_the_error() -> None:
     _, watch = noted()
-    assert [event["type"] for event in watch.ending(UpstreamError("gone"))] == ["error"]
+    assert [event["type"] for event in watch.render_ending(UpstreamError("gone"))] == ["error"]

@@ -33,7 +33,7 @@ from tornado_gate.types import (
     VendorTool,
     replace,
 )
-from tornado_gate.wire.openai_responses import WIRE_FORMAT, items_of, parse_request, render_request
+from tornado_gate.wire.openai_responses import WIRE_FORMAT, parse_request, read_items, render_request
 
 
 @given(request=strategies.requests())
@@ -50,7 +50,7 @@ def test_a_string_is_what_the_user_says() -> None:
         Message(role="system", parts=(Text(text="Be brief."),)),
         user(Text(text="Hi")),
     )
-    assert parse_request({"model": "m", "input": items_of("Hi")}).messages == (user(Text(text="Hi")),)
+    assert parse_request({"model": "m", "input": read_items("Hi")}).messages == (user(Text(text="Hi")),)
 
 
 @pytest.mark.parametrize(

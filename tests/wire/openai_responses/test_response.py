@@ -28,13 +28,13 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.wire.openai_responses import (
-    failure_of,
+    find_error,
+    get_response_id,
     note_body,
     parse_response,
     parse_usage,
     render_response,
     render_usage,
-    response_of_item,
 )
 
 RESPONSE_ID = "resp_" + "0" * 32
@@ -124,8 +124,8 @@ def test_an_answer_has_the_vendors_whole_shape() -> None:
 
 def test_the_id_of_an_item_tells_its_response() -> None:
     (item,) = rendered(of(Text(text="Hi")))["output"]
-    assert response_of_item(item["id"]) == RESPONSE_ID
-    assert response_of_item("nonsense") == "resp_"
+    assert get_response_id(item["id"]) == RESPONSE_ID
+    assert get_response_id("nonsense") == "resp_"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_is_no_response_is_an_upstream_error(body: Any) -> None:
     ],
 )
 def test_every_failure_has_its_class(body: Any, kind: type[GateError], status: int) -> None:
-    error = failure_of(body)
+    error = find_error(body)
     assert type(error) is kind
     assert (error.status, error.message) == (status, "m")
     with pytest.raises(kind):
@@ -202,14 +202,14 @@ def test_every_failure_has_its_class(body: Any, kind: type[GateError], status: i
 
 @pytest.mark.parametrize("body", [{"status": "cancelled"}, {"type": "response.failed"}, {"status": "failed"}])
 def test_a_failure_without_words_gets_some(body: Any) -> None:
-    error = failure_of(body)
+    error = find_error(body)
     assert error is not None
     assert error.message == "The upstream's answer failed."
 
 
 def test_what_is_no_failure_is_none() -> None:
-    assert failure_of({"status": "completed", "error": None, "output": []}) is None
-    assert failure_of("text") is None
+    assert find_error({"status": "completed", "error": None, "output": []}) is None
+    assert find_error("text") is None
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_messages_and_parts_are_named_by_the_items_they_came_in() -> None:
 
 def test_names_are_kept_only_of_what_stands_elsewhere() -> None:
     request = asked({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
-    assert request.names == strategies.NAMES
+    assert request.names == strategies.FIELD_NAMES
     assert every_path(request) == [("input.0", ["input.0.content.0"]), ("input.1", ["input.1.content.0"])]
 
 

@@ -49,7 +49,7 @@ def heard(pieces: Iterable[bytes], content_type: str = "", **fields: Any) -> lis
 
     async def collect() -> list[StreamEvent]:
         headers = {"content-type": content_type} if content_type else {}
-        events = wire.parse_answer(UpstreamResponse(chunks=chunks(), headers=headers), asked(**fields))
+        events = wire.parse_response(UpstreamResponse(chunks=chunks(), headers=headers), asked(**fields))
         return [event async for event in events]
 
     return asyncio.run(collect())
@@ -74,7 +74,7 @@ def test_a_request_is_what_is_to_be_spoken() -> None:
         speed=1.5,
         format="wav",
         extra={"x_new": 1},
-        names=wire.NAMES,
+        names=wire.FIELD_NAMES,
     )
     assert [request.field_name(name) for name in ("text", "format", "stream")] == [
         "input",
@@ -194,10 +194,10 @@ def test_events_that_are_written_are_read_again(sound: bytes, usage: Usage | Non
     checker = OrderChecker()
     for event in events:
         checker.check(event)
-    assert checker.complete()
+    assert checker.is_complete()
     assert b"".join(event.data for event in events if isinstance(event, SpeechChunk)) == sound
     assert events[-1] == SpeechEnd(usage=usage or Usage(input_tokens=0, output_tokens=0))
-    assert max(map(len, written)) < wire.BYTES_OF_A_DELTA * 2
+    assert max(map(len, written)) < wire.DELTA_BYTES * 2
 
 
 def test_usage_has_all_three_counts() -> None:

@@ -202,7 +202,7 @@ def test_subtitles_are_made_of_segments() -> None:
 
 
 def test_a_stream_is_a_delta_and_the_end() -> None:
-    delta, done = wire.render_events(RESULT)
+    delta, done = wire.render_stream(RESULT)
     assert TranscriptionTextDeltaEvent.model_validate(delta, strict=True).delta == "Hello World"
     answer = TranscriptionTextDoneEvent.model_validate(done, strict=True)
     assert answer.text == "Hello World"
@@ -212,7 +212,7 @@ def test_a_stream_is_a_delta_and_the_end() -> None:
 
 def test_silence_is_an_end_without_a_delta() -> None:
     result = TranscriptionResult(text="", extra={"languages": [], "x": 1})
-    assert list(wire.render_events(result)) == [{"type": "transcript.text.done", "text": "", "languages": []}]
+    assert list(wire.render_stream(result)) == [{"type": "transcript.text.done", "text": "", "languages": []}]
 
 
 _seconds = st.floats(0, 1e6)

@@ -115,14 +115,14 @@ def test_a_remix_says_only_what_changes() -> None:
     Memory("image[]", PNG, "cat", "application/octet-stream"),
 ])  # fmt: skip
 def test_a_picture_is_a_file_with_its_real_type_and_an_extension(source: Any) -> None:
-    file = asyncio.run(wire.picture_file(call_for(), source, "image"))
+    file = asyncio.run(wire.make_image_upload(call_for(), source, "image"))
     assert (file.field, file.media_type, file.filename) == ("input_reference", "image/png", "picture.png")
     assert asyncio.run(file.read()) == PNG
 
 
 def test_what_is_no_picture_is_a_fault_of_the_callers_field() -> None:
     with pytest.raises(InvalidField) as caught:
-        asyncio.run(wire.picture_file(call_for(), Memory("image", b"%PDF-1.7", "a.png", "image/png"), "image"))
+        asyncio.run(wire.make_image_upload(call_for(), Memory("image", b"%PDF-1.7", "a.png", "image/png"), "image"))
     assert caught.value.param == "image"
 
 
@@ -209,14 +209,14 @@ def test_an_error_in_place_of_a_video_is_raised() -> None:
 @pytest.mark.parametrize("operation", [{}, {"id": ""}, {"id": ".."}, {"id": 5}, {"name": "models/veo"}])
 def test_an_operation_of_another_provider_leads_nowhere(operation: Any) -> None:
     with pytest.raises(UpstreamError) as caught:
-        wire.job_path(operation)
+        wire.render_job_path(operation)
     assert caught.value.code == "upstream_lost_task"
 
 
 @given(st.text(min_size=1))
 def test_the_name_of_a_job_stays_one_segment_of_its_address(job: str) -> None:
     try:
-        path = wire.job_path({"id": job})
+        path = wire.render_job_path({"id": job})
     except UpstreamError:
         assert job in (".", "..")
     else:

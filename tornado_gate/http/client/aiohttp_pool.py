@@ -7,22 +7,28 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tornado_gate.http.client.connection import Body
-from tornado_gate.http.client.faults import Broken, Fault, Malformed, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.request import Pairs, completed
-from tornado_gate.http.client.response import same
+from tornado_gate.http.client.connection import SizedBody
+from tornado_gate.http.client.faults import (
+    ConnectError,
+    ConnectionBroken,
+    ConnectTimeout,
+    HttpClientError,
+    MalformedResponse,
+)
+from tornado_gate.http.client.request import HeaderPairs, add_default_headers
+from tornado_gate.http.client.response import return_unchanged
 
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
 
-def session(connect_seconds: float) -> aiohttp.ClientSession:
+def create_session(connect_seconds: float) -> aiohttp.ClientSession:
     """A session that keeps connections and notes, for `AiohttpClient`, when it uses one again."""
     import aiohttp
 
     trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(_note_reuse)
+    trace.on_connection_reuseconn.append(_mark_reused)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
@@ -33,26 +39,26 @@ def session(connect_seconds: float) -> aiohttp.ClientSession:
     )
 
 
-async def _note_reuse(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
+async def _mark_reused(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
     if context.trace_request_ctx is not None:  # as for a WebSocket, whose handshake is not tried again
         context.trace_request_ctx.reused = True
 
 
-def as_fault(error: Exception) -> Fault:
+def as_fault(error: Exception) -> HttpClientError:
     """The fault, as all clients have it, for what aiohttp raises until the head of an answer is there."""
     import aiohttp
 
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return NotConnectedInTime("no connection in time")
-    kind: type[Fault] = Broken
+        return ConnectTimeout("no connection in time")
+    kind: type[HttpClientError] = ConnectionBroken
     if isinstance(error, aiohttp.ClientConnectorError):
-        kind = NotConnected
+        kind = ConnectError
     elif isinstance(error, aiohttp.ClientResponseError):
-        kind = Malformed
+        kind = MalformedResponse
     return kind(f"{type(error).__name__}: {error}")
 
 
-class AiohttpAnswer:
+class AiohttpResponse:
     """As `client_answer.Answer`."""
 
     __slots__ = ("_response", "explain", "headers", "status")
@@ -60,13 +66,13 @@ class AiohttpAnswer:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
-        self.explain: Callable[[Fault], Exception] = same
+        self.explain: Callable[[HttpClientError], Exception] = return_unchanged
         self._response = response
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
 
-    def __aiter__(self) -> AiohttpAnswer:
+    def __aiter__(self) -> AiohttpResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -78,12 +84,12 @@ class AiohttpAnswer:
             self.close()
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self.explain(Broken(f"{type(error).__name__}: {error}")) from error
+            raise self.explain(ConnectionBroken(f"{type(error).__name__}: {error}")) from error
         if not piece:
             raise StopAsyncIteration
         return piece
 
-    def whole(self) -> bytes:
+    def take_complete_body(self) -> bytes:
         """Of a body of aiohttp's nobody knows whether it has come to its end."""
         return b""
 
@@ -107,25 +113,27 @@ class AiohttpClient:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: bytes | Body | None = None,
-        usual: Pairs = (),
+        body: bytes | SizedBody | None = None,
+        usual: HeaderPairs = (),
         *,
         exact: bool = False,
-    ) -> AiohttpAnswer:
+    ) -> AiohttpResponse:
         """Raises as `client.Client` does."""
         import aiohttp
         from yarl import URL
 
         try:
             place = URL(url, encoded=exact and url.isascii())
-            return AiohttpAnswer(await self._exchange(method, place, completed(headers, usual), body))
+            return AiohttpResponse(
+                await self._request_with_retry(method, place, add_default_headers(headers, usual), body)
+            )
         except aiohttp.InvalidURL:
             raise  # a ValueError: nothing was sent
         except (aiohttp.ClientError, OSError) as error:
             raise as_fault(error) from error
 
-    async def _exchange(
-        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | Body | None
+    async def _request_with_retry(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | SizedBody | None
     ) -> aiohttp.ClientResponse:
         """One exchange; a second when a kept connection was closed by the other side in the moment we used it."""
         import aiohttp

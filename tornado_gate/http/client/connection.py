@@ -13,10 +13,10 @@ from typing import Protocol, cast
 
 import httptools
 
-from tornado_gate.http.client.content_coding import inflater_for
-from tornado_gate.http.client.faults import Broken, Malformed
+from tornado_gate.http.client.content_coding import make_inflater
+from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
 from tornado_gate.http.client.request import Origin
-from tornado_gate.http.client.response import Answer
+from tornado_gate.http.client.response import HttpResponse
 
 UNREAD_BYTES = 64 * 1024
 """With more of an answer unread, nothing is taken from the network until the reader comes."""
@@ -27,14 +27,14 @@ HEAD_BYTES = 64 * 1024
 JOIN_BYTES = 256 * 1024
 """Up to here head and body are copied into one; above it the kernel is given both."""
 
-PAST_PARSER_BYTES = 128 * 1024
+MIN_BYTES_PAST_PARSER = 128 * 1024
 """Of a body of known length with so much still to come, the parser sees no more: it would copy every byte of it."""
 
 LENGTH_DIGITS = 18
 """Longer lengths are all noughts or of no body that ever ends, and left to the parser."""
 
 
-class Body(Protocol):
+class SizedBody(Protocol):
     """A body that is sent in pieces; `length` in bytes."""
 
     @property
@@ -43,27 +43,27 @@ class Body(Protocol):
     def chunks(self) -> AsyncIterator[bytes]: ...
 
 
-class Home(Protocol):
+class ConnectionOwner(Protocol):
     """Whom a connection tells what became of it."""
 
-    def free(self, connection: Connection) -> None: ...
-    def lost(self, connection: Connection) -> None: ...
+    def on_connection_idle(self, connection: ClientConnection) -> None: ...
+    def on_connection_lost(self, connection: ClientConnection) -> None: ...
 
 
-_NAMES: dict[bytes, str] = {}
+_HEADER_NAMES: dict[bytes, str] = {}
 """Names of headers as they came -> in lower case."""
 
-_KNOWN_NAMES = 512
+_MAX_HEADER_NAMES = 512
 
 
-def _learn(raw_name: bytes) -> str:
+def _intern_header_name(raw_name: bytes) -> str:
     name = raw_name.decode("latin-1").lower()
-    if len(_NAMES) < _KNOWN_NAMES and len(raw_name) < 64:
-        _NAMES[raw_name] = name
+    if len(_HEADER_NAMES) < _MAX_HEADER_NAMES and len(raw_name) < 64:
+        _HEADER_NAMES[raw_name] = name
     return name
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Made by `loop.create_connection`. `ask` is called for one request at a time."""
 
     __slots__ = (
@@ -87,13 +87,13 @@ class Connection(asyncio.Protocol):
         "origin",
     )
 
-    def __init__(self, home: Home, origin: Origin, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, home: ConnectionOwner, origin: Origin, loop: asyncio.AbstractEventLoop) -> None:
         self.origin = origin
         self._home = home
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
-        self._answer: Answer | None = None
+        self._answer: HttpResponse | None = None
         self._bodiless = False
         self._bounded = False  # the answer's head says where its body ends
         self._keep = False
@@ -109,21 +109,21 @@ class Connection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether `Home.lost` is still to come."""
         return self._transport is not None
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether it is open as far as anybody knows."""
         return self._transport is not None and not self._transport.is_closing()
 
-    async def ask(self, head: bytes, body: bytes | Body, *, bodiless: bool = False) -> Answer:
+    async def send_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
         """Send a request; its answer, as soon as the head is there. `bodiless`: that answer has no body, as for HEAD.
 
         Raises Broken and Malformed.
         """
-        self._answer = answer = Answer(self, self._loop, self._came)
+        self._answer = answer = HttpResponse(self, self._loop, self._came)
         self._headers = answer.headers
         self._bodiless = bodiless
         self._keep = False
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         try:
             transport = self._transport
             if transport is None:
-                raise Broken("closed before it was used", unanswered=True)
+                raise ConnectionBroken("closed before it was used", unanswered=True)
             if not isinstance(body, bytes):
                 transport.write(head)
                 self._sender = self._loop.create_task(self._send_pieces(body))
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             while not answer.status:
                 if answer.fault is not None:
                     raise answer.fault
-                await answer.more()
+                await answer.wait_for_change()
         except BaseException:
             answer.close()
             raise
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
 
     # Sending.
 
-    async def _send_pieces(self, body: Body) -> None:
+    async def _send_pieces(self, body: SizedBody) -> None:
         """All of `body`, at the pace of the connection; meanwhile an answer may come."""
         pieces, left = body.chunks(), body.length
         try:
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
             self._sender = None
         except Exception as error:
             self._sender = None
-            self._fail(Broken(f"the request's body failed: {type(error).__name__}: {error}"))
+            self._fail_response(ConnectionBroken(f"the request's body failed: {type(error).__name__}: {error}"))
         finally:
             closing = getattr(pieces, "aclose", None)
             if closing is not None:
@@ -221,37 +221,37 @@ class Connection(asyncio.Protocol):
         self._silent += len(data)
         try:
             if self._left:
-                self._pass_by(answer, data)
+                self._append_past_parser(answer, data)
             else:
                 parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._keep = False
             if not answer.ended:
-                self._fail(Malformed(str(error.__context__ or error)))
+                self._fail_response(MalformedResponse(str(error.__context__ or error)))
                 return
         if answer.ended:
-            self._finish()
+            self._finish_response()
         elif len(came) > before:
             self._silent = 0
             if self._length:
-                self._look_ahead()
+                self._decide_parser_bypass()
             answer.size += len(data)
             if answer.size > UNREAD_BYTES and not answer.paused and self._transport is not None:
                 answer.paused = True
                 self._transport.pause_reading()
         elif self._silent > HEAD_BYTES:
-            self._fail(Malformed("more than 64 KiB without a byte of the body"))
+            self._fail_response(MalformedResponse("more than 64 KiB without a byte of the body"))
         if answer.waiter is not None and answer.status:
-            answer.wake()
+            answer.notify_change()
 
-    def _look_ahead(self) -> None:
+    def _decide_parser_bypass(self) -> None:
         """The first of a body has come, but not all: whether the parser shall see the rest."""
         left = int(self._length) - sum(map(len, self._came))
         self._length = ""
-        if left >= PAST_PARSER_BYTES:
+        if left >= MIN_BYTES_PAST_PARSER:
             self._left = left
 
-    def _pass_by(self, answer: Answer, data: bytes) -> None:
+    def _append_past_parser(self, answer: HttpResponse, data: bytes) -> None:
         """More of a body whose length is known, and what may follow it. Raises what the parser does."""
         left = self._left
         if len(data) < left:
@@ -269,15 +269,17 @@ class Connection(asyncio.Protocol):
         answer = self._answer
         if answer is None:
             self.abort()
-        elif answer.status and not self._bounded and self._signed():
+        elif answer.status and not self._bounded and self._is_end_authentic():
             self._keep = False
             answer.end()
-            self._finish()
-            answer.wake()
+            self._finish_response()
+            answer.notify_change()
         else:
-            self._fail(Broken("closed by the other side", unanswered=not self._silent and not answer.status))
+            self._fail_response(
+                ConnectionBroken("closed by the other side", unanswered=not self._silent and not answer.status)
+            )
 
-    def _signed(self) -> bool:
+    def _is_end_authentic(self) -> bool:
         """Whether the end is the other side's word: over TLS anybody on the way could end the TCP connection."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         if tls is None:
@@ -295,10 +297,10 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
         if self._answer is not None:
             unanswered = not self._silent and not self._answer.status
-            self._fail(Broken(f"the connection was lost: {exc or 'closed'}", unanswered=unanswered))
-        self._home.lost(self)
+            self._fail_response(ConnectionBroken(f"the connection was lost: {exc or 'closed'}", unanswered=unanswered))
+        self._home.on_connection_lost(self)
 
-    def _finish(self) -> None:
+    def _finish_response(self) -> None:
         """The answer is complete."""
         answer, self._answer = self._answer, None
         self._came.clear()  # what came behind the answer
@@ -308,9 +310,9 @@ class Connection(asyncio.Protocol):
             return
         if answer is not None and answer.paused:
             self.resume()  # or the end of the connection would not be noticed
-        self._home.free(self)
+        self._home.on_connection_idle(self)
 
-    def _fail(self, fault: Broken | Malformed) -> None:
+    def _fail_response(self, fault: ConnectionBroken | MalformedResponse) -> None:
         answer, self._answer = self._answer, None
         if answer is not None:
             answer.fail(fault)
@@ -326,11 +328,11 @@ class Connection(asyncio.Protocol):
         if self._silent > HEAD_BYTES:  # else no more has come than there may be
             self._head += len(name) + len(value) + 4
             if self._head > HEAD_BYTES:
-                raise Malformed("more than 64 KiB of headers")
+                raise MalformedResponse("more than 64 KiB of headers")
         headers = self._headers
         if headers is None:
             return  # a trailer
-        key = _NAMES.get(name) or _learn(name)
+        key = _HEADER_NAMES.get(name) or _intern_header_name(name)
         text = value.decode("utf-8", "surrogateescape").strip()
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -342,15 +344,17 @@ class Connection(asyncio.Protocol):
         if 100 <= status < 200:
             headers.clear()
             if status == 101:
-                raise Malformed("a change of protocol that nobody asked for")
+                raise MalformedResponse("a change of protocol that nobody asked for")
             return
         if status < 100:
-            raise Malformed(f"the status {status}")
+            raise MalformedResponse(f"the status {status}")
         if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
-            raise Malformed("a Transfer-Encoding other than chunked")
+            raise MalformedResponse("a Transfer-Encoding other than chunked")
         if "content-encoding" in headers:
-            answer.packed(inflater_for(headers["content-encoding"]))
-        self._keep = parser.should_keep_alive() and not self._bodiless and not (status == 204 and _has_body(headers))
+            answer.set_inflater(make_inflater(headers["content-encoding"]))
+        self._keep = (
+            parser.should_keep_alive() and not self._bodiless and not (status == 204 and _announces_body(headers))
+        )
         self._bounded = "content-length" in headers or "transfer-encoding" in headers
         answer.status = status
         self._headers = None
@@ -365,6 +369,6 @@ class Connection(asyncio.Protocol):
             answer.end()
 
 
-def _has_body(headers: dict[str, str]) -> bool:
+def _announces_body(headers: dict[str, str]) -> bool:
     """Whether a 204 announces a body, which must not be and might yet come (RFC 9110 15.3.5)."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

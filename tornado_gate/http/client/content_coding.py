@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import zlib
 
-from tornado_gate.http.client.faults import Malformed
+from tornado_gate.http.client.faults import MalformedResponse
 
 PIECE_BYTES = 256 * 1024
 """At most so much is unpacked at once, however well it was packed."""
 
-_CANNOT = frozenset({"br", "zstd", "compress"})
+_UNSUPPORTED_CODINGS = frozenset({"br", "zstd", "compress"})
 
 
 class Inflater:
@@ -29,9 +29,9 @@ class Inflater:
         self._packed += packed
         while self._packed or self._unfinished:
             try:
-                piece = self._step()
+                piece = self._inflate_piece()
             except zlib.error as error:
-                raise Malformed(f"a packed body that cannot be unpacked: {error}") from error
+                raise MalformedResponse(f"a packed body that cannot be unpacked: {error}") from error
             if piece:
                 return piece
         return b""
@@ -39,11 +39,11 @@ class Inflater:
     def finish(self) -> None:
         """Nothing more comes. Raises Malformed when something is missing."""
         if self._object is not None:
-            raise Malformed("a packed body that was cut off")
+            raise MalformedResponse("a packed body that was cut off")
 
-    def _step(self) -> bytes:
+    def _inflate_piece(self) -> bytes:
         if self._over:
-            raise Malformed("bytes after the end of a packed body")
+            raise MalformedResponse("bytes after the end of a packed body")
         if self._object is None:
             bare = not self._gzip and self._packed[0] & 0x0F != zlib.DEFLATED
             self._object = zlib.decompressobj((-1 if bare else 1) * zlib.MAX_WBITS + 16 * self._gzip)
@@ -57,12 +57,12 @@ class Inflater:
         return piece
 
 
-def inflater_for(coding: str) -> Inflater | None:
+def make_inflater(coding: str) -> Inflater | None:
     """What undoes the value of a Content-Encoding header; None when nothing is to be done, or it names no coding at all.
 
     Raises Malformed for codings that exist and that we did not ask for.
     """
     coding = coding.strip().lower()
-    if coding in _CANNOT:
-        raise Malformed(f"a body packed with {coding}, which was not asked for")
+    if coding in _UNSUPPORTED_CODINGS:
+        raise MalformedResponse(f"a body packed with {coding}, which was not asked for")
     return Inflater(coding) if coding in ("gzip", "x-gzip", "deflate") else None

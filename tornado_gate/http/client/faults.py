@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 
-class Fault(Exception):
+class HttpClientError(Exception):
     """An exchange that failed."""
 
 
-class NotConnected(Fault):
+class ConnectError(HttpClientError):
     """No connection came about, so the other side surely has nothing of the request: no such host, refused, bad TLS."""
 
 
-class NotConnectedInTime(NotConnected):
+class ConnectTimeout(ConnectError):
     """The same, because the time for connecting was over."""
 
 
-class Broken(Fault):
+class ConnectionBroken(HttpClientError):
     """The connection ended, or was ended, before the answer did. `unanswered`: not one byte of an answer had come."""
 
     def __init__(self, reason: str, *, unanswered: bool = False) -> None:
@@ -23,5 +23,5 @@ class Broken(Fault):
         self.unanswered = unanswered
 
 
-class Malformed(Fault):
+class MalformedResponse(HttpClientError):
     """The other side does not speak HTTP/1.1 well enough to know where its answer ends."""

@@ -13,12 +13,19 @@ from functools import cache, lru_cache, partial
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from tornado_gate.http.client.connection import Body, Connection
-from tornado_gate.http.client.faults import Broken, NotConnected, NotConnectedInTime
-from tornado_gate.http.client.request import Origin, Pairs, ended, exact_address, header_lines, opening
-from tornado_gate.http.client.response import Answer
+from tornado_gate.http.client.connection import ClientConnection, SizedBody
+from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout
+from tornado_gate.http.client.request import (
+    HeaderPairs,
+    Origin,
+    finish_head,
+    parse_exact_address,
+    prepare_head,
+    render_header_lines,
+)
+from tornado_gate.http.client.response import HttpResponse
 
-KNOWN_HEADERS = 64
+MAX_CACHED_HEADERS = 64
 """How many sets of headers a client remembers, and how many openings: requests to one provider differ little in them."""
 
 IDLE_SECONDS = 30.0
@@ -29,14 +36,14 @@ ATTEMPT_SECONDS = 0.25
 
 
 @cache
-def usual_trust() -> ssl.SSLContext:
+def make_default_ssl_context() -> ssl.SSLContext:
     """Certificates as the system trusts them, for the host's name. Made once: it reads files."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(("http/1.1",))
     return context
 
 
-class Client:
+class HttpClient:
     """Connections to any number of origins, as many at a time as there are requests. Belongs to one event loop.
 
     `connect_seconds` is for everything until a request can be sent: names, TCP, TLS. `tls` replaces the usual trust.
@@ -46,11 +53,13 @@ class Client:
         self._connect_seconds = connect_seconds
         self._tls = tls
         # Not of all clients: keys are gone with theirs. Addresses of one provider may differ where headers do not.
-        lines = lru_cache(maxsize=KNOWN_HEADERS)(header_lines)
-        self._opening = lru_cache(maxsize=KNOWN_HEADERS)(partial(opening, lines=lines))
+        lines = lru_cache(maxsize=MAX_CACHED_HEADERS)(render_header_lines)
+        self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_head, lines=lines))
         self._loop = asyncio.get_running_loop()
-        self._open: set[Connection] = set()
-        self._idle: dict[Origin, dict[Connection, float]] = {}  # of each origin, the one that was used last at the end
+        self._open: set[ClientConnection] = set()
+        self._idle: dict[
+            Origin, dict[ClientConnection, float]
+        ] = {}  # of each origin, the one that was used last at the end
         self._sweep: asyncio.TimerHandle | None = None
         self._closed: asyncio.Future[None] | None = None
 
@@ -59,11 +68,11 @@ class Client:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: bytes | Body | None = None,
-        usual: Pairs = (),
+        body: bytes | SizedBody | None = None,
+        usual: HeaderPairs = (),
         *,
         exact: bool = False,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request; its answer as soon as the head is there. Method and headers go out as they are, and with `exact` the
         URL too, which is then not remembered.
 
@@ -71,21 +80,21 @@ class Client:
         is used, before a byte of an answer, is replaced by a new one. Raises ValueError for what cannot be sent, NotConnected,
         Broken and Malformed.
         """
-        make = partial(opening, find=exact_address) if exact else self._opening
+        make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
         origin, start, bodiless, sized = make(method, url, tuple(headers.items()), usual)
         if body is None:
-            head, body = ended(start, 0 if sized else None), b""
+            head, body = finish_head(start, 0 if sized else None), b""
         else:
-            head = ended(start, len(body) if isinstance(body, bytes) else body.length)
-        kept = self._kept(origin)
+            head = finish_head(start, len(body) if isinstance(body, bytes) else body.length)
+        kept = self._take_idle_connection(origin)
         if kept is not None:
             try:
-                return await kept.ask(head, body, bodiless=bodiless)
-            except Broken as broken:
+                return await kept.send_request(head, body, bodiless=bodiless)
+            except ConnectionBroken as broken:
                 if not broken.unanswered:
                     raise
-        connection = await self._connected(origin)
-        return await connection.ask(head, body, bodiless=bodiless)
+        connection = await self._connect_in_time(origin)
+        return await connection.send_request(head, body, bodiless=bodiless)
 
     async def close(self) -> None:
         """Close every connection, also those in use; they are gone when this returns."""
@@ -99,7 +108,7 @@ class Client:
 
     # What connections tell.
 
-    def free(self, connection: Connection) -> None:
+    def on_connection_idle(self, connection: ClientConnection) -> None:
         if self._closed is not None:
             connection.abort()
             return
@@ -110,18 +119,18 @@ class Client:
         if self._sweep is None:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
 
-    def lost(self, connection: Connection) -> None:
+    def on_connection_lost(self, connection: ClientConnection) -> None:
         self._open.discard(connection)
         self._idle.get(connection.origin, {}).pop(connection, None)
         if self._closed is not None and not self._open and not self._closed.done():
             self._closed.set_result(None)
 
-    def _kept(self, origin: Origin) -> Connection | None:
+    def _take_idle_connection(self, origin: Origin) -> ClientConnection | None:
         """The connection that was used last, so that what a quiet hour does not need gets old."""
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
-            if connection.usable:
+            if connection.is_usable:
                 return connection
         return None
 
@@ -139,34 +148,34 @@ class Client:
 
     # New connections.
 
-    async def _connected(self, origin: Origin) -> Connection:
+    async def _connect_in_time(self, origin: Origin) -> ClientConnection:
         try:
             async with asyncio.timeout(self._connect_seconds):
                 return await self._connect(origin)
         except TimeoutError as error:
-            raise NotConnectedInTime("no connection in time") from error
+            raise ConnectTimeout("no connection in time") from error
         except (OSError, ValueError) as error:  # ValueError: names that cannot be looked up
-            raise NotConnected(f"{type(error).__name__}: {error}") from error
+            raise ConnectError(f"{type(error).__name__}: {error}") from error
 
-    async def _connect(self, origin: Origin) -> Connection:
-        trust = (self._tls or usual_trust()) if origin.scheme == "https" else None
-        found = await self._resolved(origin)
+    async def _connect(self, origin: Origin) -> ClientConnection:
+        trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
+        found = await self._resolve_origin(origin)
         opened = await start_connection(found, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _, connection = await self._loop.create_connection(
-            lambda: Connection(self, origin, self._loop),
+            lambda: ClientConnection(self, origin, self._loop),
             sock=opened,
             ssl=trust,
             server_hostname=origin.host.rstrip(".") if trust else None,
         )
         # Not before: of a connection whose making is cancelled uvloop says no more.
-        if connection.open:
+        if connection.is_open:
             self._open.add(connection)
         if self._closed is not None:
             connection.abort()
         return connection
 
-    async def _resolved(self, origin: Origin) -> Sequence[AddrInfoType]:
+    async def _resolve_origin(self, origin: Origin) -> Sequence[AddrInfoType]:
         try:
             return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # no number but a name, which may take its time

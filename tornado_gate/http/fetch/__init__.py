@@ -15,21 +15,21 @@ fetcher      Fetcher: fetch, open, post
 Knows no wire format. No refusal names an address that was found.
 """
 
-from tornado_gate.codec.media_types import image_size, sniff
+from tornado_gate.codec.media_types import parse_image_size, sniff
 from tornado_gate.config.model import FetchRules
-from tornado_gate.http.fetch.addresses import DENIED_PORTS, allowed, system_resolve
-from tornado_gate.http.fetch.fetcher import Fetched, Fetcher, PostFailed
-from tornado_gate.http.fetch.opened import Opened
+from tornado_gate.http.fetch.addresses import DENIED_PORTS, is_allowed, resolve_with_system
+from tornado_gate.http.fetch.fetcher import FetchedFile, Fetcher, PostFailed
+from tornado_gate.http.fetch.opened import OpenedFile
 
 __all__ = [
     "DENIED_PORTS",
     "FetchRules",
-    "Fetched",
+    "FetchedFile",
     "Fetcher",
-    "Opened",
+    "OpenedFile",
     "PostFailed",
-    "allowed",
-    "image_size",
+    "is_allowed",
+    "parse_image_size",
+    "resolve_with_system",
     "sniff",
-    "system_resolve",
 ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-Resolve = Callable[[str, int], Sequence[str]]
+Resolver = Callable[[str, int], Sequence[str]]
 """(name, port) -> its addresses. Waits for the network: it is called in a thread. Raises OSError."""
 
 LONGEST_URL = 8192
@@ -31,7 +31,7 @@ DENIED_PORTS = frozenset((
 """The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), then those of well-known databases and of remote control."""
 
 
-class Refused(Exception):
+class FetchRefused(Exception):
     """Why an address is not read, before it is known who gave it: `what` is a sentence that is safe to show, `advice` what a
     client may do. `status` is what the address's server answered, 0 when it did not."""
 
@@ -43,15 +43,17 @@ class Refused(Exception):
         self.status = status
 
 
-SEND_IT = "Use another address, or send the file itself as a data: URL."
-CHECK_IT = "Check that it opens without a login, or send the file itself as a data: URL."
+SEND_FILE_ADVICE = "Use another address, or send the file itself as a data: URL."
+CHECK_LOGIN_ADVICE = "Check that it opens without a login, or send the file itself as a data: URL."
 
 
-def too_large(most: int) -> Refused:
-    return Refused("too_large", f"The file is larger than the {most} bytes that are allowed.", "Send a smaller one.")
+def too_large_error(most: int) -> FetchRefused:
+    return FetchRefused(
+        "too_large", f"The file is larger than the {most} bytes that are allowed.", "Send a smaller one."
+    )
 
 
-def system_resolve(name: str, port: int) -> list[str]:
+def resolve_with_system(name: str, port: int) -> list[str]:
     """The addresses that the machine's own resolver knows for a name. Raises OSError."""
     return [str(entry[4][0]) for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
 
@@ -61,18 +63,20 @@ _HOST_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECA
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 
 
-def _networks(*texts: str) -> tuple[Network, ...]:
+def _parse_networks(*texts: str) -> tuple[Network, ...]:
     return tuple(ip_network(text) for text in texts)
 
 
-_PRIVATE = _networks(
+_PRIVATE_NETWORKS = _parse_networks(
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"
 )  # fmt: skip
 """What `allow_private` opens."""
-_SECRETS = _networks("100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "fd00:ec2::/32")
+_METADATA_NETWORKS = _parse_networks(
+    "100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "fd00:ec2::/32"
+)
 """Where clouds tell machines their secrets (Alibaba, Azure, most, Oracle, AWS); some lie inside other networks."""
-_PUBLIC_6 = ip_network("2000::/3")
-_RESERVED = _networks(
+_PUBLIC_IPV6_NETWORK = ip_network("2000::/3")
+_RESERVED_NETWORKS = _parse_networks(
     "0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
     "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20",
 )  # fmt: skip
@@ -80,27 +84,27 @@ _RESERVED = _networks(
 -ipv6-): this network, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, the rest; Teredo, ORCHID."""
 
 
-def allowed(address: Address, rules: FetchRules) -> bool:
+def is_allowed(address: Address, rules: FetchRules) -> bool:
     """May a connection be made to this address? One that carries an IPv4 address inside is judged by that."""
-    if _within(address, rules.allow_networks):
+    if _is_within(address, rules.allow_networks):
         return True
-    inner = _inner(address)
+    inner = _extract_ipv4(address)
     if inner is not None:
-        return allowed(inner, rules)
-    if _within(address, _SECRETS):
+        return is_allowed(inner, rules)
+    if _is_within(address, _METADATA_NETWORKS):
         return False
-    if _within(address, _PRIVATE):
+    if _is_within(address, _PRIVATE_NETWORKS):
         return rules.allow_private
-    if address.version == 6 and address not in _PUBLIC_6:
+    if address.version == 6 and address not in _PUBLIC_IPV6_NETWORK:
         return False
-    return not _within(address, _RESERVED)
+    return not _is_within(address, _RESERVED_NETWORKS)
 
 
-def _within(address: Address, networks: Iterable[Network]) -> bool:
+def _is_within(address: Address, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
 
 
-def _inner(address: Address) -> IPv4Address | None:
+def _extract_ipv4(address: Address) -> IPv4Address | None:
     """The IPv4 address inside a mapped, compatible, translated, 6to4 or NAT64 one (RFC 4291 2.5.5, 2765, 3056, 6052)."""
     if isinstance(address, IPv4Address):
         return None
@@ -110,7 +114,7 @@ def _inner(address: Address) -> IPv4Address | None:
     return address.sixtofour
 
 
-def rules_at(url: URL, rules: FetchRules, own_host: str) -> FetchRules:
+def rules_for_host(url: URL, rules: FetchRules, own_host: str) -> FetchRules:
     """The rules, but at `own_host` ("host:port", or "host" for the port of the scheme; "" for none), which an operator has
     named in conf: that may be in a private network, and have any port. Where clouds keep secrets stays closed there too."""
     port = url.port or 0
@@ -129,22 +133,22 @@ def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str =
     what = "This address redirects to one that" if base else "This address"
     try:
         url = _split(text, base)
-        address = literal(url.raw_host or "")
+        address = parse_literal(url.raw_host or "")
         url = url.with_host(str(address)) if address else url
     except ValueError:
-        raise _invalid(f"{what} is not a valid URL.", "Give one that begins with https://.") from None
-    rules = rules_at(url, rules, own_host)
+        raise _invalid_url_error(f"{what} is not a valid URL.", "Give one that begins with https://.") from None
+    rules = rules_for_host(url, rules, own_host)
     if url.scheme not in rules.schemes or not (address or _HOST_NAME.fullmatch(url.raw_host or "")):
-        raise _invalid(f"{what} is not a valid URL.", "Give one that begins with https:// and a host's name.")
+        raise _invalid_url_error(f"{what} is not a valid URL.", "Give one that begins with https:// and a host's name.")
     if url.user is not None or url.password is not None:
-        raise _invalid(f"{what} holds a user name or a password.", "Give one without them.")
+        raise _invalid_url_error(f"{what} holds a user name or a password.", "Give one without them.")
     if not url.port or (url.port in DENIED_PORTS if rules.ports is None else url.port not in rules.ports):
-        raise _invalid(f"{what} names a port that is not allowed.", "Give one without a port.")
+        raise _invalid_url_error(f"{what} names a port that is not allowed.", "Give one without a port.")
     return url
 
 
-def _invalid(what: str, advice: str) -> Refused:
-    return Refused("invalid_url", what, advice)
+def _invalid_url_error(what: str, advice: str) -> FetchRefused:
+    return FetchRefused("invalid_url", what, advice)
 
 
 def _split(text: str, base: URL | None) -> URL:
@@ -157,7 +161,7 @@ def _split(text: str, base: URL | None) -> URL:
     return base.join(url) if base else url
 
 
-def literal(host: str) -> Address | None:
+def parse_literal(host: str) -> Address | None:
     """The address that a host spells, None for a name. Raises ValueError for 0x7f.1, 2130706433 and the like.
 
     Resolvers take such spellings for IPv4 addresses; browsers too, whenever the last label is a number (url.spec.whatwg.org).

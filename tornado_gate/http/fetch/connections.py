@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from tornado_gate._version import __version__
-from tornado_gate.http.fetch.addresses import CHECK_IT, Address, Refused
+from tornado_gate.http.fetch.addresses import CHECK_LOGIN_ADVICE, Address, FetchRefused
 
 if TYPE_CHECKING:
     import aiohttp
@@ -23,20 +23,22 @@ HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"torna
 
 
 @contextmanager
-def faults() -> Iterator[None]:
+def map_fetch_errors() -> Iterator[None]:
     """Whatever a server or the way to it does wrong, as a Refused (``unreachable_url``)."""
     import aiohttp
 
     try:
         yield
     except aiohttp.ClientConnectorCertificateError:
-        raise Refused("unreachable_url", "The certificate of this address is not valid.", CHECK_IT) from None
+        raise FetchRefused(
+            "unreachable_url", "The certificate of this address is not valid.", CHECK_LOGIN_ADVICE
+        ) from None
     except (aiohttp.ClientError, OSError, ValueError, zlib.error):
-        raise Refused("unreachable_url", "This address could not be read.", CHECK_IT) from None
+        raise FetchRefused("unreachable_url", "This address could not be read.", CHECK_LOGIN_ADVICE) from None
 
 
 @asynccontextmanager
-async def exchange(
+async def open_response(
     method: str,
     url: URL,
     addresses: Collection[Address],
@@ -50,7 +52,7 @@ async def exchange(
 
     async with (
         aiohttp.ClientSession(
-            connector=_connector(addresses, tls),
+            connector=_create_connector(addresses, tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
@@ -62,19 +64,19 @@ async def exchange(
         yield response
 
 
-def announced(response: aiohttp.ClientResponse) -> int | None:
+def get_announced_length(response: aiohttp.ClientResponse) -> int | None:
     """The length of a body in bytes as its server announces it, None when it does not, or packs it."""
     length = response.headers.get("Content-Length", "")
-    return int(length[:18]) if length.isdecimal() and _coding(response) in ("", "identity") else None
+    return int(length[:18]) if length.isdecimal() and _get_content_coding(response) in ("", "identity") else None
 
 
-def _coding(response: aiohttp.ClientResponse) -> str:
+def _get_content_coding(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("Content-Encoding", "identity").strip().lower()
 
 
-async def decoded(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+async def decode_body(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     """The body piece by piece; gzip and deflate, which were not asked for, in pieces of at most CHUNK_BYTES."""
-    coding = _coding(response)
+    coding = _get_content_coding(response)
     if coding in ("", "identity"):
         async for chunk in response.content.iter_chunked(CHUNK_BYTES):
             yield chunk
@@ -92,7 +94,7 @@ async def decoded(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, Non
     raise ValueError("the file was cut off")
 
 
-def _connector(addresses: Collection[Address], tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+def _create_connector(addresses: Collection[Address], tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
     """Connects to the checked addresses only, under the URL's own name: Host and the certificate are checked as ever."""
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult

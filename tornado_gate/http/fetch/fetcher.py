@@ -10,25 +10,31 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tornado_gate.codec.media_types import WrongMediaType, settle
+from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
 from tornado_gate.config.model import FetchRules
 from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch.addresses import (
-    CHECK_IT,
-    SEND_IT,
+    CHECK_LOGIN_ADVICE,
+    SEND_FILE_ADVICE,
     Address,
-    Refused,
-    Resolve,
-    allowed,
-    literal,
+    FetchRefused,
+    Resolver,
+    is_allowed,
     parse,
-    rules_at,
-    system_resolve,
-    too_large,
+    parse_literal,
+    resolve_with_system,
+    rules_for_host,
+    too_large_error,
 )
-from tornado_gate.http.fetch.connections import HEADERS, announced, decoded, exchange, faults
-from tornado_gate.http.fetch.inline import decoded_url
-from tornado_gate.http.fetch.opened import Opened, as_upstream_errors, begin
+from tornado_gate.http.fetch.connections import (
+    HEADERS,
+    decode_body,
+    get_announced_length,
+    map_fetch_errors,
+    open_response,
+)
+from tornado_gate.http.fetch.inline import decode_data_url_in_thread
+from tornado_gate.http.fetch.opened import OpenedFile, as_upstream_errors, open_file
 from tornado_gate.types.value import Value
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ DISCARD_SECONDS = 2.0
 """How long the rest of an answer is listened to that nobody will read: only so that its server need not fail to send it."""
 
 
-class Fetched(Value, frozen=True, kw_only=True):
+class FetchedFile(Value, frozen=True, kw_only=True):
     """`media_type` without parameters; `url` is where the data came from in the end, "data:" for a data: URL."""
 
     media_type: str
@@ -62,17 +68,17 @@ class Fetcher:
         self,
         rules: FetchRules | None = None,
         *,
-        resolve: Resolve | None = None,
+        resolve: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.rules = rules or FetchRules()
-        self._resolve = resolve or system_resolve
+        self._resolve = resolve or resolve_with_system
         self._tls = tls
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolve")
         self._places = asyncio.Semaphore(self.rules.parallel)
         self._posting = asyncio.Semaphore(self.rules.parallel)
 
-    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Fetched:
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         """What is at `url`, if its media type begins with one of `kinds` ("image/", "application/pdf").
 
         Raises InvalidField for the caller's field `param`, with a code: ``invalid_url``, ``private_address``,
@@ -81,22 +87,22 @@ class Fetcher:
         rules = self.rules
         try:
             if url[:5].lower() == "data:":
-                data, declared = await decoded_url(url, rules.max_bytes)
-                return Fetched(media_type=settle(data, declared, kinds), data=data, url="data:")
+                data, declared = await decode_data_url_in_thread(url, rules.max_bytes)
+                return FetchedFile(media_type=resolve_media_type(data, declared, kinds), data=data, url="data:")
             async with asyncio.timeout(rules.seconds), self._places:
-                return await self._whole(url.strip(), kinds, rules)
-        except Refused as refused:
+                return await self._fetch_file(url.strip(), kinds, rules)
+        except FetchRefused as refused:
             raise InvalidField(param, f"{refused.what} {refused.advice}", code=refused.code) from None
         except WrongMediaType as wrong:
             raise InvalidField(param, str(wrong), code="wrong_media_type") from None
         except TimeoutError:
-            message = f"This address did not give its file within {rules.seconds:g} seconds. {SEND_IT}"
+            message = f"This address did not give its file within {rules.seconds:g} seconds. {SEND_FILE_ADVICE}"
             raise InvalidField(param, message, code="unreachable_url") from None
 
     @asynccontextmanager
     async def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
-    ) -> AsyncIterator[Opened]:
+    ) -> AsyncIterator[OpenedFile]:
         """The file at an address that an upstream gave, if it begins like one of `kinds`, read while it arrives.
 
         The rules are those of `fetch`, but for `max_bytes`, whose place `most_bytes` takes. `allow_host` ("host:port") is the
@@ -111,9 +117,9 @@ class Fetcher:
         async with AsyncExitStack() as stack:
             with as_upstream_errors(url, rules.seconds):
                 async with asyncio.timeout(rules.seconds):
-                    response, place = await self._arrive(stack, url.strip(), rules, allow_host)
+                    response, place = await self._follow_redirects(stack, url.strip(), rules, allow_host)
             with as_upstream_errors(url, rules.gap_seconds):
-                opened = await begin(str(place), response, rules, kinds, most_bytes)
+                opened = await open_file(str(place), response, rules, kinds, most_bytes)
             stack.push_async_callback(opened.body.close)
             yield opened
 
@@ -128,11 +134,13 @@ class Fetcher:
             try:
                 async with asyncio.timeout(seconds):
                     place = parse(url.strip(), rules)
-                    addresses = await self._look_up(place, rules)
-                    sent = exchange("POST", place, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body)
-                    with faults():
+                    addresses = await self._resolve_host(place, rules)
+                    sent = open_response(
+                        "POST", place, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body
+                    )
+                    with map_fetch_errors():
                         response = await stack.enter_async_context(sent)
-            except Refused as refused:
+            except FetchRefused as refused:
                 raise PostFailed(refused.what) from None
             except TimeoutError:
                 raise PostFailed(f"This address did not answer within {seconds:g} seconds.") from None
@@ -145,37 +153,39 @@ class Fetcher:
         """Take no more look-ups; those that run end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _whole(self, given: str, kinds: Collection[str], rules: FetchRules) -> Fetched:
+    async def _fetch_file(self, given: str, kinds: Collection[str], rules: FetchRules) -> FetchedFile:
         async with AsyncExitStack() as stack:
-            response, url = await self._arrive(stack, given, rules)
-            with faults():
+            response, url = await self._follow_redirects(stack, given, rules)
+            with map_fetch_errors():
                 data = await _read(response, rules.max_bytes)
         declared = response.headers.get("Content-Type", "")
-        return Fetched(media_type=settle(data, declared, kinds, trusted=False), data=data, url=str(url))
+        return FetchedFile(media_type=resolve_media_type(data, declared, kinds, trusted=False), data=data, url=str(url))
 
-    async def _arrive(
+    async def _follow_redirects(
         self, stack: AsyncExitStack, given: str, rules: FetchRules, own_host: str = ""
     ) -> tuple[aiohttp.ClientResponse, URL]:
         """The answer with the file, open until `stack` closes, and where it came from."""
         url = parse(given, rules, own_host=own_host)
         for _ in range(rules.redirects + 1):
-            addresses = await self._look_up(url, rules_at(url, rules, own_host))
-            with faults():
-                response = await stack.enter_async_context(exchange("GET", url, addresses, tls=self._tls))
+            addresses = await self._resolve_host(url, rules_for_host(url, rules, own_host))
+            with map_fetch_errors():
+                response = await stack.enter_async_context(open_response("GET", url, addresses, tls=self._tls))
             location = response.headers.get("Location")
             if response.status not in REDIRECTS or not location:
                 if response.status != 200:
                     what = f"The server of this address answered with status {response.status}."
-                    raise Refused("unreachable_url", what, CHECK_IT, response.status)
+                    raise FetchRefused("unreachable_url", what, CHECK_LOGIN_ADVICE, response.status)
                 return response, url
             await stack.aclose()
             url = parse(location, rules, url, own_host)
-        raise Refused("unreachable_url", f"This address redirects more than {rules.redirects} times.", SEND_IT)
+        raise FetchRefused(
+            "unreachable_url", f"This address redirects more than {rules.redirects} times.", SEND_FILE_ADVICE
+        )
 
-    async def _look_up(self, url: URL, rules: FetchRules) -> list[Address]:
+    async def _resolve_host(self, url: URL, rules: FetchRules) -> list[Address]:
         """Every address of the URL's host, all of them allowed."""
         host, loop, found = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
-        spelled = literal(host)
+        spelled = parse_literal(host)
         if spelled is not None:
             found = [spelled]
         else:
@@ -183,29 +193,29 @@ class Fetcher:
                 answers = await loop.run_in_executor(self._threads, self._resolve, host, url.port or 0)
                 found = [ip_address(answer.partition("%")[0]) for answer in answers]
         if not found:
-            raise Refused("unreachable_url", "The host of this address is not known.", CHECK_IT)
-        if not all(allowed(address, rules) for address in found):
-            raise Refused("private_address", "This address is not one of the public internet.", SEND_IT)
+            raise FetchRefused("unreachable_url", "The host of this address is not known.", CHECK_LOGIN_ADVICE)
+        if not all(is_allowed(address, rules) for address in found):
+            raise FetchRefused("private_address", "This address is not one of the public internet.", SEND_FILE_ADVICE)
         return found
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The body, decoded, as long as it stays within the limit."""
-    if (announced(response) or 0) > most:
-        raise too_large(most)
+    if (get_announced_length(response) or 0) > most:
+        raise too_large_error(most)
     pieces: list[bytes] = []
     size = 0
-    async for piece in decoded(response):
+    async for piece in decode_body(response):
         size += len(piece)
         if size > most:
-            raise too_large(most)
+            raise too_large_error(most)
         pieces.append(piece)
     return b"".join(pieces)
 
 
 async def _discard(response: aiohttp.ClientResponse) -> None:
     left = DISCARDED_BYTES
-    with suppress(TimeoutError, Refused), faults():
+    with suppress(TimeoutError, FetchRefused), map_fetch_errors():
         async with asyncio.timeout(DISCARD_SECONDS):
             while left > 0 and (piece := await response.content.read(left)):
                 left -= len(piece)

@@ -10,35 +10,35 @@ import asyncio
 import binascii
 from collections.abc import Collection, Iterator
 
-from tornado_gate.codec.media_types import WrongMediaType, image_size, settle, sniff
+from tornado_gate.codec.media_types import WrongMediaType, parse_image_size, resolve_media_type, sniff
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, FileSource, Link, Upload
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value
 
-MOST_PIXELS = 64 * 1024 * 1024
+MAX_PIXELS = 64 * 1024 * 1024
 """Of one picture: decoded it takes four bytes for each."""
-MOST_BYTES = 50 * 1024 * 1024
+MAX_BYTES = 50 * 1024 * 1024
 """Of one picture: what the vendor of gpt-image takes (openai-python 3.52, types/image_edit_params.py)."""
 HEADER_BYTES = 256 * 1024
 """What is looked at first."""
-MOST_HEADER_BYTES = 17 * 1024 * 1024
+MAX_HEADER_BYTES = 17 * 1024 * 1024
 """What a JPEG may have before the header of its picture: a colour profile of 255 segments (ICC.1:2022 B.4), and more."""
 DECODED_CHARS = 512 * 1024
 """Base64 that is decoded at a stretch: 2 ms."""
 
-_STANDARD = bytes.maketrans(b"-_", b"+/")
-_BREAKS = b" \t\r\n\f"
+_TO_STANDARD_ALPHABET = bytes.maketrans(b"-_", b"+/")
+_LINE_BREAKS = b" \t\r\n\f"
 _ESCAPES = tuple((b"%" + code, sign) for code, sign in (
     (b"2B", b"+"), (b"2b", b"+"), (b"2F", b"/"), (b"2f", b"/"), (b"3D", b"="), (b"3d", b"="), (b"0D", b""), (b"0d", b""),
     (b"0A", b""), (b"0a", b""), (b"20", b""),
 ))  # fmt: skip
 
-KINDS = ("image/png", "image/jpeg", "image/webp", "image/gif")
+IMAGE_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 """The kinds whose headers can be read here."""
 
 
-class Picture(Value, frozen=True, kw_only=True):
+class ImageFile(Value, frozen=True, kw_only=True):
     """A picture as its file; `width` and `height` are pixels."""
 
     data: bytes
@@ -46,21 +46,23 @@ class Picture(Value, frozen=True, kw_only=True):
     width: int
     height: int
 
-    unshown = frozenset({"data"})
+    hidden_fields = frozenset({"data"})
 
 
-def inspect(beginning: bytes, declared: str, param: str, kinds: Collection[str] = KINDS) -> tuple[str, int, int]:
+def inspect(
+    beginning: bytes, declared: str, param: str, kinds: Collection[str] = IMAGE_MEDIA_TYPES
+) -> tuple[str, int, int]:
     """Media type, width and height of a picture that begins so. Raises InvalidField for the caller's field `param`."""
     try:
-        media_type = settle(beginning, declared, kinds)
+        media_type = resolve_media_type(beginning, declared, kinds)
     except WrongMediaType as wrong:
         raise InvalidField(param, str(wrong), code="wrong_media_type") from None
-    size = image_size(beginning)
+    size = parse_image_size(beginning)
     if size is None or not all(size):
         message = f"'{param}' is no whole picture: its header says no size. Send a valid file."
         raise InvalidField(param, message, code="invalid_image")
-    if size[0] * size[1] > MOST_PIXELS:
-        message = f"'{param}' has {size[0]} by {size[1]} pixels; {MOST_PIXELS:,} in all are allowed."
+    if size[0] * size[1] > MAX_PIXELS:
+        message = f"'{param}' has {size[0]} by {size[1]} pixels; {MAX_PIXELS:,} in all are allowed."
         raise InvalidField(param, message, code="image_too_large")
     return media_type, *size
 
@@ -72,15 +74,15 @@ async def check(source: FileSource, param: str) -> tuple[str, int, int] | None:
     """
     if isinstance(source, Link):
         return None
-    size = _decoded_bytes(source.base64) if isinstance(source, Data) else source.size
+    size = _estimate_decoded_bytes(source.base64) if isinstance(source, Data) else source.size
     _check_bytes(size, param)
-    beginning = await _beginning(source, HEADER_BYTES, param)
-    if size > HEADER_BYTES and sniff(beginning) == "image/jpeg" and image_size(beginning) is None:
-        beginning = await _beginning(source, MOST_HEADER_BYTES, param)
+    beginning = await _read_beginning(source, HEADER_BYTES, param)
+    if size > HEADER_BYTES and sniff(beginning) == "image/jpeg" and parse_image_size(beginning) is None:
+        beginning = await _read_beginning(source, MAX_HEADER_BYTES, param)
     return inspect(beginning, source.media_type, param)
 
 
-async def picture_of(call: Call, source: FileSource, param: str) -> Picture:
+async def read_image(call: Call, source: FileSource, param: str) -> ImageFile:
     """The whole picture, fetched if need be. Raises InvalidField for the caller's field `param`."""
     if isinstance(source, Link):
         if call.fetcher is None:
@@ -89,16 +91,16 @@ async def picture_of(call: Call, source: FileSource, param: str) -> Picture:
         data, declared = fetched.data, fetched.media_type
         _check_bytes(len(data), param)
     elif isinstance(source, Data):
-        _check_bytes(_decoded_bytes(source.base64), param)
+        _check_bytes(_estimate_decoded_bytes(source.base64), param)
         data, declared = await decode(source.base64, param), source.media_type
     else:
         _check_bytes(source.size, param)
         data, declared = await source.read(), source.media_type
     media_type, width, height = inspect(data, declared, param)
-    return Picture(data=data, media_type=media_type, width=width, height=height)
+    return ImageFile(data=data, media_type=media_type, width=width, height=height)
 
 
-async def _beginning(source: Data | Upload, size: int, param: str) -> bytes:
+async def _read_beginning(source: Data | Upload, size: int, param: str) -> bytes:
     if not isinstance(source, Data):
         return await source.read(size)
     chars = size // 3 * 4
@@ -106,11 +108,11 @@ async def _beginning(source: Data | Upload, size: int, param: str) -> bytes:
 
 
 def _check_bytes(size: int, param: str) -> None:
-    if size > MOST_BYTES:
-        raise InvalidField(param, f"'{param}' has {size:,} bytes; {MOST_BYTES:,} are allowed.", code="image_too_large")
+    if size > MAX_BYTES:
+        raise InvalidField(param, f"'{param}' has {size:,} bytes; {MAX_BYTES:,} are allowed.", code="image_too_large")
 
 
-def _decoded_bytes(text: str) -> int:
+def _estimate_decoded_bytes(text: str) -> int:
     return len(text) * 3 // 4
 
 
@@ -122,7 +124,7 @@ async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
     """
     pieces = []
     try:
-        for piece in _decoded(text, whole):
+        for piece in _iterate_decoded(text, whole):
             pieces.append(piece)
             await asyncio.sleep(0)
     except ValueError:  # which binascii.Error is, and what encode raises
@@ -130,12 +132,12 @@ async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
     return b"".join(pieces)
 
 
-def _decoded(text: str, whole: bool) -> Iterator[bytes]:
+def _iterate_decoded(text: str, whole: bool) -> Iterator[bytes]:
     """In pieces. Raises ValueError."""
     rest, escape, padding = b"", b"", b""
     for start in range(0, len(text), DECODED_CHARS):
-        signs, escape = _unescaped(escape + text[start : start + DECODED_CHARS].encode("ascii"))
-        signs, sign, behind = signs.translate(_STANDARD, _BREAKS).partition(b"=")
+        signs, escape = _unescape_percent(escape + text[start : start + DECODED_CHARS].encode("ascii"))
+        signs, sign, behind = signs.translate(_TO_STANDARD_ALPHABET, _LINE_BREAKS).partition(b"=")
         if (padding and signs) or behind.strip(b"="):
             raise ValueError("data behind the padding")
         padding = padding or sign
@@ -148,7 +150,7 @@ def _decoded(text: str, whole: bool) -> Iterator[bytes]:
         yield binascii.a2b_base64(rest + b"=" * (-len(rest) % 4), strict_mode=True)
 
 
-def _unescaped(text: bytes) -> tuple[bytes, bytes]:
+def _unescape_percent(text: bytes) -> tuple[bytes, bytes]:
     """The text with its %-escapes resolved, and the escape that it breaks off in."""
     if b"%" not in text:
         return text, b""
@@ -159,7 +161,7 @@ def _unescaped(text: bytes) -> tuple[bytes, bytes]:
     return text, rest
 
 
-def data_url(url: str, param: str) -> Data:
+def parse_data_url(url: str, param: str) -> Data:
     """The parts of a ``data:`` URL. Raises InvalidField for one that is not in base64."""
     head, comma, text = url.partition(",")
     declared, _, encoding = head[5:].rpartition(";")
@@ -168,11 +170,11 @@ def data_url(url: str, param: str) -> Data:
     return Data(media_type=media_type(declared), base64=text)
 
 
-def source_of(value: str, param: str) -> Data | Link:
+def parse_image_source(value: str, param: str) -> Data | Link:
     """What a caller wrote for a picture: an http(s) address, a ``data:`` URL, or plain base64."""
     begins = value[:8].lower()
     if begins.startswith("data:"):
-        return data_url(value, param)
+        return parse_data_url(value, param)
     if begins.startswith(("http://", "https://")):
         return Link(url=value)
     if not value or ":" in value[:20]:

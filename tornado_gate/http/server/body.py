@@ -11,14 +11,14 @@ from typing import Protocol
 
 from tornado.httputil import HTTPInputError
 
-AT_ONCE_CHUNKS = 256
+MAX_CHUNKS_PER_TAKE = 256
 """How many chunks are read before others get their turn, as in Tornado."""
 
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
 _LONGEST_SIZE = 16
 
 
-class Body(Protocol):
+class BodyReader(Protocol):
     """Reads one body."""
 
     done: bool
@@ -30,7 +30,7 @@ class Body(Protocol):
         """
 
 
-class FixedBody:
+class FixedLengthBodyReader:
     """With a Content-Length."""
 
     __slots__ = ("_left", "done")
@@ -47,7 +47,7 @@ class FixedBody:
         return piece, len(piece)
 
 
-class ChunkedBody:
+class ChunkedBodyReader:
     """With Transfer-Encoding: chunked (RFC 9112 7.1), without extensions and trailers."""
 
     __slots__ = ("_last", "_left", "_total", "done")
@@ -62,9 +62,9 @@ class ChunkedBody:
         """As `Body` says."""
         pieces = []
         at = 0
-        for _ in range(AT_ONCE_CHUNKS):
+        for _ in range(MAX_CHUNKS_PER_TAKE):
             if self._left is None:
-                size = self._size(data, at)
+                size = self._parse_chunk_size(data, at)
                 if size < 0:
                     break
                 at = data.index(b"\r\n", at) + 2
@@ -78,7 +78,7 @@ class ChunkedBody:
                 pieces.append(piece)
                 at += len(piece)
                 self._left -= len(piece)
-            if self._left or not _line_ends(data, at):
+            if self._left or not _has_line_end(data, at):
                 break
             at += 2
             self._left = None
@@ -88,16 +88,16 @@ class ChunkedBody:
         return b"".join(pieces), at
 
     @staticmethod
-    def _size(data: bytes, at: int) -> int:
+    def _parse_chunk_size(data: bytes, at: int) -> int:
         """The size that stands at `at`; -1 when it has not come whole."""
         end = data.find(b"\r", at, at + _LONGEST_SIZE + 1)
         line = data[at:end] if end >= 0 else data[at : at + _LONGEST_SIZE + 1]
         if not _SIZE.fullmatch(line) and (line or end >= 0):
             raise HTTPInputError("invalid chunk size")
-        return int(line, 16) if end >= 0 and _line_ends(data, end) else -1
+        return int(line, 16) if end >= 0 and _has_line_end(data, end) else -1
 
 
-def _line_ends(data: bytes, at: int) -> bool:
+def _has_line_end(data: bytes, at: int) -> bool:
     """Whether CR LF stands there; False when it has not come yet. Raises HTTPInputError when something else does."""
     if not b"\r\n".startswith(data[at : at + 2]):
         raise HTTPInputError("improperly terminated chunk")

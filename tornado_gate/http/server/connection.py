@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, cast
 from tornado.httputil import HTTPInputError, HTTPMessageDelegate
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.http.server.body import Body, ChunkedBody, FixedBody
+from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
 from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
 from tornado_gate.http.server.pacing import PacedProtocol, Phase
-from tornado_gate.http.server.response import Context, RequestConnection
+from tornado_gate.http.server.response import ConnectionContext, RequestConnection
 
 if TYPE_CHECKING:
-    from tornado_gate.http.server.front import Server
+    from tornado_gate.http.server.front import HttpServer
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ class ServerConnection(PacedProtocol):
         "_then",
     )
 
-    _context: Context
+    _context: ConnectionContext
 
-    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop, server.idle_seconds)
         self._server = server
         self._seen = 0  # how many held bytes were searched for the end of a head
         self._head: Head | None = None
-        self._body: Body | None = None
+        self._body: BodyReader | None = None
         self._request: RequestConnection | None = None
         self._delegate: HTTPMessageDelegate | None = None
         self._then: Callable[[], None] | None = None
@@ -65,8 +65,8 @@ class ServerConnection(PacedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         # As Tornado: a Unix socket has no address.
-        self._context = Context(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
-        self._server.joined(self)
+        self._context = ConnectionContext(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
+        self._server.on_connected(self)
         self._limit_time(self._idle_seconds)
 
     def data_received(self, data: bytes) -> None:
@@ -76,20 +76,20 @@ class ServerConnection(PacedProtocol):
         if not self._scheduled:
             self._advance()
         if self._held or self._reading_paused:
-            self._hold_back()
+            self._pause_or_resume_reading()
 
     def eof_received(self) -> bool:
         """True keeps the connection open, for what the client has asked before it left."""
         self._eof = True
         if self._phase is Phase.ANSWER and not self._held:
-            self._lost()
+            self._on_lost()
         return self._phase in (Phase.WAIT, Phase.CUT, Phase.ANSWER, Phase.DRAIN) or self._scheduled
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost()
-        self._server.left(self)
+        self._on_lost()
+        self._server.on_disconnected(self)
 
-    def _writable(self) -> None:
+    def _on_writable(self) -> None:
         """The client has taken what was written."""
         if self._phase is Phase.DRAIN:
             self._expect_head()
@@ -97,17 +97,19 @@ class ServerConnection(PacedProtocol):
     # What an answer asks for
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether this is the last answer of the connection."""
         return self._server.stopping
 
-    def answered(self) -> None:
+    def on_response_complete(self) -> None:
         """The answer is whole. One that comes before the body has been read ends the connection."""
         if self._phase is Phase.ANSWER:
-            self._next()
+            self._expect_next_request()
         elif self._phase is Phase.BODY:
             self._phase = Phase.CUT
-            self._loop.call_soon(self._cut)  # not now: the delegate may be in the midst of data_received
+            self._loop.call_soon(
+                self._abandon_request_body
+            )  # not now: the delegate may be in the midst of data_received
 
     def abort(self) -> None:
         """Close at once, whatever has not gone out."""
@@ -124,8 +126,8 @@ class ServerConnection(PacedProtocol):
         transport, unread, slow = self._transport, self._held, self._waiters is not None
         if self._reading_paused:
             transport.resume_reading()
-        self._lost()
-        self._server.left(self)
+        self._on_lost()
+        self._server.on_disconnected(self)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         if slow:
@@ -138,7 +140,7 @@ class ServerConnection(PacedProtocol):
     def close_if_idle(self) -> None:
         """The server stops: a connection that is only kept for a next request closes."""
         if self._phase is Phase.HEAD and not self._held:
-            self._close()
+            self._close_when_written()
 
     # Requests
 
@@ -153,9 +155,9 @@ class ServerConnection(PacedProtocol):
         except HTTPInputError as error:
             self._refuse(_BAD_REQUEST, error)
         except Exception:
-            self._fail()
+            self._abort_after_failure()
         if self._eof and not self._scheduled:
-            self._after_eof()
+            self._handle_eof()
 
     def _read_head(self) -> None:
         held = self._held
@@ -174,9 +176,9 @@ class ServerConnection(PacedProtocol):
         self._seen = 0
         head = parse(held[first:end])
         self._held = held[end:]
-        self._begin(head)
+        self._begin_request(head)
 
-    def _begin(self, head: Head) -> None:
+    def _begin_request(self, head: Head) -> None:
         server = self._server
         self._deadline = None  # how long a handler takes is not our affair
         self._phase = Phase.WAIT
@@ -195,16 +197,16 @@ class ServerConnection(PacedProtocol):
         assert head is not None
         assert request is not None
         if request.finished:
-            self._cut()
+            self._abandon_request_body()
             return
         if head.body == 0:
-            self._request_is_whole()
+            self._on_request_complete()
             return
         if head.body > request.max_body_size:
             raise HTTPInputError("Content-Length too long")
         if head.headers.lowered.get("expect", "").lower() == "100-continue" and not request.started:
             self._transport.write(_CONTINUE)
-        self._body = ChunkedBody() if head.body == CHUNKED else FixedBody(head.body)
+        self._body = ChunkedBodyReader() if head.body == CHUNKED else FixedLengthBodyReader(head.body)
         self._phase = Phase.BODY
         if request.body_seconds is not None:
             self._limit_time(request.body_seconds)
@@ -219,25 +221,25 @@ class ServerConnection(PacedProtocol):
         waiting = delegate.data_received(piece) if piece else None
         if waiting is not None:
             self._phase = Phase.WAIT
-            self._wait(waiting, self._go_on)
+            self._wait(waiting, self._on_body_chunk_taken)
         elif self._phase is Phase.BODY:
-            self._go_on(bool(used))
+            self._on_body_chunk_taken(bool(used))
 
-    def _go_on(self, used: bool = True) -> None:
+    def _on_body_chunk_taken(self, used: bool = True) -> None:
         """The application has taken a piece of the body."""
         request, body = self._request, self._body
         assert request is not None
         assert body is not None
         if request.finished:
-            self._cut()
+            self._abandon_request_body()
         elif body.done:
-            self._request_is_whole()
+            self._on_request_complete()
         else:
             self._phase = Phase.BODY
             if used and self._held:
                 self._schedule()
 
-    def _request_is_whole(self) -> None:
+    def _on_request_complete(self) -> None:
         self._phase = Phase.ANSWER
         self._deadline = None
         self._body = self._head = None
@@ -249,9 +251,9 @@ class ServerConnection(PacedProtocol):
 
     def _wait(self, waiting: Awaitable[None], then: Callable[[], None]) -> None:
         self._then = then
-        asyncio.ensure_future(waiting).add_done_callback(self._waited)
+        asyncio.ensure_future(waiting).add_done_callback(self._on_waited)
 
-    def _waited(self, future: asyncio.Future[None]) -> None:
+    def _on_waited(self, future: asyncio.Future[None]) -> None:
         then, self._then = self._then, None
         assert then is not None
         try:
@@ -264,20 +266,20 @@ class ServerConnection(PacedProtocol):
         except HTTPInputError as error:
             self._refuse(_BAD_REQUEST, error)
         except (Exception, asyncio.CancelledError):
-            self._fail()
+            self._abort_after_failure()
         if not self._scheduled:
             self._advance()
-        self._hold_back()
+        self._pause_or_resume_reading()
 
     # After the answer
 
-    def _next(self) -> None:
+    def _expect_next_request(self) -> None:
         """The answer is whole and so was the request."""
         request = self._request
         assert request is not None
         self._request = self._delegate = None
         if not request.keep or self._server.stopping:
-            self._close()
+            self._close_when_written()
         elif self._waiters is not None:
             self._phase = Phase.DRAIN
             self._limit_drain()
@@ -287,14 +289,14 @@ class ServerConnection(PacedProtocol):
     def _expect_head(self) -> None:
         self._phase = Phase.HEAD
         if self._server.stopping and not self._held:
-            self._close()
+            self._close_when_written()
             return
         self._limit_time(self._idle_seconds)
         if self._held or self._eof:
             self._schedule()
-            self._hold_back()
+            self._pause_or_resume_reading()
 
-    def _cut(self) -> None:
+    def _abandon_request_body(self) -> None:
         """The application has answered without reading the request to its end, or without waiting for it."""
         if self._phase not in (Phase.CUT, Phase.WAIT):
             return
@@ -302,22 +304,22 @@ class ServerConnection(PacedProtocol):
         self._head = self._body = None
         self._tell_delegate()
         if whole:
-            self._next()
+            self._expect_next_request()
         else:
             self._request = self._delegate = None
-            self._linger()
+            self._close_gracefully()
 
-    def _after_eof(self) -> None:
+    def _handle_eof(self) -> None:
         if self._phase is Phase.HEAD:
-            self._close()
+            self._close_when_written()
         elif self._phase is Phase.BODY:
             self._transport.abort()
         elif self._phase is Phase.ANSWER and not self._held:
-            self._loop.call_soon(self._left)  # first the handler gets to its first await, as in Tornado
+            self._loop.call_soon(self._on_client_left)  # first the handler gets to its first await, as in Tornado
 
-    def _left(self) -> None:
+    def _on_client_left(self) -> None:
         if self._phase is Phase.ANSWER and not self._held:
-            self._lost()
+            self._on_lost()
             self._transport.close()
 
     # Ends
@@ -335,9 +337,9 @@ class ServerConnection(PacedProtocol):
             self._transport.abort()
         else:
             self._transport.write(answer)
-            self._linger()
+            self._close_gracefully()
 
-    def _fail(self) -> None:
+    def _abort_after_failure(self) -> None:
         """The application failed where it should not; what it knows of the request is void."""
         log.exception("the application failed")
         if self._request is not None:
@@ -345,9 +347,9 @@ class ServerConnection(PacedProtocol):
         self._tell_delegate()
         self._request = self._delegate = None
         self._transport.abort()
-        self._lost()
+        self._on_lost()
 
-    def _lost(self) -> None:
+    def _on_lost(self) -> None:
         """The client has left, or we have closed: whoever is at work for it hears of it. Once."""
         was, self._phase = self._phase, Phase.GONE
         if was is Phase.GONE:
@@ -358,19 +360,19 @@ class ServerConnection(PacedProtocol):
             callback = request.close_callback
             request.end()
             if was is Phase.ANSWER and callback is not None:
-                self._safely(callback)
+                self._call_safely(callback)
         if was in (Phase.BODY, Phase.CUT):
             self._tell_delegate()
         if was is not Phase.WAIT:
             self._request = self._delegate = None
-        self._end_pace()
+        self._stop_timing()
 
     def _tell_delegate(self) -> None:
         if self._delegate is not None:
-            self._safely(self._delegate.on_connection_close)
+            self._call_safely(self._delegate.on_connection_close)
 
     @staticmethod
-    def _safely(callback: Callable[[], None]) -> None:
+    def _call_safely(callback: Callable[[], None]) -> None:
         try:
             callback()
         except Exception:

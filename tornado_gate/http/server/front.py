@@ -27,7 +27,7 @@ BODY_BYTES = 100 * 1024 * 1024
 BACKLOG = 128
 
 
-class Server:
+class HttpServer:
     """Serves an application on listening sockets; on asyncio's loop or on uvloop's."""
 
     done: asyncio.Future[None]
@@ -84,13 +84,13 @@ class Server:
 
     # For connections
 
-    def joined(self, connection: ServerConnection) -> None:
+    def on_connected(self, connection: ServerConnection) -> None:
         """A client has come."""
         self._connections.add(connection)
         if self.stopping:
             connection.close_if_idle()
 
-    def left(self, connection: ServerConnection) -> None:
+    def on_disconnected(self, connection: ServerConnection) -> None:
         """It has left, or speaks another protocol now."""
         self._connections.discard(connection)
         self.application.on_close(connection)

@@ -29,21 +29,21 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine
 
 CHUNKED = -1
-END = b"\r\n\r\n"
+HEAD_END = b"\r\n\r\n"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH_DIGITS = 18
 _VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
-_KNOWN_NAMES = 1000
-_KNOWN_LINES = 256
-_KNOWN_LINE_BYTES = 128
+_MAX_HEADER_NAMES = 1000
+_MAX_REQUEST_LINES = 256
+_MAX_CACHED_LINE_BYTES = 128
 
 
 class Head(NamedTuple):
     """What was asked. `body`: how many bytes follow, or CHUNKED. `keep`: the client lets the connection stay open."""
 
     start_line: RequestStartLine
-    headers: Fields
+    headers: HeaderFields
     body: int
     keep: bool
 
@@ -53,18 +53,18 @@ def find_end(data: bytes, seen: int) -> int:
 
     Raises HTTPInputError for a line that ends in LF alone: who writes such never sends what is waited for.
     """
-    end = data.find(END, max(0, seen - 3))
+    end = data.find(HEAD_END, max(0, seen - 3))
     if end < 0 and data.count(b"\n", seen) != data.count(b"\r\n", max(0, seen - 1)):
         raise HTTPInputError("a line ends in LF without CR")
-    return end + len(END) if end >= 0 else -1
+    return end + len(HEAD_END) if end >= 0 else -1
 
 
 def parse(head: bytes) -> Head:
     """`head` from its request line to its empty line. Raises HTTPInputError."""
     if not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r"):
         raise HTTPInputError("CR or LF alone")
-    start_line = _start_line(head)
-    headers = Fields()
+    start_line = _parse_start_line(head)
+    headers = HeaderFields()
     try:
         HttpRequestParser(headers).feed_data(head)
     except HttpParserUpgrade:
@@ -75,11 +75,11 @@ def parse(head: bytes) -> Head:
         headers.join()
     lowered = headers.lowered
     connection = lowered.get("connection", "").lower()
-    body = _body(start_line, lowered)
-    return Head(start_line, headers, body, _keep(start_line, lowered, connection))
+    body = _get_body_length(start_line, lowered)
+    return Head(start_line, headers, body, _is_keep_alive(start_line, lowered, connection))
 
 
-class Fields(HTTPHeaders):
+class HeaderFields(HTTPHeaders):
     """Headers that the parser fills. They were checked by it; adding them by `add` would check them again, for 1.5 µs each.
 
     `lowered` has the same values by names in lower case; whoever changes headers changes both. To look something up in it takes
@@ -96,7 +96,7 @@ class Fields(HTTPHeaders):
 
     def on_header(self, raw_name: bytes, raw_value: bytes) -> None:
         """Called by the parser."""
-        name, lower = _NAMES.get(raw_name) or _learn(raw_name)
+        name, lower = _HEADER_NAMES.get(raw_name) or _intern_header_name(raw_name)
         value = raw_value.decode("latin-1").strip(" \t")
         if lower in self.lowered:
             self._as_list[name].append(value)
@@ -129,28 +129,28 @@ class Fields(HTTPHeaders):
     __copy__ = copy
 
 
-_NAMES: dict[bytes, tuple[str, str]] = {}
+_HEADER_NAMES: dict[bytes, tuple[str, str]] = {}
 """Names of headers as they came -> as Tornado writes them, and in lower case."""
 
 
-def _learn(raw_name: bytes) -> tuple[str, str]:
+def _intern_header_name(raw_name: bytes) -> tuple[str, str]:
     name = raw_name.decode("latin-1")
     if not _TOKEN.fullmatch(name):
         raise HTTPInputError(f"Invalid header name {name!r}")
     names = "-".join(word.capitalize() for word in name.split("-")), name.lower()
-    if len(_NAMES) < _KNOWN_NAMES and len(raw_name) < 64:
-        _NAMES[raw_name] = names
+    if len(_HEADER_NAMES) < _MAX_HEADER_NAMES and len(raw_name) < 64:
+        _HEADER_NAMES[raw_name] = names
     return names
 
 
-def _start_line(head: bytes) -> RequestStartLine:
+def _parse_start_line(head: bytes) -> RequestStartLine:
     line = head[: head.find(b"\r\n")]
-    if len(line) > _KNOWN_LINE_BYTES or b"?" in line:  # a query may hold a key, which is not to be kept
-        return _read_line(line)
-    return _known_line(line)
+    if len(line) > _MAX_CACHED_LINE_BYTES or b"?" in line:  # a query may hold a key, which is not to be kept
+        return _parse_request_line(line)
+    return _parse_request_line_cached(line)
 
 
-def _read_line(line: bytes) -> RequestStartLine:
+def _parse_request_line(line: bytes) -> RequestStartLine:
     parts = line.split(b" ")
     version = _VERSIONS.get(parts[-1])
     if version is None or len(parts) != 3:
@@ -158,11 +158,11 @@ def _read_line(line: bytes) -> RequestStartLine:
     return RequestStartLine(parts[0].decode("latin-1"), parts[1].decode("latin-1"), version)
 
 
-_known_line = lru_cache(maxsize=_KNOWN_LINES)(_read_line)
+_parse_request_line_cached = lru_cache(maxsize=_MAX_REQUEST_LINES)(_parse_request_line)
 """Most requests begin with one of a few lines."""
 
 
-def _body(start_line: RequestStartLine, lowered: dict[str, str]) -> int:
+def _get_body_length(start_line: RequestStartLine, lowered: dict[str, str]) -> int:
     coding, length = lowered.get("transfer-encoding"), lowered.get("content-length")
     if coding is not None:
         if length is not None or coding.lower() != "chunked" or start_line.version != "HTTP/1.1":
@@ -175,7 +175,7 @@ def _body(start_line: RequestStartLine, lowered: dict[str, str]) -> int:
     return int(length)
 
 
-def _keep(start_line: RequestStartLine, lowered: dict[str, str], connection: str) -> bool:
+def _is_keep_alive(start_line: RequestStartLine, lowered: dict[str, str], connection: str) -> bool:
     modern = start_line.version == "HTTP/1.1"
     if not connection or (modern and connection == "keep-alive"):
         return modern

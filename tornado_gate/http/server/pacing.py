@@ -12,7 +12,7 @@ from typing import Final
 
 from tornado.iostream import StreamClosedError
 
-HELD_BYTES = 64 * 1024
+MAX_HELD_BYTES = 64 * 1024
 LINGER_SECONDS = 5.0
 """How long what a refused client still sends is thrown away. Closing at once would make TCP take back the answer."""
 
@@ -31,7 +31,7 @@ class Phase:
     GONE: Final = "closed"
 
 
-_READING = (Phase.HEAD, Phase.BODY)
+_READING_PHASES = (Phase.HEAD, Phase.BODY)
 
 
 class PacedProtocol(asyncio.Protocol):
@@ -69,7 +69,7 @@ class PacedProtocol(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._rings = inf  # when the timer does
 
-    def _writable(self) -> None:
+    def _on_writable(self) -> None:
         """Called when the client has taken what was written."""
 
     def _advance(self) -> None:
@@ -83,9 +83,9 @@ class PacedProtocol(asyncio.Protocol):
             self._scheduled = True
             self._loop.call_soon(self._advance)
 
-    def _hold_back(self) -> None:
+    def _pause_or_resume_reading(self) -> None:
         """Stop reading while too much is held, or read on."""
-        full = len(self._held) > HELD_BYTES and (self._scheduled or self._phase not in _READING)
+        full = len(self._held) > MAX_HELD_BYTES and (self._scheduled or self._phase not in _READING_PHASES)
         if full == self._reading_paused or self._phase is Phase.GONE:
             return
         self._reading_paused = full
@@ -96,24 +96,24 @@ class PacedProtocol(asyncio.Protocol):
 
     # Closing
 
-    def _close(self) -> None:
+    def _close_when_written(self) -> None:
         """When the client has taken everything."""
         if self._held and not self._eof:
-            self._linger()
+            self._close_gracefully()
             return
         self._phase = Phase.CLOSING
         self._transport.close()
         if self._transport.get_write_buffer_size():
             self._limit_drain()
 
-    def _linger(self) -> None:
+    def _close_gracefully(self) -> None:
         """Close the sending half now, and the other when the client has seen that."""
         self._held = b""
         if self._eof or self._transport.is_closing():
-            self._close()
+            self._close_when_written()
             return
         self._phase = Phase.LINGER
-        self._hold_back()
+        self._pause_or_resume_reading()
         self._limit_time(LINGER_SECONDS)
         self._transport.write_eof()
 
@@ -136,7 +136,7 @@ class PacedProtocol(asyncio.Protocol):
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
-        self._writable()
+        self._on_writable()
 
     # Time. `_deadline = None` ends a limit; the timer may ring for nothing.
 
@@ -150,14 +150,14 @@ class PacedProtocol(asyncio.Protocol):
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._rings = self._loop.call_at(when, self._look_at_time), when
+        self._timer, self._rings = self._loop.call_at(when, self._check_deadlines), when
 
     def _limit_drain(self) -> None:
         """The client may not go on for so long to take nothing of what is written."""
         self._limit_time(self._idle_seconds)
         self._backlog = self._transport.get_write_buffer_size()
 
-    def _look_at_time(self) -> None:
+    def _check_deadlines(self) -> None:
         self._timer, self._rings = None, inf
         if self._deadline is None:
             return
@@ -168,7 +168,7 @@ class PacedProtocol(asyncio.Protocol):
         else:
             self._transport.abort()
 
-    def _end_pace(self) -> None:
+    def _stop_timing(self) -> None:
         """Nothing is written any more and nothing is waited for."""
         self._deadline = None
         if self._timer is not None:

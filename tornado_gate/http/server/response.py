@@ -24,23 +24,23 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.head import Head
 
-JOINED_BYTES = 64 * 1024
+MAX_JOINED_BYTES = 64 * 1024
 """A body, or its first piece, up to this goes out in one write with the head; copying a longer one costs more than a write."""
 SWITCHING = 101
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Line(Protocol):
+class ResponseTransport(Protocol):
     """What an answer needs of the connection that it goes out on."""
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether this is the last answer of the connection."""
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
         """Write. A future when the client takes less than is written."""
 
-    def answered(self) -> None:
+    def on_response_complete(self) -> None:
         """The answer is whole."""
 
     def abort(self) -> None:
@@ -50,7 +50,7 @@ class Line(Protocol):
         """Another protocol has the transport from now on."""
 
 
-class Context:
+class ConnectionContext:
     """Where a connection comes from, as HTTPServerRequest reads it."""
 
     __slots__ = ("protocol", "remote_ip")
@@ -84,14 +84,14 @@ class RequestConnection(HTTPConnection):
 
     def __init__(
         self,
-        line: Line,
-        context: Context,
+        line: ResponseTransport,
+        context: ConnectionContext,
         head: Head,
         done: asyncio.Future[None],
         max_body_size: int,
         body_seconds: float | None,
     ) -> None:
-        self._line: Line | None = line
+        self._line: ResponseTransport | None = line
         self._done = done
         self._head_only = head.start_line.method == "HEAD"
         self._modern = head.start_line.version == "HTTP/1.1"
@@ -137,18 +137,18 @@ class RequestConnection(HTTPConnection):
     ) -> asyncio.Future[None] | None:
         """As `write_headers`; None when nothing has to be waited for. A dict spells its names as Tornado does, each once."""
         if self._line is None:
-            return _closed()
+            return _make_closed_future()
         if self.started:
             raise RuntimeError("the headers have been written")
-        self._frame(code, headers, self._line.stopping)
+        self._choose_framing(code, headers, self._line.is_stopping)
         # Not isinstance(headers, HTTPHeaders), which asks the ABC.
         pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
-        data = _render(_status_line(code, reason), pairs)
+        data = _render(_render_status_line(code, reason), pairs)
         self.started = True
         if not chunk:
             return self._line.send(data)
-        body = self._framed(chunk)
-        if len(body) <= JOINED_BYTES:
+        body = self._frame_chunk(chunk)
+        if len(body) <= MAX_JOINED_BYTES:
             return self._line.send(data + body)
         self._line.send(data)
         return self._line.send(body)
@@ -161,10 +161,10 @@ class RequestConnection(HTTPConnection):
     def send(self, chunk: bytes) -> asyncio.Future[None] | None:
         """As `write`; None when nothing has to be waited for."""
         if self._line is None:
-            return _closed()
+            return _make_closed_future()
         if not self.started:
             raise RuntimeError("write_headers comes first")
-        return self._line.send(self._framed(chunk)) if chunk else None
+        return self._line.send(self._frame_chunk(chunk)) if chunk else None
 
     def finish(self) -> None:
         """The body is whole. Raises HTTPOutputError when its Content-Length says that it is not."""
@@ -180,7 +180,7 @@ class RequestConnection(HTTPConnection):
         if self._chunked:
             line.send(_LAST_CHUNK)
         self.end()
-        line.answered()
+        line.on_response_complete()
 
     def close(self) -> None:
         """End the connection at once; half an answer is not made to look whole."""
@@ -189,7 +189,7 @@ class RequestConnection(HTTPConnection):
         if line is not None:
             line.abort()
 
-    def detach(self) -> Line:
+    def detach(self) -> ResponseTransport:
         """End HTTP on the connection, after the head of a 101: `switch_protocol` of what is returned is to be called at once.
 
         Raises StreamClosedError when the client has left.
@@ -205,7 +205,7 @@ class RequestConnection(HTTPConnection):
         self._line = None
         self.close_callback = None
 
-    def _frame(self, code: int, headers: HTTPHeaders | dict[str, str], last: bool) -> None:
+    def _choose_framing(self, code: int, headers: HTTPHeaders | dict[str, str], last: bool) -> None:
         """How the client will know where the body ends."""
         if code == SWITCHING:
             self._left = 0
@@ -226,7 +226,7 @@ class RequestConnection(HTTPConnection):
         elif self.keep and not self._modern:
             headers["Connection"] = "Keep-Alive"
 
-    def _framed(self, chunk: bytes) -> bytes:
+    def _frame_chunk(self, chunk: bytes) -> bytes:
         if self._chunked:
             return b"%x\r\n%b\r\n" % (len(chunk), chunk)
         if self._left is not None:
@@ -238,7 +238,7 @@ class RequestConnection(HTTPConnection):
 
 
 @lru_cache(maxsize=128)
-def _status_line(code: int, reason: str) -> str:
+def _render_status_line(code: int, reason: str) -> str:
     return f"HTTP/1.1 {code} {reason}"
 
 
@@ -251,7 +251,7 @@ def _render(status_line: str, headers: Iterable[tuple[str, str]]) -> bytes:
     return data
 
 
-def _closed() -> asyncio.Future[None]:
+def _make_closed_future() -> asyncio.Future[None]:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     future.set_exception(StreamClosedError())
     future.exception()  # who does not await it need not hear of it

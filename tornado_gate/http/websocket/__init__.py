@@ -13,17 +13,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.client.faults import Fault
-from tornado_gate.http.upstream import check_host, connection_error, refusal
+from tornado_gate.http.client.faults import HttpClientError
+from tornado_gate.http.upstream import check_host, connection_error, make_refusal_error
 from tornado_gate.http.upstream_errors import connection_lost
-from tornado_gate.http.websocket.connection import Connection, Receive
+from tornado_gate.http.websocket.connection import Receive, WebSocketConnection
 from tornado_gate.types import Call, RealtimeDialect, UpstreamRequest
 
 if TYPE_CHECKING:
     import aiohttp
 
-MOST_MESSAGE_BYTES = 16 * 1024 * 1024
-SWITCHED = 101
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+SWITCHING_PROTOCOLS = 101
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -47,7 +47,7 @@ class UpstreamSocket:
     )
 
     def __init__(self, response: aiohttp.ClientResponse, provider: str, dialect: RealtimeDialect) -> None:
-        self._connection = Connection(server=False, most=MOST_MESSAGE_BYTES, ended=self._over)
+        self._connection = WebSocketConnection(server=False, most=MAX_MESSAGE_BYTES, ended=self._on_end)
         self._response = response  # aiohttp would close the connection of one that is forgotten
         self._provider = provider
         self._dialect = dialect
@@ -57,7 +57,7 @@ class UpstreamSocket:
         self._texts: list[str] | None = None
         self._news: asyncio.Future[None] | None = None
         self._taken: asyncio.Future[None] | None = None
-        _take_over(response, self._connection)
+        _take_over_transport(response, self._connection)
 
     @property
     def dialect(self) -> RealtimeDialect:
@@ -72,11 +72,11 @@ class UpstreamSocket:
         return self._connection.close_reason
 
     @property
-    def lost(self) -> UpstreamError:
+    def lost_error(self) -> UpstreamError:
         """What to say when the connection broke."""
         return connection_lost(self._provider, answered=True)
 
-    def relay(self, receive: Receive, ended: Callable[[], None]) -> None:
+    def relay_to(self, receive: Receive, ended: Callable[[], None]) -> None:
         """Give each message to `receive`, at its pace, instead of waiting for `receive` here to be called.
 
         `ended` is called once, when there are no more; then `close_code` is None if the connection broke.
@@ -92,7 +92,7 @@ class UpstreamSocket:
         try:
             return self._connection.write(text)
         except ConnectionError as error:
-            raise self.lost from error
+            raise self.lost_error from error
 
     async def send(self, text: str) -> None:
         rest = self.write(text)
@@ -103,11 +103,11 @@ class UpstreamSocket:
         if self._texts is None:
             self._texts = []
             if not self._ended:
-                self._connection.begin(self._keep)
+                self._connection.begin(self._queue_message)
         while not self._texts:
             if self._ended:
                 if self.close_code is None:
-                    raise self.lost
+                    raise self.lost_error
                 return None
             self._news = asyncio.get_running_loop().create_future()
             await self._news
@@ -124,41 +124,41 @@ class UpstreamSocket:
             self._end = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._end)
 
-    def _keep(self, text: str | bytes) -> asyncio.Future[None]:
+    def _queue_message(self, text: str | bytes) -> asyncio.Future[None]:
         assert self._texts is not None
         self._texts.append(str(text))
         self._taken = asyncio.get_running_loop().create_future()
-        self._wake()
+        self._wake_reader()
         return self._taken
 
-    def _over(self) -> None:
+    def _on_end(self) -> None:
         self._ended = True
         self._response.close()
-        self._wake()
+        self._wake_reader()
         told, self._told = self._told, None
         if told is not None:
             told()
         if self._end is not None:
             self._end.set_result(None)
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
 
-def _take_over(response: aiohttp.ClientResponse, connection: Connection) -> None:
+def _take_over_transport(response: aiohttp.ClientResponse, connection: WebSocketConnection) -> None:
     """Take the transport from aiohttp, with what has come since the handshake."""
     held = response.connection
     if held is None or held.protocol is None or held.transport is None:
         raise ConnectionResetError("the upstream has closed the connection")
-    held.protocol.set_parser(_Rest(connection), None)
+    held.protocol.set_parser(_EarlyDataReceiver(connection), None)
     connection.take_over(held.transport, held.protocol)
 
 
-class _Rest:
+class _EarlyDataReceiver:
     """What aiohttp gives the bytes to that follow the head of an answer."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: WebSocketConnection) -> None:
         self._connection = connection
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
@@ -178,9 +178,9 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
     check_host(call, outgoing)
     provider = call.target.provider
     try:
-        response = await _shake_hands(call, outgoing)
+        response = await _perform_handshake(call, outgoing)
         socket = UpstreamSocket(response, provider, "beta" if outgoing.context == "beta" else "current")
-    except (Fault, ValueError) as error:  # a closed pool; a URL that is none
+    except (HttpClientError, ValueError) as error:  # a closed pool; a URL that is none
         raise connection_error(provider, error) from error
     except (aiohttp.ClientError, OSError) as error:
         raise connection_error(provider, as_fault(error)) from error
@@ -188,7 +188,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
     return socket
 
 
-async def _shake_hands(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
+async def _perform_handshake(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
     """The upstream's answer that it switches (RFC 6455, 4.1). Raises the error for any other, and what aiohttp raises."""
     key = base64.b64encode(os.urandom(16))
     headers = {
@@ -205,11 +205,11 @@ async def _shake_hands(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientR
     connection = ",".join(response.headers.getall("Connection", ()))
     accepted = base64.b64encode(hashlib.sha1(key + _GUID).digest()).decode()
     if (
-        response.status == SWITCHED
+        response.status == SWITCHING_PROTOCOLS
         and told.get("upgrade", "").lower() == "websocket"
         and "upgrade" in [option.strip().lower() for option in connection.split(",")]
         and told.get("sec-websocket-accept") == accepted
     ):
         return response
     response.close()
-    raise refusal(call, response.status, told, b"")
+    raise make_refusal_error(call, response.status, told, b"")

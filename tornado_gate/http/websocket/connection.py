@@ -17,23 +17,23 @@ from tornado_gate.http.websocket.frames import (
     TEXT,
     UNSUPPORTED,
     FrameReader,
-    ProtocolFault,
-    closed_with,
-    closing,
-    frame,
+    ProtocolError,
+    make_close_payload,
+    make_frame,
+    parse_close_payload,
 )
 
 PING_SECONDS = 20.0
 """Between pings. Of who says nothing at all from one to the next the connection is cut."""
 CLOSE_SECONDS = 5.0
 """As long as the other side may take to close."""
-TURN = 64
+MESSAGES_PER_TURN = 64
 """Frames that are read before other connections get a turn."""
 
 Receive = Callable[[str | bytes], Awaitable[object] | None]
 
 
-class Connection(asyncio.Protocol):
+class WebSocketConnection(asyncio.Protocol):
     """`begin` says what gets each message; when that gives something to wait for, nothing more is read until then. `ended` is
     called once, when the connection is lost, after it was closed or instead: `close_code` is then the other side's, None if it
     said none.
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self.close_reason = ""
 
     @property
-    def over(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the connection was made and is lost."""
         return self._ended is None
 
@@ -97,13 +97,13 @@ class Connection(asyncio.Protocol):
         self._receive = receive
         if not self._transport.is_closing():
             self._transport.resume_reading()
-            self._pump()
+            self._deliver_messages()
 
     def write(self, text: str) -> asyncio.Future[None] | None:
         """Send a message. What is given is to be waited for: the other side reads slowly. Raises ConnectionError when closed."""
         if self._said_bye or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
-        self._transport.write(frame(TEXT, text.encode(), masked=not self._server))
+        self._transport.write(make_frame(TEXT, text.encode(), masked=not self._server))
         return self._room
 
     def close(self, code: int, reason: str = "") -> None:
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         if self._said_bye or self._transport.is_closing():
             return
         self._said_bye = True
-        self._write(CLOSE, closing(code, reason))
+        self._write(CLOSE, make_close_payload(code, reason))
         self._set_timer(CLOSE_SECONDS, self._transport.abort)
         if self._receive is None:
             self._transport.resume_reading()  # it has not begun, and will not: only for the answer
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._set_timer(PING_SECONDS, self._beat)
+        self._set_timer(PING_SECONDS, self._send_ping)
         self._transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
         if not self._heard_bye:
             self._reader.feed(data)
             if self._held is None and (self._receive is not None or self._said_bye):
-                self._pump()
+                self._deliver_messages()
 
     def pause_writing(self) -> None:
         self._room = asyncio.get_running_loop().create_future()
@@ -156,25 +156,25 @@ class Connection(asyncio.Protocol):
 
     # What has come
 
-    def _pump(self) -> None:
+    def _deliver_messages(self) -> None:
         """Hand out what has come, until somebody must wait."""
-        for _ in range(TURN):
+        for _ in range(MESSAGES_PER_TURN):
             if self._heard_bye:
                 return
             try:
-                message = self._reader.next()
+                message = self._reader.read_message()
                 if message is None:
                     return
-                rest = self._hand_out(*message)
-            except ProtocolFault as fault:
-                self._break_off(fault)
+                rest = self._deliver_message(*message)
+            except ProtocolError as fault:
+                self._fail_connection(fault)
             else:
                 if rest is not None:
-                    self._hold(rest)
+                    self._pause_reading(rest)
                     return
-        self._hold(asyncio.sleep(0))
+        self._pause_reading(asyncio.sleep(0))
 
-    def _hand_out(self, opcode: int, payload: str | bytes) -> Awaitable[object] | None:
+    def _deliver_message(self, opcode: int, payload: str | bytes) -> Awaitable[object] | None:
         if opcode == TEXT or (opcode == BINARY and self._server):
             return self._receive(payload) if self._receive is not None and not self._said_bye else None
         assert isinstance(payload, bytes)
@@ -186,33 +186,33 @@ class Connection(asyncio.Protocol):
             elif not self._said_bye:
                 self._write(PONG, payload)
         elif opcode == CLOSE:
-            self._hear_bye(payload)
+            self._on_close_frame(payload)
         elif opcode == BINARY:
-            raise ProtocolFault(UNSUPPORTED, "texts are expected")
+            raise ProtocolError(UNSUPPORTED, "texts are expected")
         return None
 
-    def _hear_bye(self, payload: bytes) -> None:
-        code, reason = closed_with(payload)
+    def _on_close_frame(self, payload: bytes) -> None:
+        code, reason = parse_close_payload(payload)
         self._heard_bye = True
         self.close_code, self.close_reason = code, reason
         self.close(code)
         self._transport.close()
 
-    def _hold(self, rest: Awaitable[object]) -> None:
+    def _pause_reading(self, rest: Awaitable[object]) -> None:
         self._held = asyncio.ensure_future(rest)
         if not self._transport.is_closing():
             self._transport.pause_reading()
-        self._held.add_done_callback(self._go_on)
+        self._held.add_done_callback(self._resume_reading)
 
-    def _go_on(self, _: asyncio.Future[object]) -> None:
+    def _resume_reading(self, _: asyncio.Future[object]) -> None:
         self._held = None
         if self._transport.is_closing():
             return
-        self._pump()
+        self._deliver_messages()
         if self._held is None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def _break_off(self, fault: ProtocolFault) -> None:
+    def _fail_connection(self, fault: ProtocolError) -> None:
         """Say why, and close. A caller may still be sending, and a socket that is closed with something unread takes our last
         word back (a reset): so what it sends is read and dropped, up to its own goodbye or until it has closed.
         """
@@ -227,15 +227,15 @@ class Connection(asyncio.Protocol):
 
     def _write(self, opcode: int, payload: bytes) -> None:
         if not self._transport.is_closing():
-            self._transport.write(frame(opcode, payload, masked=not self._server))
+            self._transport.write(make_frame(opcode, payload, masked=not self._server))
 
-    def _beat(self) -> None:
+    def _send_ping(self) -> None:
         if not self._heard and self._held is None and self._transport.is_reading():
             self._transport.abort()
             return
         self._heard = False
         self._write(PING, b"")
-        self._set_timer(PING_SECONDS, self._beat)
+        self._set_timer(PING_SECONDS, self._send_ping)
 
     def _set_timer(self, seconds: float, call: Callable[[], None]) -> None:
         if self._timer is not None:

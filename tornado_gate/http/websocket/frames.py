@@ -12,7 +12,7 @@ from typing import Final
 
 from tornado.util import _websocket_mask  # Tornado's name for it in C, since 3.2: 1 µs for 4 KB, where Python takes 17
 
-PART, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NO_CODE: Final = 1005
 """What stands for a closing frame without a code."""
 PROTOCOL_ERROR, UNSUPPORTED, INVALID_TEXT, TOO_BIG, INTERNAL_ERROR = 1002, 1003, 1007, 1009, 1011
@@ -26,7 +26,7 @@ _CODE: Final = struct.Struct("!H")
 Message = tuple[int, str | bytes]
 
 
-class ProtocolFault(Exception):
+class ProtocolError(Exception):
     """The other side breaks the protocol; `code` is what the connection is closed with.
 
     `readable` says that the fault is in a message, not in the frames: what follows can be read, its goodbye among it.
@@ -54,7 +54,7 @@ class FrameReader:
         self._at = 0
         self._need = _LEAST
         self._skip = 0  # what is still to come of a message that is too big
-        self._opcode = PART
+        self._opcode = CONTINUATION
         self._parts: bytes | bytearray = b""  # a bytearray while a message comes in parts
 
     def feed(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ class FrameReader:
             self._data += data
         self._at = 0
 
-    def next(self) -> Message | None:
+    def read_message(self) -> Message | None:
         """The next (opcode, payload); None until more has come. PART, and nothing, is a message that goes on.
 
         A TEXT has a str. Raises ProtocolFault.
@@ -84,7 +84,7 @@ class FrameReader:
             return None
         first, second = data[at], data[at + 1]
         if first & 0x70 or (second >= 0x80) is not self._masked:
-            raise ProtocolFault(PROTOCOL_ERROR, "a reserved bit is set" if first & 0x70 else "the mask is wrong")
+            raise ProtocolError(PROTOCOL_ERROR, "a reserved bit is set" if first & 0x70 else "the mask is wrong")
         size, start = second & 0x7F, at + 2
         if size > 125:
             start += 2 if size == 126 else 8
@@ -114,38 +114,38 @@ class FrameReader:
         """`whole` is what the frame has with its head."""
         if first & 0x08:
             if size > 125:
-                raise ProtocolFault(PROTOCOL_ERROR, "a control frame is too long")
+                raise ProtocolError(PROTOCOL_ERROR, "a control frame is too long")
         elif size + len(self._parts) > self._most:
             self._need, self._skip, self._parts = _LEAST, whole, b""
-            self._opcode = PART if first & 0x80 else self._opcode or first & 0x0F
-            raise ProtocolFault(TOO_BIG, f"a message may have {self._most} bytes", readable=True)
+            self._opcode = CONTINUATION if first & 0x80 else self._opcode or first & 0x0F
+            raise ProtocolError(TOO_BIG, f"a message may have {self._most} bytes", readable=True)
 
     def _message(self, first: int, payload: bytes) -> Message:
         opcode, final = first & 0x0F, first >= 0x80
         if opcode >= CLOSE:
             if opcode > PONG or not final:
-                raise ProtocolFault(PROTOCOL_ERROR, "an unknown or a divided control frame")
+                raise ProtocolError(PROTOCOL_ERROR, "an unknown or a divided control frame")
             return opcode, payload
-        if opcode > BINARY or (opcode == PART) is not (self._opcode != PART):
-            raise ProtocolFault(PROTOCOL_ERROR, "a frame that cannot stand here")
-        if not final or opcode == PART:
+        if opcode > BINARY or (opcode == CONTINUATION) is not (self._opcode != CONTINUATION):
+            raise ProtocolError(PROTOCOL_ERROR, "a frame that cannot stand here")
+        if not final or opcode == CONTINUATION:
             if not self._parts:
                 self._parts = bytearray()
             self._parts += payload
             self._opcode = opcode or self._opcode
             if not final:
-                return PART, b""
+                return CONTINUATION, b""
             opcode, payload = self._opcode, bytes(self._parts)
-            self._opcode, self._parts = PART, b""
+            self._opcode, self._parts = CONTINUATION, b""
         if opcode == BINARY:
             return opcode, payload
         try:
             return opcode, payload.decode()
         except UnicodeDecodeError:
-            raise ProtocolFault(INVALID_TEXT, "a text is not UTF-8", readable=True) from None
+            raise ProtocolError(INVALID_TEXT, "a text is not UTF-8", readable=True) from None
 
 
-def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
+def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
     """One whole message."""
     bit, size = 0x80 if masked else 0, len(payload)
     if size < 126:
@@ -160,7 +160,7 @@ def frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
     return b"".join((head, mask, _websocket_mask(mask, payload)))
 
 
-def closing(code: int, reason: str = "") -> bytes:
+def make_close_payload(code: int, reason: str = "") -> bytes:
     """The payload of a closing frame; a reason that is too long is cut."""
     if code == NO_CODE:
         return b""
@@ -168,22 +168,22 @@ def closing(code: int, reason: str = "") -> bytes:
     return _CODE.pack(code) + cut.encode()
 
 
-def closed_with(payload: bytes) -> tuple[int, str]:
+def parse_close_payload(payload: bytes) -> tuple[int, str]:
     """(code, reason) of a closing frame. Raises ProtocolFault."""
     if not payload:
         return NO_CODE, ""
     if len(payload) < _CODE.size:
-        raise ProtocolFault(PROTOCOL_ERROR, "half a code")
+        raise ProtocolError(PROTOCOL_ERROR, "half a code")
     (code,) = _CODE.unpack_from(payload)
     if not (code in range(3000, 5000) or code in range(1000, 1004) or code in range(1007, 1015)):
-        raise ProtocolFault(PROTOCOL_ERROR, "a code that may not be sent")
+        raise ProtocolError(PROTOCOL_ERROR, "a code that may not be sent")
     try:
         return code, payload[_CODE.size :].decode()
     except UnicodeDecodeError:
-        raise ProtocolFault(INVALID_TEXT, "a reason is not UTF-8") from None
+        raise ProtocolError(INVALID_TEXT, "a reason is not UTF-8") from None
 
 
-def _fresh_masks() -> Iterator[bytes]:
+def _generate_masks() -> Iterator[bytes]:
     """Masks that nobody can foresee (5.3), for one system call in a thousand."""
     while True:
         block = os.urandom(4096)
@@ -191,4 +191,4 @@ def _fresh_masks() -> Iterator[bytes]:
             yield block[at : at + 4]
 
 
-_masks: Final = _fresh_masks()
+_masks: Final = _generate_masks()

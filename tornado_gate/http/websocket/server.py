@@ -23,7 +23,7 @@ from tornado.websocket import WebSocketHandler, WebSocketProtocol13
 
 from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.http.server.response import SWITCHING
-from tornado_gate.http.websocket.connection import Connection
+from tornado_gate.http.websocket.connection import WebSocketConnection
 from tornado_gate.http.websocket.frames import INTERNAL_ERROR
 
 KEY_BYTES = 16
@@ -39,7 +39,7 @@ class FrameProtocol:
 
     def __init__(self, handler: WebSocketHandler, most: int) -> None:
         self._handler = handler
-        self.connection = Connection(server=True, most=most, ended=self._ended)
+        self.connection = WebSocketConnection(server=True, most=most, ended=self._ended)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
         """Answer 101, switch to frames, open the handler, and give each message to its `on_message`.
@@ -48,11 +48,11 @@ class FrameProtocol:
         """
         _answer(handler)
         try:
-            await _switch(handler, self.connection)
+            await _switch_protocol(handler, self.connection)
         except OSError:
             self._ended()  # the caller has left
             return
-        if self.connection.over:
+        if self.connection.is_closed:
             return
         try:
             opening = handler.open()
@@ -92,7 +92,7 @@ def _answer(handler: WebSocketHandler) -> None:
     handler.flush()
 
 
-async def _switch(handler: WebSocketHandler, connection: Connection) -> None:
+async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConnection) -> None:
     """Raises OSError when the caller has left."""
     detached: object = handler.detach()
     if isinstance(detached, ServerConnection):
@@ -102,7 +102,7 @@ async def _switch(handler: WebSocketHandler, connection: Connection) -> None:
         await take_socket(detached, connection)
 
 
-async def take_socket(stream: IOStream, connection: Connection) -> None:
+async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None:
     """Move the socket of a stream to a transport of the loop. Raises OSError when the caller has left."""
     await stream.write(b"")  # until the answer to the handshake has gone out
     for _ in range(EARLY_READS):

@@ -7,34 +7,44 @@ A plugin writes a `Mind` and gives a `VoiceSession` of it back from its hook ``o
         return VoiceSession(MyMind(call), model=call.model, session=outgoing.context.session)
 """
 
-from tornado_gate.realtime.voice.audio import RATE, decibels, level, milliseconds, to_wav
-from tornado_gate.realtime.voice.chat import chat_request
-from tornado_gate.realtime.voice.items import Item, Picture, Sound, Words
-from tornado_gate.realtime.voice.mind import Called, CutShort, Mind, Piece, Said, Spent, Spoke, Transcript, Turn
-from tornado_gate.realtime.voice.sentences import Sentences
-from tornado_gate.realtime.voice.session import Limits, VoiceSession
+from tornado_gate.realtime.voice.audio import RATE, compute_milliseconds, measure_level, to_decibels, to_wav
+from tornado_gate.realtime.voice.chat import make_chat_request
+from tornado_gate.realtime.voice.items import AudioPart, ImagePart, Item, TextPart
+from tornado_gate.realtime.voice.mind import (
+    AudioPiece,
+    CallPiece,
+    CutShortPiece,
+    Piece,
+    TextPiece,
+    Transcript,
+    Turn,
+    UsagePiece,
+    VoiceModel,
+)
+from tornado_gate.realtime.voice.sentences import SentenceSplitter
+from tornado_gate.realtime.voice.session import SessionLimits, VoiceSession
 
 __all__ = [
     "RATE",
-    "Called",
-    "CutShort",
+    "AudioPart",
+    "AudioPiece",
+    "CallPiece",
+    "CutShortPiece",
+    "ImagePart",
     "Item",
-    "Limits",
-    "Mind",
-    "Picture",
     "Piece",
-    "Said",
-    "Sentences",
-    "Sound",
-    "Spent",
-    "Spoke",
+    "SentenceSplitter",
+    "SessionLimits",
+    "TextPart",
+    "TextPiece",
     "Transcript",
     "Turn",
+    "UsagePiece",
+    "VoiceModel",
     "VoiceSession",
-    "Words",
-    "chat_request",
-    "decibels",
-    "level",
-    "milliseconds",
+    "compute_milliseconds",
+    "make_chat_request",
+    "measure_level",
+    "to_decibels",
     "to_wav",
 ]

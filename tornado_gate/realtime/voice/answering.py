@@ -23,23 +23,32 @@ from contextlib import aclosing
 from typing import Any, Final, Literal, Protocol
 
 from tornado_gate.errors import GateError, InternalError
-from tornado_gate.realtime.voice.audio import BYTES_PER_SECOND, encode, frame_bytes
-from tornado_gate.realtime.voice.items import Conversation, Item, Sound, Words
-from tornado_gate.realtime.voice.mind import Called, CutShort, Mind, Piece, Said, Spent, Spoke, Turn
+from tornado_gate.realtime.voice.audio import BYTES_PER_SECOND, encode, get_frame_bytes
+from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item, TextPart
+from tornado_gate.realtime.voice.mind import (
+    AudioPiece,
+    CallPiece,
+    CutShortPiece,
+    Piece,
+    TextPiece,
+    Turn,
+    UsagePiece,
+    VoiceModel,
+)
 from tornado_gate.types.value import Value, field
-from tornado_gate.wire.openai_realtime import new_id
+from tornado_gate.wire.openai_realtime import make_id
 
 Event = dict[str, Any]
 
 PIECE_BYTES: Final = BYTES_PER_SECOND // 5
 """Of sound in one event: 200 ms, whole samples of every format."""
 
-Stopped = Literal["client_cancelled", "turn_detected"]
+StopReason = Literal["client_cancelled", "turn_detected"]
 
 log = logging.getLogger("tornado_gate.realtime.voice")
 
 
-class Order(Value, frozen=True, kw_only=True):
+class ResponseOrder(Value, frozen=True, kw_only=True):
     """How one response is to be made: with what `turn` it begins, and what of it goes out as it came.
 
     `conversation` is None for an answer that nobody is to remember. `sound_format` is one of `audio.PCM`, `ULAW`, `ALAW`.
@@ -49,35 +58,37 @@ class Order(Value, frozen=True, kw_only=True):
     conversation: Conversation | None
     conversation_id: str | None
     sound_format: str
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    reported_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Caller(Protocol):
+class EventSink(Protocol):
     """Where events go. `emit` never waits, so that what belongs together comes together; `room` waits for a slow reader."""
 
     def emit(self, *events: Event) -> None: ...
     def report(self, error: GateError) -> None: ...
-    async def room(self) -> None: ...
+    async def wait_for_room(self) -> None: ...
 
 
-class Answering:
+class VoiceResponse:
     """A response while it is made. `run` ends when it has ended, well or not.
 
     `prepare` is awaited before the Mind is asked, and what it raises is a failure of the response.
     """
 
-    def __init__(self, mind: Mind, order: Order, caller: Caller, prepare: Callable[[], Awaitable[None]]) -> None:
-        self.id = new_id("resp")
+    def __init__(
+        self, mind: VoiceModel, order: ResponseOrder, caller: EventSink, prepare: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.id = make_id("resp")
         self.order = order
         self._mind = mind
         self._caller = caller
         self._prepare = prepare
         self._output: list[Item] = []
-        self._part: Words | Sound | None = None  # of the message that is open
+        self._part: TextPart | AudioPart | None = None  # of the message that is open
         self._unsent = b""
-        self._spent: Spent | None = None
-        self._cut: CutShort | None = None
-        self._stopped: Stopped | None = None
+        self._spent: UsagePiece | None = None
+        self._cut: CutShortPiece | None = None
+        self._stopped: StopReason | None = None
         self._task: asyncio.Task[None] | None = None
         self._running = False
 
@@ -85,7 +96,7 @@ class Answering:
         self._task = asyncio.create_task(self.run(), name=self.id)
         return self._task
 
-    def stop(self, why: Stopped) -> None:
+    def stop(self, why: StopReason) -> None:
         """End it soon; it still says how far it came."""
         if self._stopped is None:
             self._stopped = why
@@ -98,7 +109,7 @@ class Answering:
         try:
             if self._stopped is None:
                 self._running = True
-                await self._answer()
+                await self._run_model()
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self._stopped is None or task is None or task.uncancel() > 0:
@@ -110,65 +121,65 @@ class Answering:
             error = InternalError()
         finally:
             self._running = False
-        self._end(error)
+        self._finish(error)
 
-    async def _answer(self) -> None:
+    async def _run_model(self) -> None:
         await self._prepare()
-        async with aclosing(_generator(self._mind, self.order.turn)) as pieces:
+        async with aclosing(_as_closing_generator(self._mind, self.order.turn)) as pieces:
             async for piece in pieces:
-                await self._take(piece)
+                await self._add_piece(piece)
         self._close_message("completed" if self._cut is None else "incomplete")
 
-    async def _take(self, piece: Piece) -> None:
+    async def _add_piece(self, piece: Piece) -> None:
         match piece:
-            case Said(text=text):
+            case TextPiece(text=text):
                 if text:
-                    await self._say(text)
-            case Spoke(pcm=pcm):
+                    await self._add_text(text)
+            case AudioPiece(pcm=pcm):
                 if pcm and self.order.turn.spoken:
-                    await self._speak(pcm)
-            case Called():
-                self._call(piece)
-            case Spent():
+                    await self._add_audio(pcm)
+            case CallPiece():
+                self._add_call(piece)
+            case UsagePiece():
                 self._spent = piece
-            case CutShort():
+            case CutShortPiece():
                 self._cut = piece
 
     # What it says
 
-    async def _say(self, text: str) -> None:
-        await self._caller.room()
+    async def _add_text(self, text: str) -> None:
+        await self._caller.wait_for_room()
         part = self._open_message()
-        if isinstance(part, Sound):
+        if isinstance(part, AudioPart):
             part.transcript = (part.transcript or "") + text
-            self._caller.emit(self._event("response.output_audio_transcript.delta", delta=text))
+            self._caller.emit(self._make_part_event("response.output_audio_transcript.delta", delta=text))
         else:
             part.text += text
-            self._caller.emit(self._event("response.output_text.delta", delta=text))
+            self._caller.emit(self._make_part_event("response.output_text.delta", delta=text))
 
-    async def _speak(self, pcm: bytes) -> None:
+    async def _add_audio(self, pcm: bytes) -> None:
         part = self._open_message()
-        assert isinstance(part, Sound)
+        assert isinstance(part, AudioPart)
         pcm = self._unsent + pcm
-        whole = len(pcm) - len(pcm) % frame_bytes(self.order.sound_format)
+        whole = len(pcm) - len(pcm) % get_frame_bytes(self.order.sound_format)
         self._unsent = pcm[whole:]
         for start in range(0, whole, PIECE_BYTES):
-            await self._caller.room()
+            await self._caller.wait_for_room()
             piece = pcm[start : min(whole, start + PIECE_BYTES)]
             sent = base64.b64encode(encode(piece, self.order.sound_format)).decode()
             part.add(piece)
-            self._caller.emit(self._event("response.output_audio.delta", delta=sent))
+            self._caller.emit(self._make_part_event("response.output_audio.delta", delta=sent))
 
-    def _open_message(self) -> Words | Sound:
+    def _open_message(self) -> TextPart | AudioPart:
         if self._part is not None:
             return self._part
         spoken = self.order.turn.spoken
-        part = Sound(bytearray(), transcript="", output=True, done=True) if spoken else Words("", output=True)
-        item = Item(id=new_id("item"), role="assistant", status="in_progress")
-        added = self._item_events("added", item)
+        part = AudioPart(bytearray(), transcript="", output=True, done=True) if spoken else TextPart("", output=True)
+        item = Item(id=make_id("item"), role="assistant", status="in_progress")
+        added = self._make_item_events("added", item)
         item.parts.append(part)
         self._part = part
-        shown = self._event("response.content_part.added", part=_shown(part))
+        shown = self._make_part_event("response.content_part.added", part=_render_part(part))
         self._caller.emit(*added, shown)
         return part
 
@@ -179,59 +190,59 @@ class Answering:
         item = self._output[-1]
         item.status = status
         events = []
-        if isinstance(part, Sound):
-            events.append(self._event("response.output_audio.done"))
-            events.append(self._event("response.output_audio_transcript.done", transcript=part.words))
+        if isinstance(part, AudioPart):
+            events.append(self._make_part_event("response.output_audio.done"))
+            events.append(self._make_part_event("response.output_audio_transcript.done", transcript=part.heard_words))
         else:
-            events.append(self._event("response.output_text.done", text=part.text))
-        events.append(self._event("response.content_part.done", part=_shown(part)))
-        self._caller.emit(*events, *self._item_events("done", item))
+            events.append(self._make_part_event("response.output_text.done", text=part.text))
+        events.append(self._make_part_event("response.content_part.done", part=_render_part(part)))
+        self._caller.emit(*events, *self._make_item_events("done", item))
         if self.order.conversation is not None:
             self.order.conversation.forget_sound()
 
-    def _call(self, called: Called) -> None:
+    def _add_call(self, called: CallPiece) -> None:
         """A call comes whole: an item with its arguments in one piece."""
         self._close_message("completed")
         item = Item(
-            id=new_id("item"), kind="function_call", status="in_progress", name=called.name, call_id=called.call_id
+            id=make_id("item"), kind="function_call", status="in_progress", name=called.name, call_id=called.call_id
         )
-        events = self._item_events("added", item)
+        events = self._make_item_events("added", item)
         item.arguments, item.status = called.arguments, "completed"
-        place = {"call_id": called.call_id, **self._place(), "item_id": item.id}
+        place = {"call_id": called.call_id, **self._make_position(), "item_id": item.id}
         if called.arguments:
             events.append({"type": "response.function_call_arguments.delta", **place, "delta": called.arguments})
         done = {"arguments": called.arguments, "name": called.name}
         events.append({"type": "response.function_call_arguments.done", **place, **done})
-        self._caller.emit(*events, *self._item_events("done", item))
+        self._caller.emit(*events, *self._make_item_events("done", item))
 
     # Events
 
-    def _event(self, kind: str, **rest: Any) -> Event:
+    def _make_part_event(self, kind: str, **rest: Any) -> Event:
         """An event about the open part."""
-        return {"type": kind, **self._place(), "item_id": self._output[-1].id, "content_index": 0, **rest}
+        return {"type": kind, **self._make_position(), "item_id": self._output[-1].id, "content_index": 0, **rest}
 
-    def _place(self) -> Event:
+    def _make_position(self) -> Event:
         return {"response_id": self.id, "output_index": len(self._output) - 1}
 
-    def _item_events(self, what: Literal["added", "done"], item: Item) -> list[Event]:
+    def _make_item_events(self, what: Literal["added", "done"], item: Item) -> list[Event]:
         """An item begins, which is then remembered, or ends. Raises RequestError when there is no room for it."""
         conversation = self.order.conversation
         if what == "added":
             if conversation is not None:
                 conversation.insert(item)
             self._output.append(item)
-        shown = item.rendered()
-        events: list[Event] = [{"type": f"response.output_item.{what}", **self._place(), "item": shown}]
+        shown = item.render()
+        events: list[Event] = [{"type": f"response.output_item.{what}", **self._make_position(), "item": shown}]
         if conversation is not None and conversation.find(item.id) is item:
-            before = conversation.before(item)
+            before = conversation.get_previous_id(item)
             events.append({"type": f"conversation.item.{what}", "previous_item_id": before, "item": shown})
         return events
 
-    def created(self) -> Event:
+    def make_created_event(self) -> Event:
         """The first event, which comes before `begin`."""
-        return {"type": "response.created", "response": self._rendered("in_progress", None)}
+        return {"type": "response.created", "response": self._render_response("in_progress", None)}
 
-    def _end(self, error: GateError | None) -> None:
+    def _finish(self, error: GateError | None) -> None:
         self._close_message("incomplete")
         details: Event | None = None
         status = "completed"
@@ -243,29 +254,29 @@ class Answering:
             status, details = "failed", {"type": "failed", "error": shown}
         elif self._cut is not None:
             status, details = "incomplete", {"type": "incomplete", "reason": self._cut.reason}
-        done = {"type": "response.done", "response": self._rendered(status, details)}
+        done = {"type": "response.done", "response": self._render_response(status, details)}
         self._caller.emit(done)
         if error is not None and self._stopped is None:
             self._caller.report(error)
 
-    def _rendered(self, status: str, details: Event | None) -> Event:
+    def _render_response(self, status: str, details: Event | None) -> Event:
         order = self.order
         response: Event = {
             "object": "realtime.response",
             "id": self.id,
             "status": status,
             "status_details": details,
-            "output": [item.rendered() for item in self._output],
+            "output": [item.render() for item in self._output],
             "conversation_id": order.conversation_id,
             "output_modalities": ["audio" if order.turn.spoken else "text"],
             "max_output_tokens": order.turn.max_tokens or "inf",
-            "usage": None if status == "in_progress" else _usage(self._spent),
+            "usage": None if status == "in_progress" else _render_usage(self._spent),
             "metadata": None,
         }
-        return {**response, **order.shown}
+        return {**response, **order.reported_settings}
 
 
-async def _generator(mind: Mind, turn: Turn) -> Any:
+async def _as_closing_generator(mind: VoiceModel, turn: Turn) -> Any:
     """The answer as a generator that is closed with this one, wherever it comes from."""
     pieces = mind.answer(turn)
     try:
@@ -277,13 +288,13 @@ async def _generator(mind: Mind, turn: Turn) -> Any:
             await close()
 
 
-def _shown(part: Words | Sound) -> Event:
-    if isinstance(part, Sound):
-        return {"type": "audio", "transcript": part.words}
+def _render_part(part: TextPart | AudioPart) -> Event:
+    if isinstance(part, AudioPart):
+        return {"type": "audio", "transcript": part.heard_words}
     return {"type": "text", "text": part.text}
 
 
-def _usage(spent: Spent | None) -> Event:
+def _render_usage(spent: UsagePiece | None) -> Event:
     """Numbers even where nobody counted: clients add them up without looking."""
     usage = None if spent is None else spent.usage
     heard = 0 if spent is None else spent.input_audio_tokens

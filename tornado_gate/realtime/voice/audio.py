@@ -18,22 +18,22 @@ BYTES_PER_SECOND: Final = 2 * RATE
 PCM: Final = "audio/pcm"
 ULAW: Final = "audio/pcmu"
 ALAW: Final = "audio/pcma"
-STEP: Final = 3  # samples of ours for each of G.711's
+SAMPLES_PER_G711_SAMPLE: Final = 3  # samples of ours for each of G.711's
 SILENCE_DB: Final = -96.0
-STRIDE: Final = 4  # every fourth sample says how loud a sound is as well as all of them do
+LEVEL_STRIDE: Final = 4  # every fourth sample says how loud a sound is as well as all of them do
 
 
-def milliseconds(size: int) -> int:
+def compute_milliseconds(size: int) -> int:
     """How long `size` bytes play."""
     return size * 1000 // BYTES_PER_SECOND
 
 
-def bytes_of(ms: int) -> int:
+def compute_bytes(ms: int) -> int:
     """How many bytes play for `ms` milliseconds: whole samples."""
     return max(0, ms) * RATE // 1000 * 2
 
 
-def samples_of(pcm: bytes | memoryview) -> array[int]:
+def read_samples(pcm: bytes | memoryview) -> array[int]:
     """The samples of whole PCM. Raises ValueError for half a sample."""
     samples = array("h")
     samples.frombytes(pcm)
@@ -42,20 +42,20 @@ def samples_of(pcm: bytes | memoryview) -> array[int]:
     return samples
 
 
-def bytes_from(samples: array[int]) -> bytes:
+def write_samples(samples: array[int]) -> bytes:
     if sys.byteorder == "big":
         samples = array("h", samples)
         samples.byteswap()
     return samples.tobytes()
 
 
-def level(pcm: bytes | memoryview) -> float:
+def measure_level(pcm: bytes | memoryview) -> float:
     """How loud a sound is: its root mean square, 0 to 1."""
-    some = samples_of(pcm)[::STRIDE]
+    some = read_samples(pcm)[::LEVEL_STRIDE]
     return math.sqrt(sum(map(mul, some, some)) / len(some)) / 32_768 if some else 0.0
 
 
-def decibels(loudness: float) -> float:
+def to_decibels(loudness: float) -> float:
     """A level below full scale, in dB: 0 is the loudest, -96 silence."""
     return max(SILENCE_DB, 20 * math.log10(loudness)) if loudness > 0 else SILENCE_DB
 
@@ -70,45 +70,50 @@ def decode(data: bytes, kind: str) -> bytes:
     """PCM of what a caller sent as `kind`, one of PCM, ULAW and ALAW."""
     if kind == PCM:
         return data
-    table = _decoding(kind)
-    heard = array("h", bytes(2 * STEP * len(data)))
+    table = _make_decoding_table(kind)
+    heard = array("h", bytes(2 * SAMPLES_PER_G711_SAMPLE * len(data)))
     values = array("h", (table[byte] for byte in data))
     following = values[1:] + values[-1:]
-    heard[0::STEP] = values
-    heard[1::STEP] = array("h", ((2 * a + b) // 3 for a, b in zip(values, following, strict=True)))
-    heard[2::STEP] = array("h", ((a + 2 * b) // 3 for a, b in zip(values, following, strict=True)))
-    return bytes_from(heard)
+    heard[0::SAMPLES_PER_G711_SAMPLE] = values
+    heard[1::SAMPLES_PER_G711_SAMPLE] = array("h", ((2 * a + b) // 3 for a, b in zip(values, following, strict=True)))
+    heard[2::SAMPLES_PER_G711_SAMPLE] = array("h", ((a + 2 * b) // 3 for a, b in zip(values, following, strict=True)))
+    return write_samples(heard)
 
 
 def encode(pcm: bytes, kind: str) -> bytes:
     """What a caller gets as `kind`; a last sample or two that make no whole one of G.711 are left out."""
     if kind == PCM:
         return pcm
-    samples = samples_of(pcm)
-    whole = len(samples) // STEP * STEP
-    table = _encoding(kind)
-    triples = zip(samples[0:whole:STEP], samples[1:whole:STEP], samples[2:whole:STEP], strict=True)
+    samples = read_samples(pcm)
+    whole = len(samples) // SAMPLES_PER_G711_SAMPLE * SAMPLES_PER_G711_SAMPLE
+    table = _make_encoding_table(kind)
+    triples = zip(
+        samples[0:whole:SAMPLES_PER_G711_SAMPLE],
+        samples[1:whole:SAMPLES_PER_G711_SAMPLE],
+        samples[2:whole:SAMPLES_PER_G711_SAMPLE],
+        strict=True,
+    )
     return bytes(table[((a + b + c) // 3 >> 2) & 0x3FFF] for a, b, c in triples)
 
 
-def frame_bytes(kind: str) -> int:
+def get_frame_bytes(kind: str) -> int:
     """Bytes of ours that give whole samples of `kind`."""
-    return 2 if kind == PCM else 2 * STEP
+    return 2 if kind == PCM else 2 * SAMPLES_PER_G711_SAMPLE
 
 
 @cache
-def _decoding(kind: str) -> array[int]:
+def _make_decoding_table(kind: str) -> array[int]:
     """ITU-T G.711, tables 1a and 2a: a byte to 16 bits."""
-    return array("h", map(_ulaw_value if kind == ULAW else _alaw_value, range(256)))
+    return array("h", map(_decode_ulaw if kind == ULAW else _decode_alaw, range(256)))
 
 
-def _ulaw_value(code: int) -> int:
+def _decode_ulaw(code: int) -> int:
     code = ~code & 0xFF
     magnitude = (((code & 0x0F) << 3) + 0x84 << (code >> 4 & 7)) - 0x84
     return -magnitude if code & 0x80 else magnitude
 
 
-def _alaw_value(code: int) -> int:
+def _decode_alaw(code: int) -> int:
     code ^= 0x55
     exponent, mantissa = code >> 4 & 7, (code & 0x0F) << 4
     magnitude = mantissa + 8 if exponent == 0 else mantissa + 0x108 << exponent - 1
@@ -116,9 +121,9 @@ def _alaw_value(code: int) -> int:
 
 
 @cache
-def _encoding(kind: str) -> bytes:
+def _make_encoding_table(kind: str) -> bytes:
     """For the upper 14 bits of a sample, as an unsigned number, the byte whose value is nearest."""
-    values = sorted((value, code) for code, value in enumerate(_decoding(kind)))
+    values = sorted((value, code) for code, value in enumerate(_make_decoding_table(kind)))
     codes = bytearray(1 << 14)
     place = 0
     for sample in range(-32_768, 32_768, 4):

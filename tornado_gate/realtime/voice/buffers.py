@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from tornado_gate.realtime.voice.audio import bytes_of, milliseconds
+from tornado_gate.realtime.voice.audio import compute_bytes, compute_milliseconds
 
 
 class InputBuffer:
@@ -23,12 +23,12 @@ class InputBuffer:
     @property
     def end_ms(self) -> int:
         """How much sound came in all."""
-        return milliseconds(self._gone + len(self._sound))
+        return compute_milliseconds(self._gone + len(self._sound))
 
     @property
     def start_ms(self) -> int:
         """When the sound that is here begins."""
-        return milliseconds(self._gone)
+        return compute_milliseconds(self._gone)
 
     def has_room(self, size: int) -> bool:
         return len(self._sound) + size <= self.most_bytes
@@ -36,7 +36,7 @@ class InputBuffer:
     def append(self, pcm: bytes | memoryview) -> None:
         self._sound += pcm
 
-    def take(self) -> bytes:
+    def take_all(self) -> bytes:
         """All that is here, which is then no longer."""
         taken = bytes(self._sound)
         self.clear()
@@ -48,7 +48,7 @@ class InputBuffer:
 
     def forget_before(self, ms: int) -> None:
         """Drop what came before a time."""
-        size = min(len(self._sound), max(0, bytes_of(ms) - self._gone))
+        size = min(len(self._sound), max(0, compute_bytes(ms) - self._gone))
         del self._sound[:size]
         self._gone += size
 
@@ -69,7 +69,7 @@ class Outbox:
         self._room = asyncio.Event()
         self._room.set()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there is room for more; gives way to others in any case."""
         await asyncio.sleep(0)
         while not self._room.is_set():
@@ -82,7 +82,7 @@ class Outbox:
         for message in messages:
             self._waiting.append(message)
             self._bytes += len(message)
-        self._settle()
+        self._update_room()
 
     async def get(self) -> str | None:
         """The next message; None when the box is closed and empty."""
@@ -93,7 +93,7 @@ class Outbox:
             await self._changed.wait()
         message = self._waiting.popleft()
         self._bytes -= len(message)
-        self._settle()
+        self._update_room()
         return message
 
     def close(self, *, drop: bool) -> None:
@@ -102,9 +102,9 @@ class Outbox:
         if drop:
             self._waiting.clear()
             self._bytes = 0
-        self._settle()
+        self._update_room()
 
-    def _settle(self) -> None:
+    def _update_room(self) -> None:
         if self._closed or self._bytes < self._most_bytes:
             self._room.set()
         else:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from tornado_gate.http.fetch.pictures import source_of
-from tornado_gate.realtime.voice.items import Item, Picture, Sound, Words
+from tornado_gate.http.fetch.pictures import parse_image_source
+from tornado_gate.realtime.voice.items import AudioPart, ImagePart, Item, TextPart
 from tornado_gate.realtime.voice.mind import Turn
 from tornado_gate.types import (
     ChatRequest,
@@ -24,7 +24,7 @@ from tornado_gate.types import (
     ToolResult,
 )
 
-Rendering = Callable[[Sound], Part | None]
+AudioRenderer = Callable[[AudioPart], Part | None]
 """What a chat model is to see of a caller's sound; None for nothing."""
 
 NO_RESULT: Final = "There is no result of this call yet."
@@ -32,11 +32,11 @@ UNKNOWN_CALL: Final = "A function answered"
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
-def chat_request(turn: Turn, model: str, sound: Rendering, *, stream: bool = True) -> ChatRequest:
+def make_chat_request(turn: Turn, model: str, sound: AudioRenderer, *, stream: bool = True) -> ChatRequest:
     """The turn as a question to the chat model `model`."""
     return ChatRequest(
         model=model,
-        messages=tuple(messages(turn, sound)),
+        messages=tuple(iterate_messages(turn, sound)),
         stream=stream,
         include_usage=True if stream else None,
         tools=turn.tools,
@@ -47,7 +47,7 @@ def chat_request(turn: Turn, model: str, sound: Rendering, *, stream: bool = Tru
     )
 
 
-def messages(turn: Turn, sound: Rendering) -> Iterator[Message]:
+def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
     """The instructions, then every item that says something."""
     if turn.instructions:
         yield Message(role="system", parts=(Text(text=turn.instructions),))
@@ -60,13 +60,13 @@ def messages(turn: Turn, sound: Rendering) -> Iterator[Message]:
             continue
         if item.kind == "function_call_output" and item.call_id in called:
             continue  # stands behind its call
-        yield from _called(calls, results)
+        yield from _iterate_call_messages(calls, results)
         calls = []
-        yield from _said(item, sound)
-    yield from _called(calls, results)
+        yield from _iterate_item_messages(item, sound)
+    yield from _iterate_call_messages(calls, results)
 
 
-def _called(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message]:
+def _iterate_call_messages(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message]:
     """Calls that were made together, and what came of each."""
     made = [ToolCall(id=item.call_id, name=item.name, arguments=item.arguments or "{}") for item in calls]
     if not made:
@@ -79,30 +79,30 @@ def _called(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message
         yield Message(role="tool", parts=(answer,), plain=False)
 
 
-def _said(item: Item, sound: Rendering) -> Iterator[Message]:
+def _iterate_item_messages(item: Item, sound: AudioRenderer) -> Iterator[Message]:
     if item.kind == "function_call_output":
         yield Message(role="user", parts=(Text(text=f"{UNKNOWN_CALL} ({item.call_id}): {item.output}"),))
         return
-    parts = tuple(_parts(item, sound))
+    parts = tuple(_iterate_parts(item, sound))
     if parts:
         plain = len(parts) == 1 and isinstance(parts[0], Text)
         yield Message(role=_ROLES[item.role], parts=parts, plain=plain)
 
 
-def _parts(item: Item, sound: Rendering) -> Iterator[Part]:
+def _iterate_parts(item: Item, sound: AudioRenderer) -> Iterator[Part]:
     for index, part in enumerate(item.parts):
         match part:
-            case Words(text=text):
+            case TextPart(text=text):
                 if text:
                     yield Text(text=text)
-            case Picture(url=url, detail=detail):
-                source = source_of(url, f"item.content.{index}.image_url")
+            case ImagePart(url=url, detail=detail):
+                source = parse_image_source(url, f"item.content.{index}.image_url")
                 assert not isinstance(source, FileReference)
                 yield Image(source=source, detail=detail)
-            case Sound(output=True):
-                if part.words:
-                    yield Text(text=part.words)
-            case Sound():
+            case AudioPart(output=True):
+                if part.heard_words:
+                    yield Text(text=part.heard_words)
+            case AudioPart():
                 shown = sound(part)
                 if shown is not None:
                     yield shown

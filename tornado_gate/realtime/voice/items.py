@@ -14,29 +14,29 @@ from typing import Any, Final, Literal
 
 from tornado_gate.codec import checks
 from tornado_gate.errors import GateError, InvalidField, RequestError
-from tornado_gate.http.fetch.pictures import source_of
-from tornado_gate.realtime.voice.audio import bytes_of, milliseconds
+from tornado_gate.http.fetch.pictures import parse_image_source
+from tornado_gate.realtime.voice.audio import compute_bytes, compute_milliseconds
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_realtime import item_to_current
+from tornado_gate.wire.openai_realtime import convert_item_to_current
 
 Kind = Literal["message", "function_call", "function_call_output"]
 Status = Literal["in_progress", "completed", "incomplete"]
 
-MOST_KEPT: Final = 8 * 1024 * 1024
+MAX_KEPT: Final = 8 * 1024 * 1024
 """Bytes of one sound that a model makes; of a longer one only words and length remain."""
 KINDS: Final = ("message", "function_call", "function_call_output")
 ROLES: Final = ("user", "assistant", "system")
 LONGEST_ID: Final = 64
-ROOT: Final = "root"
+ROOT_ITEM_ID: Final = "root"
 
 
-class Words(State):
+class TextPart(State):
     """Text of an item; `output` says that a model wrote it."""
 
     text: str
     output: bool = False
 
-    def rendered(self, sound: bool) -> dict[str, Any]:
+    def render(self, sound: bool) -> dict[str, Any]:
         return {"type": "output_text" if self.output else "input_text", "text": self.text}
 
     @property
@@ -44,13 +44,13 @@ class Words(State):
         return len(self.text)
 
 
-class Picture(State):
+class ImagePart(State):
     """An image, as the address or ``data:`` URL that a caller gave."""
 
     url: str
     detail: str | None = None
 
-    def rendered(self, sound: bool) -> dict[str, Any]:
+    def render(self, sound: bool) -> dict[str, Any]:
         shown = {"type": "input_image", "image_url": self.url}
         return shown if self.detail is None else {**shown, "detail": self.detail}
 
@@ -59,7 +59,7 @@ class Picture(State):
         return len(self.url)
 
 
-class Sound(State):
+class AudioPart(State):
     """Speech of the caller, or with `output` of a model.
 
     `pcm` is None when it is no longer kept; `length` is its bytes all the same. `transcript` is None until somebody has
@@ -74,10 +74,10 @@ class Sound(State):
     truncated: bool = False
     heard: str = ""
     done: bool = False
-    listening: asyncio.Task[None] | None = None
-    trouble: GateError | None = None
+    transcription_task: asyncio.Task[None] | None = None
+    transcription_error: GateError | None = None
 
-    def rendered(self, sound: bool) -> dict[str, Any]:
+    def render(self, sound: bool) -> dict[str, Any]:
         shown: dict[str, Any] = {"type": "output_audio" if self.output else "input_audio"}
         if sound and self.pcm is not None:
             shown["audio"] = base64.b64encode(self.pcm).decode()
@@ -88,29 +88,29 @@ class Sound(State):
         return len(self.transcript or "")
 
     @property
-    def kept(self) -> int:
+    def kept_bytes(self) -> int:
         return 0 if self.pcm is None else len(self.pcm)
 
     @property
     def seconds(self) -> float:
-        return milliseconds(self.length) / 1000
+        return compute_milliseconds(self.length) / 1000
 
     @property
-    def words(self) -> str:
+    def heard_words(self) -> str:
         """What was said, as far as the caller has heard it."""
         return self.heard if self.truncated else self.transcript or ""
 
     def add(self, pcm: bytes) -> None:
         self.length += len(pcm)
-        if self.pcm is not None and len(self.pcm) + len(pcm) <= MOST_KEPT:
+        if self.pcm is not None and len(self.pcm) + len(pcm) <= MAX_KEPT:
             self.pcm += pcm
         else:
             self.pcm = None
 
     def truncate(self, ms: int) -> None:
         """Cut it; its transcript goes, as nobody knows which words were heard. A share of them is kept for the model."""
-        length = bytes_of(ms)
-        words = self.words
+        length = compute_bytes(ms)
+        words = self.heard_words
         share = length / self.length if self.length else 0
         self.heard = words if share >= 1 else words[: int(len(words) * share)].rpartition(" ")[0]
         self.truncated, self.transcript, self.length = True, "", length
@@ -118,7 +118,7 @@ class Sound(State):
             del self.pcm[length:]
 
 
-Part = Words | Picture | Sound
+Part = TextPart | ImagePart | AudioPart
 
 
 class Item(State, kw_only=True):
@@ -134,12 +134,12 @@ class Item(State, kw_only=True):
     arguments: str = ""
     output: str = ""
 
-    def rendered(self, *, sound: bool = False) -> dict[str, Any]:
+    def render(self, *, sound: bool = False) -> dict[str, Any]:
         """The item on the wire; with `sound` also what is kept of its audio."""
         shown: dict[str, Any] = {"id": self.id, "object": "realtime.item", "type": self.kind, "status": self.status}
         match self.kind:
             case "message":
-                return {**shown, "role": self.role, "content": [part.rendered(sound) for part in self.parts]}
+                return {**shown, "role": self.role, "content": [part.render(sound) for part in self.parts]}
             case "function_call":
                 return {**shown, "name": self.name, "call_id": self.call_id, "arguments": self.arguments}
             case _:
@@ -151,10 +151,10 @@ class Item(State, kw_only=True):
         own = len(self.name) + len(self.arguments) + len(self.output)
         return own + sum(part.size for part in self.parts)
 
-    def sounds(self) -> Iterator[tuple[int, Sound]]:
+    def iterate_audio_parts(self) -> Iterator[tuple[int, AudioPart]]:
         """The parts that are sound, each with its index."""
         for index, part in enumerate(self.parts):
-            if isinstance(part, Sound):
+            if isinstance(part, AudioPart):
                 yield index, part
 
 
@@ -173,17 +173,17 @@ class Conversation:
     def find(self, item_id: str) -> Item | None:
         return next((item for item in self._items if item.id == item_id), None)
 
-    def before(self, item: Item) -> str | None:
+    def get_previous_id(self, item: Item) -> str | None:
         """The id of the item before this one."""
         found = next((place for place, other in enumerate(self._items) if other is item), 0)
         return self._items[found - 1].id if found else None
 
-    def last_id(self) -> str | None:
+    def get_last_id(self) -> str | None:
         return self._items[-1].id if self._items else None
 
-    def need_room(self, size: int = 0) -> None:
+    def check_room(self, size: int = 0) -> None:
         """Raises RequestError when there is no room for one more item of `size` characters."""
-        if len(self._items) >= self._most_items or self._characters() + size > self._most_characters:
+        if len(self._items) >= self._most_items or self._count_characters() + size > self._most_characters:
             raise RequestError(
                 f"This conversation is full: {self._most_items:,} items or {self._most_characters:,} characters. "
                 "Delete items, or begin a new session.",
@@ -192,16 +192,16 @@ class Conversation:
 
     def insert(self, item: Item, after: str | None = None) -> None:
         """At the end, after the item `after`, or at the beginning for "root". Raises RequestError."""
-        self.need_room(item.size)
+        self.check_room(item.size)
         if self.find(item.id) is not None:
             raise InvalidField("item.id", f"There is an item '{item.id}' already.", code="item_create_duplicate_id")
-        self._items.insert(self._place(after), item)
+        self._items.insert(self._find_position(after), item)
         self.forget_sound()
 
-    def _place(self, after: str | None) -> int:
+    def _find_position(self, after: str | None) -> int:
         if after is None:
             return len(self._items)
-        if after == ROOT:
+        if after == ROOT_ITEM_ID:
             return 0
         for place, item in enumerate(self._items, 1):
             if item.id == after:
@@ -214,15 +214,15 @@ class Conversation:
 
     def forget_sound(self) -> None:
         """Of what exceeds the bound, the oldest, whether anybody has listened to it or not; never the newest."""
-        sounds = [sound for item in self._items for _, sound in item.sounds() if sound.pcm is not None]
-        excess = sum(sound.kept for sound in sounds) - self._most_sound
+        sounds = [sound for item in self._items for _, sound in item.iterate_audio_parts() if sound.pcm is not None]
+        excess = sum(sound.kept_bytes for sound in sounds) - self._most_sound
         for sound in sounds[:-1]:
             if excess <= 0:
                 return
-            excess -= sound.kept
+            excess -= sound.kept_bytes
             sound.pcm = None
 
-    def _characters(self) -> int:
+    def _count_characters(self) -> int:
         return sum(item.size for item in self._items)
 
 
@@ -231,16 +231,16 @@ def parse_item(value: Mapping[str, Any], path: str, new_id: str) -> Item:
 
     Raises InvalidField, with a path below `path`, for what only the vendor's own models understand.
     """
-    value = item_to_current(value)
+    value = convert_item_to_current(value)
     kind = checks.choice_member(value, "type", path, KINDS)
-    item = Item(id=_own_id(value, path) or new_id)
+    item = Item(id=_parse_id(value, path) or new_id)
     match kind:
         case "message":
             item.role = checks.choice_member(value, "role", path, ROLES)
             content = checks.need_array(checks.need_member(value, "content", path), f"{path}.content")
             for index, part in enumerate(content):
                 place = f"{path}.content.{index}"
-                item.parts.append(_part(checks.need_object(part, place), place, item.role))
+                item.parts.append(_parse_part(checks.need_object(part, place), place, item.role))
         case "function_call":
             item.kind = "function_call"
             item.name = checks.string_member(value, "name", path)
@@ -253,11 +253,11 @@ def parse_item(value: Mapping[str, Any], path: str, new_id: str) -> Item:
     return item
 
 
-def _own_id(value: Mapping[str, Any], path: str) -> str | None:
+def _parse_id(value: Mapping[str, Any], path: str) -> str | None:
     checks.optional_string(value, "id", path)
     own: str | None = value.get("id")
-    if own is not None and (not 0 < len(own) <= LONGEST_ID or own == ROOT):
-        checks.wrong(f"{path}.id", f"must have 1 to {LONGEST_ID} characters, and not be '{ROOT}'")
+    if own is not None and (not 0 < len(own) <= LONGEST_ID or own == ROOT_ITEM_ID):
+        checks.raise_invalid(f"{path}.id", f"must have 1 to {LONGEST_ID} characters, and not be '{ROOT_ITEM_ID}'")
     return own
 
 
@@ -268,20 +268,20 @@ _KINDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def _part(value: Mapping[str, Any], path: str, role: str) -> Part:
+def _parse_part(value: Mapping[str, Any], path: str, role: str) -> Part:
     kind = checks.choice_member(value, "type", path, _KINDS_OF[role])
     checks.optional_string(value, "transcript", path)
     match kind:
         case "input_text" | "output_text":
-            return Words(checks.string_member(value, "text", path), output=kind == "output_text")
+            return TextPart(checks.string_member(value, "text", path), output=kind == "output_text")
         case "input_image":
             checks.optional_string(value, "detail", path)
             url = checks.string_member(value, "image_url", path)
-            source_of(url, f"{path}.image_url")
-            return Picture(url, value.get("detail"))
+            parse_image_source(url, f"{path}.image_url")
+            return ImagePart(url, value.get("detail"))
         case "output_audio":
             if value.get("audio") is not None:
-                checks.wrong(f"{path}.audio", "cannot be given: sound of a model comes from the model alone")
-            return Sound(None, transcript=value.get("transcript") or "", output=True, done=True)
+                checks.raise_invalid(f"{path}.audio", "cannot be given: sound of a model comes from the model alone")
+            return AudioPart(None, transcript=value.get("transcript") or "", output=True, done=True)
     sound = bytearray(base64.b64decode(checks.string_member(value, "audio", path)))
-    return Sound(sound, len(sound), transcript=value.get("transcript"), done=value.get("transcript") is not None)
+    return AudioPart(sound, len(sound), transcript=value.get("transcript"), done=value.get("transcript") is not None)

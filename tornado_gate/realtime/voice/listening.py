@@ -9,55 +9,55 @@ from typing import Any, Final, Literal, Protocol
 
 from tornado_gate.errors import GateError, InternalError, RequestError
 from tornado_gate.realtime.voice import audio, vad
-from tornado_gate.realtime.voice.answering import Caller, Event, Stopped
+from tornado_gate.realtime.voice.answering import Event, EventSink, StopReason
 from tornado_gate.realtime.voice.buffers import InputBuffer
-from tornado_gate.realtime.voice.items import Conversation, Item, Sound
-from tornado_gate.realtime.voice.mind import Mind, Transcript
-from tornado_gate.realtime.voice.settings import Settings
-from tornado_gate.wire.openai_realtime import audio_of, new_id
+from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item
+from tornado_gate.realtime.voice.mind import Transcript, VoiceModel
+from tornado_gate.realtime.voice.settings import SessionSettings
+from tornado_gate.wire.openai_realtime import make_id, read_audio
 
 SHORTEST_MS: Final = 100
 """Of what can be committed, as at the vendor."""
-MOST_SILENCE_MS: Final = 30_000
+MAX_SILENCE_MS: Final = 30_000
 """Kept of sound in which nobody speaks, while turns are detected."""
-AT_A_STRETCH: Final = audio.BYTES_PER_SECOND
+BYTES_PER_TURN: Final = audio.BYTES_PER_SECOND
 """Bytes that are looked at before others get their turn: 1 ms of work for a second of sound."""
-AT_ONCE: Final = 2
+MAX_PARALLEL_TRANSCRIPTIONS: Final = 2
 """Transcriptions that one session has running; the others wait."""
 
 log = logging.getLogger("tornado_gate.realtime.voice")
 
 
-class Host(Caller, Protocol):
+class SessionHost(EventSink, Protocol):
     """The session, as its ears see it."""
 
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> SessionSettings: ...
     @property
     def conversation(self) -> Conversation: ...
 
-    def answer_now(self) -> None:
+    def start_response(self) -> None:
         """Begin a response as the settings say. Raises RequestError."""
 
-    async def interrupt(self, why: Stopped) -> None:
+    async def interrupt(self, why: StopReason) -> None:
         """End the response that is being made, if there is one."""
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def hold_task(self, task: asyncio.Task[None]) -> None:
         """Hold a task until it has ended or the session is closed."""
 
 
-class Listening:
+class AudioInput:
     """The ears of one session."""
 
-    def __init__(self, mind: Mind, host: Host, most_bytes: int) -> None:
+    def __init__(self, mind: VoiceModel, host: SessionHost, most_bytes: int) -> None:
         self._mind = mind
         self._host = host
         self._buffer = InputBuffer(most_bytes)
-        self._detector: vad.Detector | None = None
+        self._detector: vad.SpeechDetector | None = None
         self._frame = bytearray()  # of a frame that is not whole yet
         self._utterance: str | None = None  # the id of the item that it will be
         self._told_deaf = False
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = asyncio.Semaphore(MAX_PARALLEL_TRANSCRIPTIONS)
         self.configure()
 
     def configure(self) -> None:
@@ -66,18 +66,18 @@ class Listening:
         if wanted is None:
             self._detector = None
         elif self._detector is None or self._detector.settings != wanted:
-            self._detector = vad.Detector(wanted)
+            self._detector = vad.SpeechDetector(wanted)
             self._frame.clear()
 
     # The buffer
 
     async def append(self, event: Event) -> None:
         """More sound, in base64. Raises RequestError, and then nothing of it is kept."""
-        if not self._mind.hears:
-            self._say_deaf_once()
+        if not self._mind.accepts_audio:
+            self._report_unsupported_audio_once()
             return
         kind = self._host.settings.input_format
-        pcm = await decoded(audio_of(event, kind), kind)
+        pcm = await decode_audio(read_audio(event, kind), kind)
         if not self._buffer.has_room(len(pcm)):
             seconds = self._buffer.most_bytes // audio.BYTES_PER_SECOND
             raise RequestError(
@@ -88,18 +88,18 @@ class Listening:
         if self._detector is None:
             self._buffer.append(pcm)
         else:
-            await self._hear(pcm)
+            await self._process_audio(pcm)
 
-    def _say_deaf_once(self) -> None:
+    def _report_unsupported_audio_once(self) -> None:
         """Sound comes fifty times a second: one refusal is enough until the caller does something else."""
         if not self._told_deaf:
             self._told_deaf = True
-            raise deaf("audio")
+            raise audio_not_supported_error("audio")
 
-    async def _hear(self, pcm: bytes) -> None:
+    async def _process_audio(self, pcm: bytes) -> None:
         """Frame by frame, as a turn may end in the middle."""
         view, start = memoryview(pcm), 0
-        pause = AT_A_STRETCH
+        pause = BYTES_PER_TURN
         while start < len(view):
             piece = view[start : start + vad.FRAME_BYTES - len(self._frame)]
             start += len(piece)
@@ -108,74 +108,74 @@ class Listening:
             if len(self._frame) == vad.FRAME_BYTES:
                 frame = bytes(self._frame)
                 self._frame.clear()
-                await self._notice(frame)
+                await self._process_frame(frame)
             if start >= pause:
-                pause += AT_A_STRETCH
+                pause += BYTES_PER_TURN
                 await asyncio.sleep(0)
 
-    async def _notice(self, frame: bytes) -> None:
+    async def _process_frame(self, frame: bytes) -> None:
         assert self._detector is not None
-        match self._detector.hear(frame, self._buffer.end_ms):
-            case vad.Started(ms=ms):
+        match self._detector.process_frame(frame, self._buffer.end_ms):
+            case vad.SpeechStarted(ms=ms):
                 await self._begin_utterance(ms)
-            case vad.Stopped(ms=ms):
+            case vad.SpeechStopped(ms=ms):
                 self._end_utterance(ms)
             case None:
                 if not self._detector.speaking:
-                    self._buffer.keep_last(MOST_SILENCE_MS)
+                    self._buffer.keep_last(MAX_SILENCE_MS)
 
     async def _begin_utterance(self, ms: int) -> None:
         self._buffer.forget_before(ms)
-        self._utterance = new_id("item")
+        self._utterance = make_id("item")
         start = max(ms, self._buffer.start_ms)
-        self._host.emit(_event("speech_started", audio_start_ms=start, item_id=self._utterance))
+        self._host.emit(_make_buffer_event("speech_started", audio_start_ms=start, item_id=self._utterance))
         if self._host.settings.interrupt_response:
             await self._host.interrupt("turn_detected")
 
     def _end_utterance(self, ms: int) -> None:
-        self._host.emit(_event("speech_stopped", audio_end_ms=ms, item_id=self._utterance))
+        self._host.emit(_make_buffer_event("speech_stopped", audio_end_ms=ms, item_id=self._utterance))
         answers = self._host.settings.create_response
         try:
             self._commit(transcribe=answers)
             if answers:
-                self._host.answer_now()
+                self._host.start_response()
         except RequestError as error:
             self._host.report(error)
 
     def commit(self) -> None:
         """What is in the buffer becomes an item. Raises RequestError for next to nothing."""
-        if not self._mind.hears:
-            raise deaf("")
-        if audio.milliseconds(len(self._buffer)) < SHORTEST_MS:
+        if not self._mind.accepts_audio:
+            raise audio_not_supported_error("")
+        milliseconds = audio.compute_milliseconds(len(self._buffer))
+        if milliseconds < SHORTEST_MS:
             raise RequestError(
-                f"The input audio buffer has {audio.milliseconds(len(self._buffer))} ms of sound; at least {SHORTEST_MS} ms "
-                "are needed to commit it.",
+                f"The input audio buffer has {milliseconds} ms of audio; at least {SHORTEST_MS} ms are needed to commit it.",
                 code="input_audio_buffer_commit_empty",
             )
         self._commit(transcribe=False)
 
     def _commit(self, *, transcribe: bool) -> None:
         conversation = self._host.conversation
-        conversation.need_room()
-        pcm = self._buffer.take()
-        item = Item(id=self._utterance or new_id("item"), parts=[Sound(bytearray(pcm), len(pcm))])
+        conversation.check_room()
+        pcm = self._buffer.take_all()
+        item = Item(id=self._utterance or make_id("item"), parts=[AudioPart(bytearray(pcm), len(pcm))])
         self._forget_utterance()
-        before = conversation.last_id()
+        before = conversation.get_last_id()
         conversation.insert(item)
-        shown = {"previous_item_id": before, "item": item.rendered()}
+        shown = {"previous_item_id": before, "item": item.render()}
         self._host.emit(
-            _event("committed", previous_item_id=before, item_id=item.id),
+            _make_buffer_event("committed", previous_item_id=before, item_id=item.id),
             {"type": "conversation.item.added", **shown},
             {"type": "conversation.item.done", **shown},
         )
         if transcribe or self._host.settings.transcribes:
-            self._listen_to(item)
+            self._start_transcription(item)
 
     def clear(self) -> None:
         self._buffer.clear()
         self._forget_utterance()
         self._told_deaf = False
-        self._host.emit(_event("cleared"))
+        self._host.emit(_make_buffer_event("cleared"))
 
     def _forget_utterance(self) -> None:
         self._utterance = None
@@ -185,28 +185,28 @@ class Listening:
 
     # Transcription
 
-    async def heard(self, items: Iterable[Item]) -> None:
+    async def wait_for_transcripts(self, items: Iterable[Item]) -> None:
         """Wait until all sound of callers in `items` has been listened to. Raises what went wrong, once for each sound."""
         sounds = []
         for item in items:
-            self._listen_to(item)
-            sounds += [sound for _, sound in item.sounds() if sound.listening is not None]
-        tasks = [sound.listening for sound in sounds if sound.listening is not None]
+            self._start_transcription(item)
+            sounds += [sound for _, sound in item.iterate_audio_parts() if sound.transcription_task is not None]
+        tasks = [sound.transcription_task for sound in sounds if sound.transcription_task is not None]
         if tasks:
             await asyncio.wait(tasks)
         for sound in sounds:
-            sound.listening = None
-            trouble, sound.trouble = sound.trouble, None
+            sound.transcription_task = None
+            trouble, sound.transcription_error = sound.transcription_error, None
             if trouble is not None:
                 raise trouble
 
-    def _listen_to(self, item: Item) -> None:
-        for index, sound in item.sounds():
-            if not sound.done and sound.listening is None and not sound.output:
-                sound.listening = asyncio.create_task(self._transcribe(item, index, sound))
-                self._host.keep(sound.listening)
+    def _start_transcription(self, item: Item) -> None:
+        for index, sound in item.iterate_audio_parts():
+            if not sound.done and sound.transcription_task is None and not sound.output:
+                sound.transcription_task = asyncio.create_task(self._transcribe(item, index, sound))
+                self._host.hold_task(sound.transcription_task)
 
-    async def _transcribe(self, item: Item, index: int, sound: Sound) -> None:
+    async def _transcribe(self, item: Item, index: int, sound: AudioPart) -> None:
         settings = self._host.settings
         found: Transcript | None = None
         try:
@@ -214,30 +214,30 @@ class Listening:
                 if sound.pcm is not None:  # it may have been forgotten while it waited
                     found = await self._mind.transcribe(sound, settings.language, settings.prompt)
         except GateError as error:
-            sound.trouble = error
+            sound.transcription_error = error
         except Exception:
             log.exception("a transcription failed")
-            sound.trouble = InternalError()
+            sound.transcription_error = InternalError()
         sound.done = True
         if found is not None:
             sound.transcript = found.text
         if settings.transcribes:
-            self._host.emit(_transcribed(item, index, sound, found))
+            self._host.emit(_make_transcription_event(item, index, sound, found))
 
     def forget(self, item: Item) -> None:
         """An item was deleted: nobody needs its words."""
-        for _, sound in item.sounds():
-            if sound.listening is not None:
-                sound.listening.cancel()
+        for _, sound in item.iterate_audio_parts():
+            if sound.transcription_task is not None:
+                sound.transcription_task.cancel()
 
 
-def deaf(param: str) -> RequestError:
+def audio_not_supported_error(param: str) -> RequestError:
     """The error for sound that nobody here can hear."""
     message = "This model hears no sound: no model for transcription is configured for it. Send text."
     return RequestError(message, param=param, code="audio_input_not_supported")
 
 
-async def decoded(data: bytes, kind: str) -> bytes:
+async def decode_audio(data: bytes, kind: str) -> bytes:
     """PCM of what a caller sent as `kind`."""
     if kind == audio.PCM:
         return data
@@ -251,22 +251,24 @@ async def decoded(data: bytes, kind: str) -> bytes:
 _Verb = Literal["speech_started", "speech_stopped", "committed", "cleared"]
 
 
-def _event(what: _Verb, **rest: Any) -> Event:
+def _make_buffer_event(what: _Verb, **rest: Any) -> Event:
     return {"type": f"input_audio_buffer.{what}", **rest}
 
 
-def _transcribed(item: Item, index: int, sound: Sound, found: Transcript | None) -> Event:
+def _make_transcription_event(item: Item, index: int, sound: AudioPart, found: Transcript | None) -> Event:
     place = {"item_id": item.id, "content_index": index}
     kind = "conversation.item.input_audio_transcription"
     if found is not None:
-        return {"type": f"{kind}.completed", **place, "transcript": found.text, "usage": _usage(sound, found)}
-    error = sound.trouble or RequestError("This model hears sound, but no words.", code="transcription_not_supported")
+        return {"type": f"{kind}.completed", **place, "transcript": found.text, "usage": _render_usage(sound, found)}
+    error = sound.transcription_error or RequestError(
+        "This model hears sound, but no words.", code="transcription_not_supported"
+    )
     body = error.body()
     shown = {"type": body["type"], "code": body["code"], "message": body["message"], "param": body["param"] or None}
     return {"type": f"{kind}.failed", **place, "error": shown}
 
 
-def _usage(sound: Sound, found: Transcript) -> Event:
+def _render_usage(sound: AudioPart, found: Transcript) -> Event:
     usage = found.usage
     if usage is None or usage.total_tokens is None:
         return {"type": "duration", "seconds": sound.seconds}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol
 
-from tornado_gate.realtime.voice.items import Item, Sound
+from tornado_gate.realtime.voice.items import AudioPart, Item
 from tornado_gate.types import Tool, ToolChoice, Usage
 from tornado_gate.types.value import Value
 
@@ -29,21 +29,21 @@ class Turn(Value, frozen=True, kw_only=True):
     temperature: float | None = None
 
 
-class Said(Value, frozen=True):
+class TextPiece(Value, frozen=True):
     """More words: the text of a written answer, the transcript of a spoken one."""
 
     text: str
 
 
-class Spoke(Value, frozen=True):
+class AudioPiece(Value, frozen=True):
     """More sound: whole samples of PCM, see `voice.audio`."""
 
     pcm: bytes
 
-    unshown = frozenset({"pcm"})
+    hidden_fields = frozenset({"pcm"})
 
 
-class Called(Value, frozen=True):
+class CallPiece(Value, frozen=True):
     """A function is to be called. What is said afterwards is another message."""
 
     call_id: str
@@ -51,7 +51,7 @@ class Called(Value, frozen=True):
     arguments: str
 
 
-class Spent(Value, frozen=True, kw_only=True):
+class UsagePiece(Value, frozen=True, kw_only=True):
     """What the answer took in all; of `usage` these are the tokens that were sound."""
 
     usage: Usage
@@ -59,13 +59,13 @@ class Spent(Value, frozen=True, kw_only=True):
     output_audio_tokens: int = 0
 
 
-class CutShort(Value, frozen=True):
+class CutShortPiece(Value, frozen=True):
     """The answer is not whole, and why."""
 
     reason: Literal["max_output_tokens", "content_filter"]
 
 
-Piece = Said | Spoke | Called | Spent | CutShort
+Piece = TextPiece | AudioPiece | CallPiece | UsagePiece | CutShortPiece
 
 
 class Transcript(Value, frozen=True, kw_only=True):
@@ -75,18 +75,18 @@ class Transcript(Value, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Mind(Protocol):
+class VoiceModel(Protocol):
     """`hears` says whether sound may be sent to it, `speaks` whether it can answer with sound."""
 
     @property
-    def hears(self) -> bool: ...
+    def accepts_audio(self) -> bool: ...
     @property
-    def speaks(self) -> bool: ...
+    def produces_audio(self) -> bool: ...
 
     def answer(self, turn: Turn) -> AsyncIterator[Piece]:
         """An async generator. It is closed when the answer is not wanted any more. Raises GateError."""
 
-    async def transcribe(self, sound: Sound, language: str | None, prompt: str | None) -> Transcript | None:
+    async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
         """The words of a caller's sound, before any answer to it is asked for; None when words are not what it hears.
 
         Raises GateError.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LONGEST: Final = 300
+MAX_SENTENCE_LENGTH: Final = 300
 """Characters; a sentence without end is cut, at a comma or between words."""
 
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+")
@@ -13,7 +13,7 @@ _SOFT_END = re.compile(r"[,;:、，；]\s*|\s+")
 _WORD = re.compile(r"\w")
 
 
-class Sentences:
+class SentenceSplitter:
     """Takes text piece by piece, gives sentences; joined they give the text back."""
 
     def __init__(self) -> None:
@@ -25,32 +25,36 @@ class Sentences:
         found: list[str] = []
         start = 0
         for end in _END.finditer(self._text):
-            if _speakable(self._text[start : end.end()]):
-                found += _cut(self._text[start : end.end()])
+            if _is_speakable(self._text[start : end.end()]):
+                found += _cut_long_text(self._text[start : end.end()])
                 start = end.end()
         self._text = self._text[start:]
-        if len(self._text) > LONGEST:
-            *cut, self._text = _cut(self._text)
+        if len(self._text) > MAX_SENTENCE_LENGTH:
+            *cut, self._text = _cut_long_text(self._text)
             found += cut
         return found
 
-    def rest(self) -> list[str]:
+    def flush(self) -> list[str]:
         """What is left when the text has ended."""
         text, self._text = self._text, ""
-        return _cut(text) if _speakable(text) else []
+        return _cut_long_text(text) if _is_speakable(text) else []
 
 
-def _speakable(text: str) -> bool:
+def _is_speakable(text: str) -> bool:
     """Whether there is anything to say in it. A number at the beginning of a line ("1. ") is no sentence."""
     return bool(_WORD.search(text)) and not re.fullmatch(r"\s*\d+\.\s+", text)
 
 
-def _cut(text: str) -> list[str]:
+def _cut_long_text(text: str) -> list[str]:
     """The text in pieces of at most `LONGEST` characters."""
     pieces: list[str] = []
-    while len(text) > LONGEST:
-        ends = [end.end() for end in _SOFT_END.finditer(text, 0, LONGEST) if end.end() > LONGEST // 2]
-        at = ends[-1] if ends else LONGEST
+    while len(text) > MAX_SENTENCE_LENGTH:
+        ends = [
+            end.end()
+            for end in _SOFT_END.finditer(text, 0, MAX_SENTENCE_LENGTH)
+            if end.end() > MAX_SENTENCE_LENGTH // 2
+        ]
+        at = ends[-1] if ends else MAX_SENTENCE_LENGTH
         pieces.append(text[:at])
         text = text[at:]
     return [*pieces, text] if text else pieces

@@ -19,18 +19,18 @@ import orjson
 from tornado_gate.codec import checks
 from tornado_gate.errors import GateError, InternalError, InvalidField, RequestError, UpstreamError
 from tornado_gate.http.fetch.pictures import DECODED_CHARS
-from tornado_gate.realtime.voice.answering import Answering, Event, Order, Stopped
-from tornado_gate.realtime.voice.audio import PCM, RATE, milliseconds
+from tornado_gate.realtime.voice.answering import Event, ResponseOrder, StopReason, VoiceResponse
+from tornado_gate.realtime.voice.audio import PCM, RATE, compute_milliseconds
 from tornado_gate.realtime.voice.buffers import Outbox
-from tornado_gate.realtime.voice.items import Conversation, Item, Sound, parse_item
-from tornado_gate.realtime.voice.listening import Listening, deaf, decoded
-from tornado_gate.realtime.voice.mind import Mind
-from tornado_gate.realtime.voice.settings import Settings, read
+from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item, parse_item
+from tornado_gate.realtime.voice.listening import AudioInput, audio_not_supported_error, decode_audio
+from tornado_gate.realtime.voice.mind import VoiceModel
+from tornado_gate.realtime.voice.settings import SessionSettings, read
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_realtime import Session, check_client_event, error_event, new_id
+from tornado_gate.wire.openai_realtime import SessionConfig, check_client_event, make_error_event, make_id
 
-_ASKED: Final = (
+_REQUESTED_FIELDS: Final = (
     "instructions",
     "output_modalities",
     "tools",
@@ -40,14 +40,14 @@ _ASKED: Final = (
     "temperature",
 )
 """What one response may have otherwise than its session."""
-_ASKED_TOO: Final = ("parallel_tool_calls", "prompt")
-MOST_METADATA: Final = 16
+_OPTIONAL_REQUESTED_FIELDS: Final = ("parallel_tool_calls", "prompt")
+MAX_METADATA: Final = 16
 LONGEST_KEY, LONGEST_VALUE = 64, 512
 
 log = logging.getLogger("tornado_gate.realtime.voice")
 
 
-class Limits(Value, frozen=True, kw_only=True):
+class SessionLimits(Value, frozen=True, kw_only=True):
     """What one session may hold. Sound is in bytes of PCM, 48,000 a second; `responses` are those made at a time."""
 
     items: int = 2_000
@@ -58,7 +58,7 @@ class Limits(Value, frozen=True, kw_only=True):
     responses: int = 4
 
 
-USUAL_LIMITS = Limits()
+DEFAULT_LIMITS = SessionLimits()
 
 
 class VoiceSession:
@@ -68,36 +68,36 @@ class VoiceSession:
 
     def __init__(
         self,
-        mind: Mind,
+        mind: VoiceModel,
         *,
         model: str,
         session: Mapping[str, Any] | None = None,
         voice: str = "",
-        limits: Limits = USUAL_LIMITS,
+        limits: SessionLimits = DEFAULT_LIMITS,
     ) -> None:
         self.close_code: int | None = None
         self.close_reason = ""
         self._mind = mind
         self._limits = limits
-        self._id = new_id("sess")
+        self._id = make_id("sess")
         self._model = model
-        usual = Session(modalities=("text", "audio") if mind.speaks else ("text",))
+        usual = SessionConfig(modalities=("text", "audio") if mind.produces_audio else ("text",))
         self._session = replace(usual, id=self._id, model=model, voice=voice or usual.voice)
         self.settings = read(self._session)
         if session:
-            self._session, self.settings = self._changed(session)
-        self._conversation_id = new_id("conv")
+            self._session, self.settings = self._apply_changes(session)
+        self._conversation_id = make_id("conv")
         self.conversation = Conversation(
             most_items=limits.items, most_characters=limits.characters, most_sound=limits.sound
         )
         self._outbox = Outbox(limits.outbox)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._answers: dict[str, tuple[Answering, asyncio.Task[None]]] = {}
-        self._listening = Listening(mind, self, limits.input_buffer)
-        self._handlers = self._table()
+        self._answers: dict[str, tuple[VoiceResponse, asyncio.Task[None]]] = {}
+        self._listening = AudioInput(mind, self, limits.input_buffer)
+        self._handlers = self._make_handler_table()
         self.emit({"type": "session.created", "session": self._session.render("current")})
 
-    def _table(self) -> dict[str, Callable[[Event], Coroutine[Any, Any, None]]]:
+    def _make_handler_table(self) -> dict[str, Callable[[Event], Coroutine[Any, Any, None]]]:
         return {
             "session.update": self._update,
             "input_audio_buffer.append": self._listening.append,
@@ -117,10 +117,10 @@ class VoiceSession:
         """One message of the caller. Raises UpstreamError after the session was closed, and for nothing else."""
         if self.close_code is not None:
             raise UpstreamError("This session is closed.")
-        await self._outbox.room()
+        await self._outbox.wait_for_room()
         event_id: str | None = None
         try:
-            event = _parsed(text)
+            event = _parse_event(text)
             given = event.get("event_id")
             event_id = given[:512] if isinstance(given, str) else None
             await self._handle(event)
@@ -148,25 +148,25 @@ class VoiceSession:
     # What the parts of a session need of it
 
     def emit(self, *events: Event) -> None:
-        self._outbox.add(map(_dumped, events))
+        self._outbox.add(map(_serialize_event, events))
 
     def report(self, error: GateError, event_id: str | None = None) -> None:
-        self.emit(error_event(error, event_id, self.dialect))
+        self.emit(make_error_event(error, event_id, self.dialect))
 
-    async def room(self) -> None:
-        await self._outbox.room()
+    async def wait_for_room(self) -> None:
+        await self._outbox.wait_for_room()
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def hold_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def answer_now(self) -> None:
-        self._begin(self.settings, tuple(self.conversation), remembered=True, shown={})
+    def start_response(self) -> None:
+        self._begin_response(self.settings, tuple(self.conversation), remembered=True, shown={})
 
-    async def interrupt(self, why: Stopped) -> None:
-        running = self._running()
+    async def interrupt(self, why: StopReason) -> None:
+        running = self._get_running_response()
         if running is not None:
-            await self._stop(running, why)
+            await self._stop_response(running, why)
 
     # Events of the caller
 
@@ -180,16 +180,16 @@ class VoiceSession:
         await handler(event)
 
     async def _update(self, event: Event) -> None:
-        self._session, self.settings = self._changed(event["session"])
+        self._session, self.settings = self._apply_changes(event["session"])
         self._listening.configure()
         self.emit({"type": "session.updated", "session": self._session.render("current")})
 
-    def _changed(self, asked: Mapping[str, Any], path: str = "session") -> tuple[Session, Settings]:
+    def _apply_changes(self, asked: Mapping[str, Any], path: str = "session") -> tuple[SessionConfig, SessionSettings]:
         """The session with what is asked, all of it. Raises InvalidField."""
         session = replace(self._session.update(asked, self.dialect), id=self._id, model=self._model)
         settings = read(session, path)
-        if settings.spoken and not self._mind.speaks:
-            checks.wrong(f"{path}.output_modalities", 'must be ["text"]: this model has no voice')
+        if settings.spoken and not self._mind.produces_audio:
+            checks.raise_invalid(f"{path}.output_modalities", 'must be ["text"]: this model has no voice')
         return session, settings
 
     async def _commit(self, event: Event) -> None:
@@ -201,51 +201,51 @@ class VoiceSession:
     # Items
 
     async def _create_item(self, event: Event) -> None:
-        item = await self._parsed_item(event["item"], "item")
+        item = await self._parse_item(event["item"], "item")
         self.conversation.insert(item, event.get("previous_item_id"))
-        shown = {"previous_item_id": self.conversation.before(item), "item": item.rendered()}
+        shown = {"previous_item_id": self.conversation.get_previous_id(item), "item": item.render()}
         self.emit({"type": "conversation.item.added", **shown}, {"type": "conversation.item.done", **shown})
 
-    async def _parsed_item(self, value: Mapping[str, Any], path: str) -> Item:
-        item = parse_item(value, path, new_id("item"))
-        for index, sound in item.sounds():
+    async def _parse_item(self, value: Mapping[str, Any], path: str) -> Item:
+        item = parse_item(value, path, make_id("item"))
+        for index, sound in item.iterate_audio_parts():
             if sound.pcm is None or sound.output:
                 continue
-            if not self._mind.hears and not sound.done:
-                raise deaf(f"{path}.content.{index}")
-            sound.pcm = bytearray(await decoded(bytes(sound.pcm), self.settings.input_format))
+            if not self._mind.accepts_audio and not sound.done:
+                raise audio_not_supported_error(f"{path}.content.{index}")
+            sound.pcm = bytearray(await decode_audio(bytes(sound.pcm), self.settings.input_format))
             sound.length = len(sound.pcm)
         return item
 
     async def _retrieve_item(self, event: Event) -> None:
-        item = self._named(event, "retrieve")
+        item = self._find_named_item(event, "retrieve")
 
         def told() -> str:
-            return _dumped({"type": "conversation.item.retrieved", "item": item.rendered(sound=True)})
+            return _serialize_event({"type": "conversation.item.retrieved", "item": item.render(sound=True)})
 
-        long = sum(sound.kept for _, sound in item.sounds()) > DECODED_CHARS
+        long = sum(sound.kept_bytes for _, sound in item.iterate_audio_parts()) > DECODED_CHARS
         self._outbox.add([await asyncio.to_thread(told) if long else told()])
 
     async def _delete_item(self, event: Event) -> None:
-        item = self._named(event, "delete")
+        item = self._find_named_item(event, "delete")
         self.conversation.remove(item)
         self._listening.forget(item)
         self.emit({"type": "conversation.item.deleted", "item_id": item.id})
 
     async def _truncate_item(self, event: Event) -> None:
-        item = self._named(event, "truncate")
+        item = self._find_named_item(event, "truncate")
         index, end = event["content_index"], event["audio_end_ms"]
         part = item.parts[index] if index < len(item.parts) else None
-        if item.role != "assistant" or not isinstance(part, Sound):
+        if item.role != "assistant" or not isinstance(part, AudioPart):
             raise InvalidField("content_index", "Only sound of the model can be truncated.", code="invalid_value")
-        if end > milliseconds(part.length):
-            message = f"'audio_end_ms' is {end}, and the sound has {milliseconds(part.length)} ms."
+        if end > compute_milliseconds(part.length):
+            message = f"'audio_end_ms' is {end}, and the sound has {compute_milliseconds(part.length)} ms."
             raise InvalidField("audio_end_ms", message)
         part.truncate(end)
         place = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
         self.emit({"type": "conversation.item.truncated", **place})
 
-    def _named(self, event: Event, verb: str) -> Item:
+    def _find_named_item(self, event: Event, verb: str) -> Item:
         item = self.conversation.find(event["item_id"])
         if item is None:
             message = f"There is no item '{event['item_id'][:64]}' in this conversation."
@@ -258,30 +258,34 @@ class VoiceSession:
         asked = event.get("response") or {}
         remembered = (asked.get("conversation") or "auto") == "auto"
         if not remembered and asked["conversation"] != "none":
-            checks.wrong("response.conversation", "must be 'auto' or 'none'")
-        changes = {name: asked[name] for name in (*_ASKED, *_ASKED_TOO) if asked.get(name) is not None}
-        settings = self._changed(changes, "response")[1] if changes else self.settings
-        metadata = _metadata(asked.get("metadata"))
+            checks.raise_invalid("response.conversation", "must be 'auto' or 'none'")
+        changes = {
+            name: asked[name]
+            for name in (*_REQUESTED_FIELDS, *_OPTIONAL_REQUESTED_FIELDS)
+            if asked.get(name) is not None
+        }
+        settings = self._apply_changes(changes, "response")[1] if changes else self.settings
+        metadata = _parse_metadata(asked.get("metadata"))
         items = tuple(self.conversation)
         if asked.get("input") is not None:
-            items = tuple([await self._input(value, index) for index, value in enumerate(asked["input"])])
-        self._begin(settings, items, remembered=remembered, shown={"metadata": metadata})
+            items = tuple([await self._resolve_input_item(value, index) for index, value in enumerate(asked["input"])])
+        self._begin_response(settings, items, remembered=remembered, shown={"metadata": metadata})
 
-    async def _input(self, value: Mapping[str, Any], index: int) -> Item:
+    async def _resolve_input_item(self, value: Mapping[str, Any], index: int) -> Item:
         path = f"response.input.{index}"
         if value["type"] != "item_reference":
-            return await self._parsed_item(value, path)
+            return await self._parse_item(value, path)
         item = self.conversation.find(value["id"])
         if item is None:
             message = f"There is no item '{value['id'][:64]}' in this conversation."
             raise InvalidField(f"{path}.id", message, code="invalid_item_reference")
         return item
 
-    def _begin(
-        self, settings: Settings, items: tuple[Item, ...], *, remembered: bool, shown: Mapping[str, Any]
+    def _begin_response(
+        self, settings: SessionSettings, items: tuple[Item, ...], *, remembered: bool, shown: Mapping[str, Any]
     ) -> None:
         """Begin a response. Raises RequestError when there is one already, or too many that are not remembered."""
-        running = self._running() if remembered else None
+        running = self._get_running_response() if remembered else None
         if running is not None:
             raise RequestError(
                 f"Conversation already has an active response in progress: {running.id}. Wait until it is done, or cancel it.",
@@ -293,20 +297,20 @@ class VoiceSession:
         kind = settings.output_format
         shape = {"type": kind, "rate": RATE} if kind == PCM else {"type": kind}
         sound = {"output": {"format": shape, "voice": settings.voice}}
-        order = Order(
-            turn=settings.turn(items),
+        order = ResponseOrder(
+            turn=settings.make_turn(items),
             conversation=self.conversation if remembered else None,
             conversation_id=self._conversation_id if remembered else None,
             sound_format=settings.output_format,
-            shown={**shown, **({"audio": sound} if settings.spoken else {})},
+            reported_settings={**shown, **({"audio": sound} if settings.spoken else {})},
         )
-        answering = Answering(self._mind, order, self, lambda: self._listening.heard(items))
-        self.emit(answering.created())
+        answering = VoiceResponse(self._mind, order, self, lambda: self._listening.wait_for_transcripts(items))
+        self.emit(answering.make_created_event())
         task = answering.begin()
         self._answers[answering.id] = (answering, task)
         task.add_done_callback(lambda _: self._answers.pop(answering.id, None))
 
-    def _running(self) -> Answering | None:
+    def _get_running_response(self) -> VoiceResponse | None:
         """The response that is being made for the conversation."""
         for answering, task in self._answers.values():
             if answering.order.conversation is not None and not task.done():
@@ -315,23 +319,23 @@ class VoiceSession:
 
     async def _cancel_response(self, event: Event) -> None:
         asked = event.get("response_id")
-        found = self._answers.get(asked, (None, None))[0] if asked else self._running()
+        found = self._answers.get(asked, (None, None))[0] if asked else self._get_running_response()
         if found is None:
             raise RequestError("Cancellation failed: no active response found.", code="response_cancel_not_active")
-        await self._stop(found, "client_cancelled")
+        await self._stop_response(found, "client_cancelled")
 
-    async def _stop(self, answering: Answering, why: Stopped) -> None:
+    async def _stop_response(self, answering: VoiceResponse, why: StopReason) -> None:
         answering.stop(why)
         _, task = self._answers[answering.id]
         await asyncio.wait({task})
 
 
-def _dumped(event: Event) -> str:
+def _serialize_event(event: Event) -> str:
     """The message for an event, which gets an id."""
-    return orjson.dumps({"event_id": new_id("event"), **event}).decode()
+    return orjson.dumps({"event_id": make_id("event"), **event}).decode()
 
 
-def _parsed(text: str) -> Event:
+def _parse_event(text: str) -> Event:
     """Raises RequestError for what is no JSON object."""
     try:
         event = orjson.loads(text)
@@ -340,7 +344,7 @@ def _parsed(text: str) -> Event:
     return checks.need_object(event, "message")
 
 
-def _metadata(value: Any) -> dict[str, str] | None:
+def _parse_metadata(value: Any) -> dict[str, str] | None:
     """Raises InvalidField for more than the vendor takes."""
     if not value:
         return None
@@ -348,8 +352,8 @@ def _metadata(value: Any) -> dict[str, str] | None:
         if len(key) > LONGEST_KEY or not isinstance(text, str) or len(text) > LONGEST_VALUE:
             message = f"'response.metadata' has keys of at most {LONGEST_KEY} characters and texts of at most {LONGEST_VALUE}."
             raise InvalidField("response.metadata", message)
-    if len(value) > MOST_METADATA:
+    if len(value) > MAX_METADATA:
         raise InvalidField(
-            "response.metadata", f"'response.metadata' has {len(value)} keys; {MOST_METADATA} are allowed."
+            "response.metadata", f"'response.metadata' has {len(value)} keys; {MAX_METADATA} are allowed."
         )
     return dict(value)

@@ -18,13 +18,13 @@ from tornado_gate.realtime.voice.items import Item
 from tornado_gate.realtime.voice.mind import Turn
 from tornado_gate.types import Tool, ToolChoice
 from tornado_gate.types.value import Value
-from tornado_gate.wire.openai_realtime import Session, TurnDetection
+from tornado_gate.wire.openai_realtime import SessionConfig, TurnDetection
 
-PATIENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 400}
+EAGERNESS_SILENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 400}
 """Silence that ends a turn, for the eagerness of ``semantic_vad``: what is heard here is loudness, not sense."""
 
 
-class Settings(Value, frozen=True, kw_only=True):
+class SessionSettings(Value, frozen=True, kw_only=True):
     """`detection` is None when the caller commits sound by itself; `language` and `prompt` are for the transcription."""
 
     spoken: bool = True
@@ -33,7 +33,7 @@ class Settings(Value, frozen=True, kw_only=True):
     speed: float = 1.0
     input_format: str = audio.PCM
     output_format: str = audio.PCM
-    detection: vad.Settings | None = None
+    detection: vad.DetectionSettings | None = None
     create_response: bool = True
     interrupt_response: bool = True
     transcribes: bool = False
@@ -45,7 +45,7 @@ class Settings(Value, frozen=True, kw_only=True):
     max_tokens: int | None = None
     temperature: float | None = None
 
-    def turn(self, items: tuple[Item, ...]) -> Turn:
+    def make_turn(self, items: tuple[Item, ...]) -> Turn:
         """What is to be answered with these settings."""
         return Turn(
             items=items,
@@ -61,51 +61,55 @@ class Settings(Value, frozen=True, kw_only=True):
         )
 
 
-def read(session: Session, path: str = "session") -> Settings:
+def read(session: SessionConfig, path: str = "session") -> SessionSettings:
     """Raises InvalidField, with a path below `path`, for what cannot be honoured."""
     if session.kind != "realtime":
-        checks.wrong(f"{path}.type", "must be 'realtime': sessions that only transcribe are not served by this model")
+        checks.raise_invalid(
+            f"{path}.type", "must be 'realtime': sessions that only transcribe are not served by this model"
+        )
     if session.extra.get("prompt") is not None:
-        checks.wrong(f"{path}.prompt", "cannot be honoured by this model: stored prompts are the vendor's own")
+        checks.raise_invalid(f"{path}.prompt", "cannot be honoured by this model: stored prompts are the vendor's own")
     turns = session.turn_detection
     transcription = session.transcription or {}
-    return Settings(
+    return SessionSettings(
         spoken="audio" in session.modalities,
         instructions=session.instructions,
         voice=session.voice,
         speed=session.speed,
         input_format=session.input_format,
         output_format=session.output_format,
-        detection=_detection(turns, f"{path}.audio.input.turn_detection") if turns is not None else None,
+        detection=_parse_detection(turns, f"{path}.audio.input.turn_detection") if turns is not None else None,
         create_response=turns is None or turns.create_response,
         interrupt_response=turns is None or turns.interrupt_response,
         transcribes=session.transcription is not None,
         language=transcription.get("language"),
         prompt=transcription.get("prompt"),
-        tools=tuple(_tool(tool, f"{path}.tools.{index}") for index, tool in enumerate(session.tools)),
-        tool_choice=_tool_choice(session.tool_choice, f"{path}.tool_choice"),
-        parallel_tool_calls=_boolean(session.extra, "parallel_tool_calls", path),
+        tools=tuple(_parse_tool(tool, f"{path}.tools.{index}") for index, tool in enumerate(session.tools)),
+        tool_choice=_parse_tool_choice(session.tool_choice, f"{path}.tool_choice"),
+        parallel_tool_calls=_parse_boolean(session.extra, "parallel_tool_calls", path),
         max_tokens=session.max_output_tokens,
         temperature=session.temperature,
     )
 
 
-def _boolean(extra: Mapping[str, Any], name: str, path: str) -> bool | None:
+def _parse_boolean(extra: Mapping[str, Any], name: str, path: str) -> bool | None:
     checks.optional_boolean(extra, name, path)
     return extra.get(name)
 
 
-def _detection(turns: TurnDetection, path: str) -> vad.Settings:
+def _parse_detection(turns: TurnDetection, path: str) -> vad.DetectionSettings:
     if turns.extra.get("idle_timeout_ms") is not None:
-        checks.wrong(f"{path}.idle_timeout_ms", "cannot be honoured by this model; leave it out")
+        checks.raise_invalid(f"{path}.idle_timeout_ms", "cannot be honoured by this model; leave it out")
     if turns.kind == "semantic_vad":
-        return vad.Settings(silence_ms=PATIENCE_MS.get(turns.extra.get("eagerness") or "auto", PATIENCE_MS["auto"]))
-    return vad.Settings(
+        return vad.DetectionSettings(
+            silence_ms=EAGERNESS_SILENCE_MS.get(turns.extra.get("eagerness") or "auto", EAGERNESS_SILENCE_MS["auto"])
+        )
+    return vad.DetectionSettings(
         threshold=turns.threshold, prefix_ms=turns.prefix_padding_ms, silence_ms=turns.silence_duration_ms
     )
 
 
-def _tool(value: Any, path: str) -> Tool:
+def _parse_tool(value: Any, path: str) -> Tool:
     tool = checks.need_object(value, path)
     if tool.get("type", "function") != "function":
         kind = str(tool.get("type"))[:40]
@@ -119,7 +123,7 @@ def _tool(value: Any, path: str) -> Tool:
     )
 
 
-def _tool_choice(value: Any, path: str) -> ToolChoice | None:
+def _parse_tool_choice(value: Any, path: str) -> ToolChoice | None:
     match value:
         case None:
             return None
@@ -127,4 +131,4 @@ def _tool_choice(value: Any, path: str) -> ToolChoice | None:
             return ToolChoice(mode=value)
         case {"type": "function", "name": str(name)}:
             return ToolChoice(mode="tool", name=name)
-    checks.wrong(path, "must be 'auto', 'none', 'required' or a function with its name")
+    checks.raise_invalid(path, "must be 'auto', 'none', 'required' or a function with its name")

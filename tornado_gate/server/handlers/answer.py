@@ -10,30 +10,30 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.server.dispatch import dispatch
-from tornado_gate.server.handlers.authenticated import KeyedHandler
-from tornado_gate.server.handlers.exchange import let_go, set_nodelay
+from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
+from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close
-from tornado_gate.streams.timer_wheel import wheel
-from tornado_gate.types import Call, Reply, Whole
-from tornado_gate.types.call import MORE_LOSSES, Closing
+from tornado_gate.streams.timer_wheel import get_wheel
+from tornado_gate.types import BufferedBody, Call, Reply
+from tornado_gate.types.call import MORE_LOSSES_MARK, LazyExitStack
 
-LONGEST_HEADER = 4096
+MAX_HEADER_LENGTH = 4096
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
-class AnswerHandler(KeyedHandler):
+class AnswerHandler(AuthenticatedHandler):
     """Have the request answered, write the reply at the reader's pace; leave nothing open."""
 
     async def answer(self) -> None:
         """One request; what it opened is closed whatever happens."""
-        closing = Closing()
+        closing = LazyExitStack()
         call = self.call = self.make_call(closing)
-        self.gate.entered(self.snapshot)
+        self.gate.acquire_snapshot(self.snapshot)
         try:
-            wire = await self.wire_of_form(call) if self.form is not None else self.wire(call)
+            wire = await self.read_form_wire_request(call) if self.form is not None else self.read_wire_request(call)
             answer = await dispatch(self.services, self.snapshot, call, wire)
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
@@ -41,7 +41,7 @@ class AnswerHandler(KeyedHandler):
             self.call = answer.call
             call.meter.first_event_seconds = time.monotonic() - self.started
             self._describe(answer.call, answer.reply)
-            if isinstance(answer.reply.chunks, Whole):
+            if isinstance(answer.reply.chunks, BufferedBody):
                 self.end(answer.reply.chunks.data)
             else:
                 await self._write_reply(answer.reply)
@@ -49,10 +49,10 @@ class AnswerHandler(KeyedHandler):
             self._fail_late(error)
         finally:
             try:
-                if not closing.untouched:
+                if not closing.is_empty:
                     await closing.aclose()
             finally:
-                self.gate.left(self.snapshot)
+                self.gate.release_snapshot(self.snapshot)
 
     def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status
@@ -81,9 +81,9 @@ class AnswerHandler(KeyedHandler):
         headers = self.headers
         if call.target.provider:
             headers["X-Gate-Provider"] = call.target.provider
-            headers["X-Gate-Model"] = _printable(call.target.upstream_model)
+            headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
         if call.losses:
-            headers["X-Gate-Loss"] = _listed(call.losses)
+            headers["X-Gate-Loss"] = _format_losses(call.losses)
         if self.rate_headers:
             self.set_headers(self.rate_headers)
         if call.meter.attempts > 1:
@@ -101,7 +101,7 @@ class AnswerHandler(KeyedHandler):
     async def _write_pieces(self, reply: Reply) -> None:
         """Whoever reads a stream, or plays a sound, wants each piece as soon as it is there."""
         set_nodelay(self.connection)
-        async for batch in stages.in_batches(reply.chunks):
+        async for batch in stages.iterate_batches(reply.chunks):
             waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
             if waiting is not None:
                 await waiting
@@ -109,13 +109,13 @@ class AnswerHandler(KeyedHandler):
 
     async def _write_stream(self, reply: Reply) -> None:
         self.written_at = time.monotonic()
-        pings = _Pings(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
-        self.gate.metrics.stream_opened()
+        pings = _KeepAliveWriter(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
+        self.gate.metrics.count_stream_opened()
         try:
             await self._write_pieces(reply)
         finally:
             pings.stop()
-            self.gate.metrics.stream_closed()
+            self.gate.metrics.count_stream_closed()
 
     def _fail_late(self, error: GateError) -> None:
         """A failure that the format did not render itself. Before the headers went out it is an ordinary answer."""
@@ -129,21 +129,21 @@ class AnswerHandler(KeyedHandler):
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 
 
-def _listed(losses: list[str]) -> str:
+def _format_losses(losses: list[str]) -> str:
     """As many names as a header has room for; dots say that there are more."""
     text = _UNPRINTABLE.sub("?", ",".join(losses))
-    if len(text) <= LONGEST_HEADER:
+    if len(text) <= MAX_HEADER_LENGTH:
         return text
-    return text[: text.rfind(",", 0, LONGEST_HEADER) + 1] + MORE_LOSSES
+    return text[: text.rfind(",", 0, MAX_HEADER_LENGTH) + 1] + MORE_LOSSES_MARK
 
 
 @lru_cache(4096)
-def _printable(text: str) -> str:
+def _make_header_safe(text: str) -> str:
     """What callers wrote, as a header may hold it: names of fields and models can be anything."""
-    return _UNPRINTABLE.sub("?", text[:LONGEST_HEADER])
+    return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
 
 
-class _Pings:
+class _KeepAliveWriter:
     """Writes the format's keep-alive when nothing was written for a while, between whole chunks."""
 
     __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
@@ -152,19 +152,19 @@ class _Pings:
         self._exchange = exchange
         self._keep_alive = keep_alive
         self._seconds = seconds
-        self._wheel = wheel()
-        self._slot = self._limited(seconds) if keep_alive and seconds else None
+        self._wheel = get_wheel()
+        self._slot = self._start_timer(seconds) if keep_alive and seconds else None
 
     def stop(self) -> None:
         if self._slot is not None:
             self._wheel.remove(self._slot, self)
 
-    def ring(self) -> None:
+    def on_timer(self) -> None:
         silent = time.monotonic() - self._exchange.written_at
         if silent >= self._seconds:
-            let_go(self._exchange.write(self._keep_alive))
+            ignore_result(self._exchange.write(self._keep_alive))
             silent = 0.0
-        self._slot = self._limited(self._seconds - silent)
+        self._slot = self._start_timer(self._seconds - silent)
 
-    def _limited(self, seconds: float) -> int:
+    def _start_timer(self, seconds: float) -> int:
         return self._wheel.add(self._wheel.loop.time() + seconds, self)

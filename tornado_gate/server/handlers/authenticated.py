@@ -11,27 +11,27 @@ from tornado_gate.codec import json_body, multipart
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.routing import Matched
-from tornado_gate.server.handlers.exchange import CallersRequest, Exchange
+from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import AnswerFiles
-from tornado_gate.storage.keys import digest
+from tornado_gate.storage.files import SignedFileStore
+from tornado_gate.storage.keys import digest_key
 from tornado_gate.types import Call, Caller, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
 
 DRAIN_BYTES = 64 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that the client gets to see the answer."""
 
-WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
-NOBODY = Caller(id="", account="")
-JSON = "application/json"
-EMPTY: Mapping[str, Any] = MappingProxyType({})
+METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
+ANONYMOUS_CALLER = Caller(id="", account="")
+JSON_CONTENT_TYPE = "application/json"
+EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
-class KeyedHandler(Exchange):
+class AuthenticatedHandler(Exchange):
     """Everything that can be refused before the body is read, then the body, then `answer`."""
 
-    def __init__(self, services: Services, request: CallersRequest, matched: Matched) -> None:
+    def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
         self.services = services
         self.matched = matched
@@ -42,7 +42,7 @@ class KeyedHandler(Exchange):
         self.form: multipart.FormReader | None = None
         self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
-        self.caller = NOBODY
+        self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
         self.lower_headers = request.lowered
 
@@ -55,14 +55,14 @@ class KeyedHandler(Exchange):
         if self.gate.draining:
             self.set_header("Connection", "close")
             raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
-        key = auth.find_key(self.lower_headers, self.query_values(auth.KEY_PARAMETER) if self.request.query else ())
-        key_digest = digest(key)
-        caller = self.gate.known_caller(key_digest)
+        key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
+        key_digest = digest_key(key)
+        caller = self.gate.find_cached_caller(key_digest)
         if caller is None:
-            return self._look_up(key_digest, is_form)
+            return self._authenticate_by_store(key_digest, is_form)
         return self._admit(caller, key_digest, is_form)
 
-    async def _look_up(self, key_digest: bytes, is_form: bool) -> None:
+    async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
         waiting = self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
         if waiting is not None:
             await waiting
@@ -91,15 +91,15 @@ class KeyedHandler(Exchange):
             caller=caller,
             strict=headers.get("x-gate-strict") == "1",
             dialect=self.snapshot.config.dialect,
-            headers=without_keys(headers),
+            headers=remove_keys(headers),
             closing=closing,
-            memory=services.memory.of(caller.account),
+            memory=services.memory.get_account_memory(caller.account),
             fetcher=services.fetcher,
-            files=AnswerFiles(services.media, self._public_url()),
+            files=SignedFileStore(services.media, self._get_public_url()),
             key_digest=self.key_digest,
         )
 
-    def bare_call(self) -> Call:
+    def make_partial_call(self) -> Call:
         return self.make_call(AsyncExitStack())
 
     def _is_form(self) -> bool:
@@ -107,11 +107,11 @@ class KeyedHandler(Exchange):
             return False
         return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
-    def _public_url(self) -> str:
+    def _get_public_url(self) -> str:
         """What stands before the paths of the gateway, as this caller sees them."""
         return self.snapshot.config.server.public_url.rstrip("/") or f"{self.request.protocol}://{self.request.host}"
 
-    def query_values(self, name: str) -> list[str]:
+    def get_query_values(self, name: str) -> list[str]:
         """What the query says of `name`."""
         values = self.request.query_arguments.get(name, ())
         return [value.decode("utf-8", "replace").strip() for value in values]
@@ -121,10 +121,10 @@ class KeyedHandler(Exchange):
         length = self.lower_headers.get("content-length", "0")
         is_chunked = "transfer-encoding" in self.lower_headers
         size = self.limit if is_chunked else int(length) if length.isdecimal() else 0
-        return self._take(size) if size > SMALL_BYTES else None
+        return self._reserve_bytes(size) if size > SMALL_BYTES else None
 
-    async def _take(self, size: int) -> None:
-        await self.services.bodies.take(size)
+    async def _reserve_bytes(self, size: int) -> None:
+        await self.services.bodies.reserve(size)
         self.reserved_bytes = size
 
     def release(self) -> None:
@@ -133,7 +133,7 @@ class KeyedHandler(Exchange):
             self.form.close()
         self.body.clear()
         if self.reserved_bytes:
-            self.services.bodies.give(self.reserved_bytes)
+            self.services.bodies.release(self.reserved_bytes)
             self.reserved_bytes = 0
 
     def _check_body_headers(self, is_form: bool) -> None:
@@ -142,17 +142,17 @@ class KeyedHandler(Exchange):
             raise UnsupportedMediaType("Compressed bodies are not accepted; send the body as it is.")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limit:
-            raise self._too_large()
+            raise self._too_large_error()
         has_body = length != "0" or "transfer-encoding" in headers
-        if self.route.method in WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
+        if self.route.method in METHODS_WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
             return
         if self.route.multipart == "only":
             raise UnsupportedMediaType("This route takes a form: send 'Content-Type: multipart/form-data'.")
-        if not _is_json(headers.get("content-type", JSON)):
+        if not _is_json(headers.get("content-type", JSON_CONTENT_TYPE)):
             wanted = "'Content-Type: application/json'" + (" or a form" if self.route.multipart == "too" else "")
             raise UnsupportedMediaType(f"This route takes a JSON body: send {wanted}.")
 
-    def _too_large(self) -> TooLarge:
+    def _too_large_error(self) -> TooLarge:
         return TooLarge(f"The body is larger than the {self.limit} bytes that are allowed.")
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
@@ -161,7 +161,7 @@ class KeyedHandler(Exchange):
             return None
         self.body_bytes += len(chunk)
         if self.body_bytes > self.limit:
-            self._refuse(self._too_large())
+            self._refuse(self._too_large_error())
         elif self.form is None:
             self.body.append(chunk)
         else:
@@ -182,27 +182,31 @@ class KeyedHandler(Exchange):
 
     def check_operation(self) -> None:
         """Raises NotAllowed for a key that is narrowed to other operations."""
-        auth.allowed_operations(self.caller, self.route.operations)
+        auth.filter_operations(self.caller, self.route.operations)
 
-    def wire(self, call: Call) -> WireRequest:
+    def read_wire_request(self, call: Call) -> WireRequest:
         """What the caller sent. Raises RequestError for a body that is not JSON."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
-        body = EMPTY if self.route.method in WITHOUT_BODY else json_body.load_object(raw)
-        return self._wire(call, raw, body, ())
+        body = EMPTY_MAPPING if self.route.method in METHODS_WITHOUT_BODY else json_body.load_object(raw)
+        return self._build_wire_request(call, raw, body, ())
 
-    async def wire_of_form(self, call: Call) -> WireRequest:
+    async def read_form_wire_request(self, call: Call) -> WireRequest:
         """What the caller sent as a form. Raises RequestError for one that is none."""
         assert self.form is not None
         await self.form.finish()
-        return self._wire(call, b"", multipart.as_json(self.form.fields), tuple(self.form.files))
+        return self._build_wire_request(
+            call, b"", multipart.convert_fields_to_json(self.form.fields), tuple(self.form.files)
+        )
 
-    def _wire(self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]) -> WireRequest:
+    def _build_wire_request(
+        self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]
+    ) -> WireRequest:
         return WireRequest(
             route=self.route,
             path=self.request.path,
             path_arguments=self.matched.arguments,
-            query=query_of(self.request) if self.request.query else EMPTY,
+            query=parse_query(self.request) if self.request.query else EMPTY_MAPPING,
             headers=call.headers,
             raw=raw,
             json=body,
@@ -211,7 +215,7 @@ class KeyedHandler(Exchange):
         )
 
 
-def query_of(request: CallersRequest) -> Mapping[str, str]:
+def parse_query(request: CallerRequest) -> Mapping[str, str]:
     """The last value of each name in the query, without a key."""
     return {
         name: values[-1].decode("utf-8", "replace")
@@ -220,17 +224,17 @@ def query_of(request: CallersRequest) -> Mapping[str, str]:
     }
 
 
-def without_keys(headers: Mapping[str, str]) -> dict[str, str]:
+def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
     """What plugins may see: no key, in whatever form it came."""
     kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
-    if auth.PROTOCOLS in kept:
-        names = [name.strip() for name in kept[auth.PROTOCOLS].split(",")]
-        kept[auth.PROTOCOLS] = ", ".join(name for name in names if not auth.is_key_protocol(name))
+    if auth.PROTOCOL_HEADER in kept:
+        names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
+        kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
     return kept
 
 
 def _is_json(content_type: str) -> bool:
-    if content_type == JSON:
+    if content_type == JSON_CONTENT_TYPE:
         return True
     kind, parameters = media_type(content_type), content_type.lower().partition(";")[2]
     charset = parameters.partition("charset=")[2].strip(' "')

@@ -12,7 +12,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.server.handlers import common
-from tornado_gate.server.handlers.exchange import Connection
+from tornado_gate.server.handlers.exchange import CallerConnection
 from tornado_gate.types import Call
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class GateHandler(RequestHandler):
 
     def __init__(self, application: Application, request: HTTPServerRequest, **arguments: Any) -> None:
         self.started = time.monotonic()
-        self.request_id = common.request_id(request.headers)
+        self.request_id = common.get_request_id(request.headers)
         super().__init__(application, request, **arguments)
 
     def initialize(self, gate: Gate) -> None:
@@ -38,7 +38,7 @@ class GateHandler(RequestHandler):
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
-        for name, value in common.default_headers(self.request_id).items():
+        for name, value in common.make_default_headers(self.request_id).items():
             self.set_header(name, value)
 
     def compute_etag(self) -> str | None:
@@ -51,7 +51,7 @@ class GateHandler(RequestHandler):
         for name, value in error.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json")
-        self.finish(common.envelope(self.snapshot, self.format, self.call, error))
+        self.finish(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     async def send(self, chunk: bytes) -> None:
         """Write a piece of the body; returns when the caller takes more. Raises StreamClosedError when it has left."""
@@ -65,17 +65,17 @@ class GateHandler(RequestHandler):
 
     def cut(self) -> None:
         """End the connection in the middle of an answer, which must not look whole."""
-        connection: Connection = self.request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
+        connection: CallerConnection = self.request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
         connection.close()
 
     def write_error(self, status_code: int, **details: Any) -> None:
         """What Tornado itself refuses, and what nobody foresaw."""
         error = details.get("exc_info", (None, None, None))[1]
-        self.fail(error if isinstance(error, GateError) else common.from_tornado(self.request, status_code))
+        self.fail(error if isinstance(error, GateError) else common.make_error_from_tornado(self.request, status_code))
 
     def on_finish(self) -> None:
         """Count and log the request, whatever came of it."""
-        common.account(self)
+        common.record_request(self)
 
     @property
     def status(self) -> int:

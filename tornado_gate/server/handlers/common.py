@@ -11,27 +11,27 @@ from typing import Protocol
 import orjson
 from tornado.httputil import HTTPServerRequest
 
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
-from tornado_gate.telemetry.logs import AccessLine, access
-from tornado_gate.types import NOWHERE, Call, Meter
+from tornado_gate.telemetry.logs import AccessLine, log_access
+from tornado_gate.types import NO_TARGET, Call, Meter
 
 log = logging.getLogger(__name__)
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+_VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 
-def request_id(headers: Mapping[str, str]) -> str:
+def get_request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is one, else one of ours. `headers` are lower-case, or do not mind the case."""
     given = headers.get("x-request-id")
-    return given if given and _SANE_ID.fullmatch(given) else "req_" + unique()[:24]
+    return given if given and _VALID_ID.fullmatch(given) else "req_" + make_unique_id()[:24]
 
 
-def default_headers(request_id: str) -> dict[str, str]:
+def make_default_headers(request_id: str) -> dict[str, str]:
     """The headers of every answer, with names as they are sent."""
     return {
         "X-Request-Id": request_id,
@@ -41,7 +41,7 @@ def default_headers(request_id: str) -> dict[str, str]:
     }
 
 
-def envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateError) -> bytes:
+def render_error_envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateError) -> bytes:
     """The body of an error answer, as the route's format has it; ours where no format is asked for."""
     wire_format = snapshot.formats.get(format)
     if wire_format is not None:
@@ -52,7 +52,7 @@ def envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateErro
     return orjson.dumps({"error": error.body()})
 
 
-def from_tornado(request: HTTPServerRequest, status: int) -> GateError:
+def make_error_from_tornado(request: HTTPServerRequest, status: int) -> GateError:
     """The error for what Tornado itself refuses."""
     if status == 404:
         return NotFound(f"There is no route '{request.path[:200]}'.", code="unknown_route")
@@ -63,7 +63,7 @@ def from_tornado(request: HTTPServerRequest, status: int) -> GateError:
     return InternalError()
 
 
-class Asked(Protocol):
+class RequestLine(Protocol):
     """A request, as far as accounts go: Tornado's own, or ours."""
 
     @property
@@ -72,14 +72,14 @@ class Asked(Protocol):
     def path(self) -> str: ...
 
 
-class Ended(Protocol):
+class EndedRequest(Protocol):
     """A request that has ended, whatever came of it. `started` is of the monotonic clock; `call` None: it had none."""
 
     gate: Gate
     snapshot: Snapshot
 
     @property
-    def request(self) -> Asked: ...
+    def request(self) -> RequestLine: ...
 
     call: Call | None
     request_id: str
@@ -92,15 +92,15 @@ class Ended(Protocol):
     def status(self) -> int: ...
 
 
-def account(ended: Ended) -> None:
+def record_request(ended: EndedRequest) -> None:
     """Count and log a request."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
     meter = call.meter if call else Meter()
-    target = call.target if call else NOWHERE
+    target = call.target if call else NO_TARGET
     model = call.model if call else ""
     usage = meter.usage
-    gate.metrics.request_finished(
+    gate.metrics.count_request(
         format=ended.format,
         operation=ended.operation,
         model=target.model or model,
@@ -111,9 +111,9 @@ def account(ended: Ended) -> None:
         usage=usage,
     )
     if call is not None and usage is not None and usage.total_tokens is not None and not meter.charged:
-        gate.limits.spent(call.caller, usage.total_tokens)
+        gate.limits.count_tokens(call.caller, usage.total_tokens)
     if ended.snapshot.config.server.access_log:
-        access(
+        log_access(
             AccessLine(
                 method=request.method or "",
                 path=request.path,

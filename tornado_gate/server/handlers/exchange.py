@@ -35,13 +35,13 @@ from tornado_gate.types import Call
 
 log = logging.getLogger(__name__)
 
-SANE_HOSTS = 1000
-MOST_ARGUMENTS = 100
-CLIENT_CLOSED = 499
+MAX_CACHED_HOSTS = 1000
+MAX_ARGUMENTS = 100
+CLIENT_CLOSED_STATUS = 499
 """The status in metrics and logs of an answer that nobody waited for."""
 
 
-class Connection(Protocol):
+class CallerConnection(Protocol):
     """What a caller's connection can do, of either front: Tornado's `HTTP1Connection` is one.
 
     `write` and `write_headers` raise StreamClosedError, or give a future that does, when the caller has left.
@@ -59,7 +59,7 @@ class Connection(Protocol):
     # Our own front has `send` and `send_head` too, which give None instead of a future where nothing is to be waited for.
 
 
-class CallersRequest:
+class CallerRequest:
     """What Tornado's HTTPServerRequest tells of a request, as far as the routes of formats ask; nothing is parsed before that.
 
     Raises HTTPInputError for a Host that HTTPServerRequest refuses.
@@ -74,22 +74,22 @@ class CallersRequest:
         self.version = start_line.version
         self.path, _, self.query = start_line.path.partition("?")
         self.headers = headers
-        self.lowered = lowered(headers)
+        self.lowered = lower_header_names(headers)
         self.connection = connection
         self.protocol: str = getattr(getattr(connection, "context", None), "protocol", "http")
         self._arguments: Mapping[str, list[bytes]] | None = None
         host = self.lowered.get("host")
         if host not in self._sane_hosts:
-            self._check(host)
+            self._check_host(host)
 
-    def _check(self, host: str | None) -> None:
+    def _check_host(self, host: str | None) -> None:
         """Let Tornado judge it; a few good ones are remembered."""
         request = HTTPServerRequest(
             start_line=RequestStartLine(self.method, "/", self.version),
             headers=self.headers,
             connection=self.connection,
         )
-        if host is not None and len(self._sane_hosts) < SANE_HOSTS:
+        if host is not None and len(self._sane_hosts) < MAX_CACHED_HOSTS:
             self._sane_hosts.add(request.host)
 
     @property
@@ -102,13 +102,13 @@ class CallersRequest:
         """As HTTPServerRequest has them. Raises RequestError for a query that cannot be read."""
         if self._arguments is None:
             try:
-                self._arguments = parse_qs_bytes(self.query, keep_blank_values=True, max_num_fields=MOST_ARGUMENTS)
+                self._arguments = parse_qs_bytes(self.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
             except ValueError:
                 raise RequestError("The query cannot be read.", code="invalid_query") from None
         return self._arguments
 
 
-def lowered(headers: Mapping[str, str]) -> dict[str, str]:
+def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
     """With names in lower case. Not to be changed: our own front gives the one dict that it has."""
     known: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
     return {name.lower(): headers[name] for name in headers} if known is None else known
@@ -117,15 +117,15 @@ def lowered(headers: Mapping[str, str]) -> dict[str, str]:
 class Exchange(HTTPMessageDelegate):
     """Its order of calls: `prepare`, the body by `data_received`, `answer`. Each subclass is one kind of route."""
 
-    def __init__(self, gate: Gate, request: CallersRequest, format: str = "", operation: str = "") -> None:
+    def __init__(self, gate: Gate, request: CallerRequest, format: str = "", operation: str = "") -> None:
         self.started = time.monotonic()
         self.gate = gate
         self.snapshot = gate.snapshot
         self.request = request
-        self.connection: Connection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
+        self.connection: CallerConnection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
         self._send = getattr(self.connection, "send", self.connection.write)
-        self._send_head = getattr(self.connection, "send_head", self._tornados_head)
-        self.request_id = common.request_id(request.lowered)
+        self._send_head = getattr(self.connection, "send_head", self._write_tornado_head)
+        self.request_id = common.get_request_id(request.lowered)
         self.format = format
         self.operation = operation
         self.call: Call | None = None  # when it is known who asks
@@ -136,7 +136,7 @@ class Exchange(HTTPMessageDelegate):
         self.finished = False
         self.work: asyncio.Task[None] | None = None
         self.status = 200
-        self.headers = common.default_headers(self.request_id)
+        self.headers = common.make_default_headers(self.request_id)
 
     # What a subclass says
 
@@ -150,7 +150,7 @@ class Exchange(HTTPMessageDelegate):
         """What is done when the body is there. Cancelled when the caller leaves."""
         raise NotImplementedError
 
-    def bare_call(self) -> Call | None:
+    def make_partial_call(self) -> Call | None:
         """What is known of the call when it ends before it has begun."""
         return None
 
@@ -166,24 +166,24 @@ class Exchange(HTTPMessageDelegate):
         try:
             waiting = self.prepare()
         except Exception as error:
-            self._refused(error)
+            self._refuse_before_body(error)
             return None
         if waiting is None:
             return None
-        self.work = asyncio.ensure_future(self._prepared(waiting))
+        self.work = asyncio.ensure_future(self._await_preparation(waiting))
         return self.work
 
-    async def _prepared(self, waiting: Awaitable[None]) -> None:
+    async def _await_preparation(self, waiting: Awaitable[None]) -> None:
         try:
             await waiting
         except asyncio.CancelledError:
-            self._left()
+            self._on_caller_left()
         except Exception as error:
-            self._refused(error)
+            self._refuse_before_body(error)
         finally:
             self.work = None
 
-    def _refused(self, error: Exception) -> None:
+    def _refuse_before_body(self, error: Exception) -> None:
         """Before the body: what nobody foresaw is an answer too."""
         if not isinstance(error, GateError):
             self.log_exception()
@@ -201,7 +201,7 @@ class Exchange(HTTPMessageDelegate):
         if self.work is not None:
             self.work.cancel()
         else:
-            self._left()  # before its body had come
+            self._on_caller_left()  # before its body had come
 
     async def _run(self) -> None:
         try:
@@ -209,50 +209,50 @@ class Exchange(HTTPMessageDelegate):
             if not self.finished:
                 self.end()
         except asyncio.CancelledError:
-            self._left()
+            self._on_caller_left()
         except StreamClosedError:
-            self._end()
+            self._end_exchange()
         except Exception:
             self.log_exception()
             if self.headers_written:
                 self.cut()
-                self._end()
+                self._end_exchange()
             else:
                 self.fail(InternalError())
         finally:
             self.work = None
 
-    def _left(self) -> None:
+    def _on_caller_left(self) -> None:
         """The caller has: nobody reads the status; metrics and the access log do."""
         if not self.headers_written:
-            self.status = CLIENT_CLOSED
-        self._end()
+            self.status = CLIENT_CLOSED_STATUS
+        self._end_exchange()
 
-    def _end(self) -> None:
+    def _end_exchange(self) -> None:
         if self.finished:
             return
         self.finished = True
-        self.call = self.call or self.bare_call()
+        self.call = self.call or self.make_partial_call()
         self.release()
-        common.account(self)
+        common.record_request(self)
 
     # The answer
 
     def clear(self) -> None:
         """Back to the headers that every answer has."""
         self.status = 200
-        self.headers = common.default_headers(self.request_id)
+        self.headers = common.make_default_headers(self.request_id)
 
     def set_status(self, status: int) -> None:
         self.status = status
 
     def set_header(self, name: str, value: str) -> None:
-        self.headers[_spelled(name)] = value
+        self.headers[_capitalize_header_name(name)] = value
 
     def set_headers(self, headers: Mapping[str, str]) -> None:
         """Those of a reply or an error, however they are spelled: one name must not be sent twice."""
         for name, value in headers.items():
-            self.headers[_spelled(name)] = value
+            self.headers[_capitalize_header_name(name)] = value
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
         """A piece of the body; what is returned is done when the caller takes more, None: it does now.
@@ -275,12 +275,12 @@ class Exchange(HTTPMessageDelegate):
         if not self.headers_written:
             if self.status not in (204, 304):
                 self.headers.setdefault("Content-Length", str(len(chunk)))
-            let_go(self._write_head(chunk if self.request.method != "HEAD" else b""))
+            ignore_result(self._write_head(chunk if self.request.method != "HEAD" else b""))
         elif chunk:
-            let_go(self._send(chunk))
+            ignore_result(self._send(chunk))
         self.connection.set_close_callback(None)
         self.connection.finish()
-        self._end()
+        self._end_exchange()
 
     def fail(self, error: GateError) -> None:
         """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
@@ -290,8 +290,8 @@ class Exchange(HTTPMessageDelegate):
         self.headers["Content-Type"] = "application/json"
         if not self.body_read and self._has_body():
             self.headers["Connection"] = "close"  # what follows on it is the rest of the body, not the next request
-        self.call = self.call or self.bare_call()
-        self.end(common.envelope(self.snapshot, self.format, self.call, error))
+        self.call = self.call or self.make_partial_call()
+        self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     def cut(self) -> None:
         """End the connection in the middle of an answer, which must not look whole."""
@@ -302,14 +302,14 @@ class Exchange(HTTPMessageDelegate):
         return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
-        self.headers["Date"] = _date()
+        self.headers["Date"] = _format_date_header()
         waiting: Awaitable[None] | None = self._send_head(
             self.status, responses.get(self.status, "Unknown"), self.headers, chunk
         )
         self.headers_written = True  # a header that cannot be sent raises before anything has gone out
         return waiting
 
-    def _tornados_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
+    def _write_tornado_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
         headers = HTTPHeaders()
         for name, value in fields.items():
             headers[name] = value
@@ -323,37 +323,37 @@ class Exchange(HTTPMessageDelegate):
 
 
 @lru_cache(1000)
-def _spelled(name: str) -> str:
+def _capitalize_header_name(name: str) -> str:
     """A header's name as Tornado spells it."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
 
-_date_of = (0, "")
+_cached_date = (0, "")
 
 
-def _date() -> str:
+def _format_date_header() -> str:
     """The header of that name; it changes once a second."""
-    global _date_of  # noqa: PLW0603  a cache of one
+    global _cached_date  # noqa: PLW0603  a cache of one
     now = int(time.time())
-    if _date_of[0] != now:
-        _date_of = (now, formatdate(now, usegmt=True))
-    return _date_of[1]
+    if _cached_date[0] != now:
+        _cached_date = (now, formatdate(now, usegmt=True))
+    return _cached_date[1]
 
 
-def set_nodelay(connection: Connection) -> None:
+def set_nodelay(connection: CallerConnection) -> None:
     """A piece is small, and must not wait for an acknowledgement of the one before. Our own front never lets it."""
     tornado_stream = getattr(connection, "stream", None)
     if tornado_stream is not None:
         tornado_stream.set_nodelay(True)
 
 
-def let_go(writing: Awaitable[None] | None) -> None:
+def ignore_result(writing: Awaitable[None] | None) -> None:
     """Nobody waits until this is written."""
     if isinstance(writing, asyncio.Future):
-        writing.add_done_callback(_look)
+        writing.add_done_callback(_consume_result)
 
 
-def _look(done: asyncio.Future[None]) -> None:
+def _consume_result(done: asyncio.Future[None]) -> None:
     """That the caller left before is no fault."""
     if not done.cancelled():
         done.exception()

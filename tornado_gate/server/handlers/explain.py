@@ -10,40 +10,40 @@ import orjson
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.explain import explain
-from tornado_gate.gateway.routing import Matched, Served
-from tornado_gate.server.handlers.authenticated import KeyedHandler
-from tornado_gate.server.handlers.exchange import CallersRequest
+from tornado_gate.gateway.routing import MatchedRoute, ServedRoute
+from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
+from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.services import Services
 from tornado_gate.types import Route
 
 ROUTE = Route("POST", "/v1/_explain", "explain")
 
 
-class ExplainHandler(KeyedHandler):
+class ExplainHandler(AuthenticatedHandler):
     """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
 
-    def __init__(self, services: Services, request: CallersRequest) -> None:
-        super().__init__(services, request, Matched(Served("", ROUTE), {}))
+    def __init__(self, services: Services, request: CallerRequest) -> None:
+        super().__init__(services, request, MatchedRoute(ServedRoute("", ROUTE), {}))
 
     def check_operation(self) -> None:
         """Each key may ask what its own requests would do; what it may not do is refused as there."""
 
     async def answer(self) -> None:
         try:
-            matched = self._asked_route()
+            matched = self._find_explained_route()
             self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
             self.operation = self.route.operation
-            auth.allowed_operations(self.caller, self.route.operations)
+            auth.filter_operations(self.caller, self.route.operations)
             call = self.call = self.make_call(AsyncExitStack())
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.wire(call))
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.read_wire_request(call))
         except GateError as error:
             self.fail(error)
             return
         self.set_header("Content-Type", "application/json")
         self.end(orjson.dumps(told))
 
-    def _asked_route(self) -> Matched:
-        asked = next(iter(self.query_values("route")), "")
+    def _find_explained_route(self) -> MatchedRoute:
+        asked = next(iter(self.get_query_values("route")), "")
         path, _, _ = asked.partition("?")
         if not path.startswith("/"):
             raise InvalidField("route", "'route' must be a path, as in ?route=/v1/chat/completions.")

@@ -13,17 +13,17 @@ from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import RequestError
-from tornado_gate.storage.files import MediaFile, MediaStore, Readable
+from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile
 
 CHUNK_BYTES = 256 * 1024
-STALLED_SECONDS = 300.0
+STALL_SECONDS = 300.0
 """How long a reader may take nothing before its connection is closed; players that pause come back with a Range."""
 
 _RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
-_TAG = re.compile(r'\*|"[^"]*"')
+_ETAG = re.compile(r'\*|"[^"]*"')
 _PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
 # A file may be a page with scripts, and it comes from the host where the console is.
-_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+_CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
 
 class RangeNotSatisfiable(RequestError):
@@ -33,7 +33,7 @@ class RangeNotSatisfiable(RequestError):
     code = "range_not_satisfiable"
 
 
-class Asked(Protocol):
+class FileRequest(Protocol):
     """A request, as far as a file goes."""
 
     @property
@@ -42,11 +42,11 @@ class Asked(Protocol):
     def headers(self) -> HTTPHeaders: ...
 
 
-class Outlet(Protocol):
+class ResponseWriter(Protocol):
     """What a file is sent through: a handler of either kind."""
 
     @property
-    def request(self) -> Asked: ...
+    def request(self) -> FileRequest: ...
 
     def set_status(self, status_code: int) -> None: ...
     def set_header(self, name: str, value: str) -> None: ...
@@ -55,15 +55,15 @@ class Outlet(Protocol):
     def cut(self) -> None: ...
 
 
-async def send_file(outlet: Outlet, store: MediaStore, file_id: str, until: float) -> None:
+async def send_file(outlet: ResponseWriter, store: MediaStore, file_id: str, until: float) -> None:
     """The file, or the range of it that was asked for; a cache may keep it until `until` (Unix seconds).
 
     Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
     """
-    async with store.reading(file_id) as (kept, file):
-        span = _span(outlet.request, kept)
-        _describe(outlet, kept, int(until))
-        if _is_known(outlet.request, kept):
+    async with store.open_for_reading(file_id) as (kept, file):
+        span = _find_requested_range(outlet.request, kept)
+        _set_file_headers(outlet, kept, int(until))
+        if _is_not_modified(outlet.request, kept):
             outlet.set_status(304)
             outlet.end()
             return
@@ -78,34 +78,34 @@ async def send_file(outlet: Outlet, store: MediaStore, file_id: str, until: floa
             await _send_bytes(outlet, file, first, end)
 
 
-def _describe(outlet: Outlet, kept: MediaFile, expires: int) -> None:
+def _set_file_headers(outlet: ResponseWriter, kept: MediaFile, expires: int) -> None:
     left = int(min(kept.expires, expires) - time.time())
     outlet.set_header("Content-Type", kept.media_type)
-    outlet.set_header("Content-Disposition", disposition(kept))
-    outlet.set_header("Content-Security-Policy", _POLICY)
+    outlet.set_header("Content-Disposition", format_content_disposition(kept))
+    outlet.set_header("Content-Security-Policy", _CONTENT_SECURITY_POLICY)
     outlet.set_header("Referrer-Policy", "no-referrer")
     outlet.set_header("Accept-Ranges", "bytes")
-    outlet.set_header("ETag", _etag(kept))
-    outlet.set_header("Last-Modified", _modified(kept))
+    outlet.set_header("ETag", _make_etag(kept))
+    outlet.set_header("Last-Modified", _format_last_modified(kept))
     outlet.set_header("Cache-Control", f"private, max-age={max(0, left)}")
 
 
-def _is_known(request: Asked, kept: MediaFile) -> bool:
-    tags = _TAG.findall(request.headers.get("If-None-Match", ""))
-    return "*" in tags or _etag(kept) in tags
+def _is_not_modified(request: FileRequest, kept: MediaFile) -> bool:
+    tags = _ETAG.findall(request.headers.get("If-None-Match", ""))
+    return "*" in tags or _make_etag(kept) in tags
 
 
-def _span(request: Asked, kept: MediaFile) -> tuple[int, int] | None:
+def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, int] | None:
     """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
     condition = request.headers.get("If-Range", "").strip()
-    if request.method != "GET" or _is_known(request, kept):
+    if request.method != "GET" or _is_not_modified(request, kept):
         return None
-    if condition and condition not in (_etag(kept), _modified(kept)):
+    if condition and condition not in (_make_etag(kept), _format_last_modified(kept)):
         return None
     return parse_range(request.headers.get("Range", ""), kept.size)
 
 
-async def _send_bytes(outlet: Outlet, file: Readable, first: int, end: int) -> None:
+async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, end: int) -> None:
     try:
         await file.seek(first)
         while first < end:
@@ -113,7 +113,7 @@ async def _send_bytes(outlet: Outlet, file: Readable, first: int, end: int) -> N
             if not chunk:
                 raise EOFError("the file has become shorter")
             first += len(chunk)
-            async with asyncio.timeout(STALLED_SECONDS):
+            async with asyncio.timeout(STALL_SECONDS):
                 await outlet.send(chunk)
         outlet.end()
     except StreamClosedError:
@@ -143,7 +143,7 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
     return first, end
 
 
-def disposition(kept: MediaFile) -> str:
+def format_content_disposition(kept: MediaFile) -> str:
     """Shown where a browser can do so without harm, saved everywhere else (RFC 6266, RFC 8187)."""
     family, _, kind = kept.media_type.partition("/")
     shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG holds scripts
@@ -153,9 +153,9 @@ def disposition(kept: MediaFile) -> str:
     return f'{"inline" if shown else "attachment"}; filename="{plain}"{extended}'
 
 
-def _etag(kept: MediaFile) -> str:
+def _make_etag(kept: MediaFile) -> str:
     return f'"{kept.id}"'  # what has an id never changes
 
 
-def _modified(kept: MediaFile) -> str:
+def _format_last_modified(kept: MediaFile) -> str:
     return formatdate(kept.created, usegmt=True)

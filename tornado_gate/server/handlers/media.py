@@ -8,7 +8,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.files import send_file
-from tornado_gate.storage.files import MediaStore, gone
+from tornado_gate.storage.files import MediaStore, file_not_found_error
 
 
 class MediaHandler(GateHandler):
@@ -20,7 +20,7 @@ class MediaHandler(GateHandler):
         self.operation = "media"
 
     async def get(self) -> None:
-        with self.gate.using(self.snapshot):
+        with self.gate.use_snapshot(self.snapshot):
             try:
                 await self._serve()
             except GateError as error:
@@ -33,6 +33,6 @@ class MediaHandler(GateHandler):
     async def _serve(self) -> None:
         file_id = self.request.path.removeprefix(self.store.address).removesuffix("/")
         expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
-        if not self.store.signed(file_id, expires, signature):
-            raise gone()
+        if not self.store.verify_signature(file_id, expires, signature):
+            raise file_not_found_error()
         await send_file(self, self.store, file_id, int(expires))

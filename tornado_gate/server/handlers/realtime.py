@@ -18,24 +18,24 @@ from tornado.websocket import WebSocketHandler
 
 from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import Matched
+from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol, is_key
 from tornado_gate.realtime.connect import OPERATION, authenticate_secret, connect
 from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
-from tornado_gate.realtime.sessions import PREFIX, Held
-from tornado_gate.server.handlers.authenticated import NOBODY, without_keys
+from tornado_gate.realtime.sessions import SECRET_PREFIX, ClientSecretClaims
+from tornado_gate.server.handlers.authenticated import ANONYMOUS_CALLER, remove_keys
 from tornado_gate.server.handlers.base import GateHandler
-from tornado_gate.server.handlers.exchange import lowered
+from tornado_gate.server.handlers.exchange import lower_header_names
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import AnswerFiles
-from tornado_gate.telemetry.redaction import mask_of
-from tornado_gate.types import Call, RealtimeSide, Socket, WireRequest
+from tornado_gate.storage.files import SignedFileStore
+from tornado_gate.telemetry.redaction import make_mask
+from tornado_gate.types import Call, RealtimeAdapter, Socket, WireRequest
 
 log = logging.getLogger(__name__)
 
-CALLER_LEFT, VERSION = 499, "13"
+CALLER_LEFT, WEBSOCKET_VERSION = 499, "13"
 NO_HEADERS = HTTPHeaders()
 
 
@@ -47,9 +47,9 @@ class UpgradeRequired(RequestError):
 class RealtimeHandler(GateHandler, WebSocketHandler):
     """One session: Tornado's WebSocketHandler, with the frame code of `sockets.server` for its protocol."""
 
-    side: RealtimeSide
+    side: RealtimeAdapter
 
-    def initialize(self, services: Services, matched: Matched) -> None:  # type: ignore[override]  # Tornado passes what a route holds
+    def initialize(self, services: Services, matched: MatchedRoute) -> None:  # type: ignore[override]  # Tornado passes what a route holds
         super().initialize(services.gate)
         self.services = services
         self.matched = matched
@@ -72,14 +72,14 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
                 raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
             self._check_handshake()
             self._check_origin_header()
-            self.closing.enter_context(self.gate.using(self.snapshot))
-            call, wire = await self._authenticated()
-            auth.allowed_operations(call.caller, (OPERATION,))
-            call = self.snapshot.about(call, self.snapshot.asked_model(wire))
+            self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
+            call, wire = await self._authenticate()
+            auth.filter_operations(call.caller, (OPERATION,))
+            call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire))
             self.call = call
-            self.snapshot.targets(call, (OPERATION,))
+            self.snapshot.select_targets(call, (OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
-            self.services.sessions.add(self, call.caller, self.rules.sessions_per_key, self.leave)
+            self.services.sessions.add(self, call.caller, self.rules.sessions_per_key, self.shut_down)
             self.counted = True
             self.gate.limits.admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
@@ -87,13 +87,13 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
                 await self.closing.aclose()  # the caller left in the meantime
                 self.set_status(CALLER_LEFT)
                 raise Finish
-            self.side.connected(self.socket.dialect)
+            self.side.set_upstream_dialect(self.socket.dialect)
             self._set_own_headers()
         except GateError as error:
-            await self._end()
+            await self._release_resources()
             self.fail(error)
         except BaseException:
-            await self._end()
+            await self._release_resources()
             raise
 
     def _check_handshake(self) -> None:
@@ -101,9 +101,9 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         headers = self.request.headers
         if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
             raise UpgradeRequired("This route is a WebSocket: connect with one.", headers={"Upgrade": "websocket"})
-        if headers.get("Sec-WebSocket-Version") != VERSION:
-            message = f"Version {VERSION} of the WebSocket protocol is spoken here."
-            raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": VERSION})
+        if headers.get("Sec-WebSocket-Version") != WEBSOCKET_VERSION:
+            message = f"Version {WEBSOCKET_VERSION} of the WebSocket protocol is spoken here."
+            raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": WEBSOCKET_VERSION})
         connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
         if "upgrade" not in connection or not headers.get("Host"):
             raise RequestError("The handshake lacks 'Connection: Upgrade' or a 'Host'.")
@@ -115,22 +115,22 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         if origin and self.rules.origins and origin not in self.rules.origins:
             raise NotAllowed("Pages of this origin may not open realtime sessions here.", code="origin_not_allowed")
 
-    async def _authenticated(self) -> tuple[Call, WireRequest]:
-        headers = lowered(self.request.headers)
+    async def _authenticate(self) -> tuple[Call, WireRequest]:
+        headers = lower_header_names(self.request.headers)
         key = auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER))
         query = {
             name: values[-1].decode("utf-8", "replace")
             for name, values in self.request.query_arguments.items()
             if name != auth.KEY_PARAMETER
         }
-        held: Held | None = None
-        if key.startswith(PREFIX):
+        held: ClientSecretClaims | None = None
+        if key.startswith(SECRET_PREFIX):
             caller, held = await authenticate_secret(self.gate, self.services.secrets, key)
             if query.setdefault("model", held.model) != held.model:
                 raise NotAllowed("This client secret is for another model.", param="model", code="model_not_allowed")
         else:
             caller = await self.gate.authenticate(key)
-        plain = without_keys(headers)
+        plain = remove_keys(headers)
         call = Call(
             id=self.request_id,
             operation=self.operation,
@@ -138,9 +138,9 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             caller=caller,
             dialect=self.snapshot.config.dialect,
             headers=plain,
-            memory=self.services.memory.of(caller.account),
+            memory=self.services.memory.get_account_memory(caller.account),
             fetcher=self.services.fetcher,
-            files=AnswerFiles(self.services.media, ""),
+            files=SignedFileStore(self.services.media, ""),
             closing=self.closing,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
@@ -179,13 +179,13 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
         assert self.call is not None
-        self.gate.metrics.stream_opened()
+        self.gate.metrics.count_stream_opened()
         self.request.headers = self._headers = NO_HEADERS  # 2 KB that nobody reads again
-        mask, connection = mask_of(self.call.target), self.ws_connection.connection
+        mask, connection = make_mask(self.call.target), self.ws_connection.connection
         self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
         self.relay.begin()
         if self.gate.draining:
-            self.relay.leave()
+            self.relay.shut_down()
 
     @property
     def on_message(self) -> Receive:  # type: ignore[override]  # looked up once: a message does not pass through here
@@ -195,27 +195,27 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
 
     # The end
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """The gateway shuts down. Before `open` there is nobody to tell."""
         if self.relay is not None:
-            self.relay.leave()
+            self.relay.shut_down()
 
     def on_close(self) -> None:
         """The caller's connection is gone: in the end of a session, or before its handshake was answered."""
         if self.relay is not None:
             self.sent_bytes = self.relay.sent_bytes
-            self.gate.metrics.stream_closed()
+            self.gate.metrics.count_stream_closed()
         if self.get_status() == SWITCHING:
             self.on_finish()  # a session is counted when it has ended
-        self._ending = asyncio.ensure_future(self._end())
+        self._ending = asyncio.ensure_future(self._release_resources())
 
-    async def _end(self) -> None:
+    async def _release_resources(self) -> None:
         """Give back everything; once."""
         if self.ended:
             return
         self.ended = True
         if self.counted:
-            self.services.sessions.remove(self, self.call.caller if self.call else NOBODY)
+            self.services.sessions.remove(self, self.call.caller if self.call else ANONYMOUS_CALLER)
         if self.relay is not None:
             self.relay.stop()
         code = self.close_code

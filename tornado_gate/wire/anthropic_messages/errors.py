@@ -15,7 +15,7 @@ from tornado_gate.http.upstream_errors import error_for_status, error_text
 NO_THREADS: Final = "thread_unsupported_request"
 """The code by which the vendor's SDKs learn that they must send the whole conversation, not only its newest turn."""
 
-_TYPES: Final[Mapping[int, str]] = {
+_TYPE_OF_STATUS: Final[Mapping[int, str]] = {
     401: "authentication_error",
     402: "billing_error",
     403: "permission_error",
@@ -27,7 +27,7 @@ _TYPES: Final[Mapping[int, str]] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-_STATUSES: Final[Mapping[str, int]] = {
+_STATUS_OF_TYPE: Final[Mapping[str, int]] = {
     "authentication_error": 401,
     "invalid_request_error": 400,
     "not_found_error": 404,
@@ -39,12 +39,12 @@ _STATUSES: Final[Mapping[str, int]] = {
 }
 
 
-def no_threads() -> InvalidField:
+def threads_unsupported_error() -> InvalidField:
     """For a request with ``thread`` where nobody keeps the conversation: to answer it would lose what was said before."""
     return InvalidField("thread", "Threads are not kept here: send the whole conversation.", code=NO_THREADS)
 
 
-def error_of(body: Any) -> GateError | None:
+def find_error(body: Any) -> GateError | None:
     """The error that a whole body or an event of a stream is, or None for one that is none."""
     if not isinstance(body, dict):
         return None
@@ -59,13 +59,13 @@ def parse_error(error: Any) -> GateError:
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
     kind = error.get("type") if isinstance(error, dict) else None
-    status = _STATUSES.get(kind, 0) if isinstance(kind, str) else 0
+    status = _STATUS_OF_TYPE.get(kind, 0) if isinstance(kind, str) else 0
     return error_for_status(status, text=error_text(error), in_answer=True)
 
 
 def render_error(error: GateError, request_id: str = "") -> dict[str, Any]:
     """The body of an error answer, or the data of an ``error`` event. The inner type is the vendor's, by status."""
-    kind = _TYPES.get(error.status) or ("invalid_request_error" if error.status < 500 else "api_error")
+    kind = _TYPE_OF_STATUS.get(error.status) or ("invalid_request_error" if error.status < 500 else "api_error")
     value: dict[str, Any] = {"type": "error", "error": {**error.body(), "type": kind}}
     if error.code == NO_THREADS:
         value["error"]["details"] = {"error_code": NO_THREADS}

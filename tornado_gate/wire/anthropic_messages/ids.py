@@ -10,26 +10,26 @@ import binascii
 import re
 from typing import Final
 
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 
-PREFIX: Final = "gate-"
+GATE_ID_PREFIX: Final = "gate-"
 """Begins an id that stands for another: what follows is that one in url-safe base64."""
 
-_ALLOWED: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_ALLOWED_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def render_id(call_id: str) -> str:
     """An id that the format allows. Different ids stay different, and `parse_id` gives each of them back."""
-    if _ALLOWED.fullmatch(call_id) and not call_id.startswith(PREFIX):
+    if _ALLOWED_ID.fullmatch(call_id) and not call_id.startswith(GATE_ID_PREFIX):
         return call_id
-    return PREFIX + base64.urlsafe_b64encode(call_id.encode()).decode().rstrip("=")
+    return GATE_ID_PREFIX + base64.urlsafe_b64encode(call_id.encode()).decode().rstrip("=")
 
 
 def parse_id(value: str) -> str:
     """The id that `render_id` was given; any other is itself."""
-    if not value.startswith(PREFIX):
+    if not value.startswith(GATE_ID_PREFIX):
         return value
-    text = value[len(PREFIX) :]
+    text = value[len(GATE_ID_PREFIX) :]
     try:
         call_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -37,6 +37,6 @@ def parse_id(value: str) -> str:
     return call_id if render_id(call_id) == value else value
 
 
-def new_id() -> str:
+def make_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"toolu_{unique()[:24]}"
+    return f"toolu_{make_unique_id()[:24]}"

@@ -11,26 +11,26 @@ import orjson
 WIRE_FORMAT: Final = "anthropic-messages"
 
 
-def rest(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members of `value` whose names are not `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
-def said(value: Mapping[str, Any]) -> dict[str, Any]:
+def drop_null(value: Mapping[str, Any]) -> dict[str, Any]:
     """The members that are not null."""
     return {name: member for name, member in value.items() if member is not None}
 
 
-def given(**members: Any) -> dict[str, Any]:
+def drop_none(**members: Any) -> dict[str, Any]:
     """The members that are not None, in their order."""
-    return said(members)
+    return drop_null(members)
 
 
-def string(value: Any) -> str:
+def read_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
+def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
     """`value` with `extra` put back; what it says itself stands. The member `inside` is merged one level down."""
     for name, member in extra.items():
         if name == inside and isinstance(member, Mapping) and isinstance(value.get(name), dict):
@@ -40,7 +40,7 @@ def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = ""
     return value
 
 
-def compact(value: Any) -> str:
+def dump_compact(value: Any) -> str:
     """JSON text; integers beyond 64 bits too, which orjson refuses."""
     try:
         return orjson.dumps(value).decode()
@@ -48,7 +48,7 @@ def compact(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def object_of(text: str) -> dict[str, Any]:
+def parse_arguments(text: str) -> dict[str, Any]:
     """The JSON object in the arguments of a call: no text is no argument, and any other text goes below ``input``."""
     if not text.strip():
         return {}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tornado_gate.types import Message, ToolResult
-from tornado_gate.wire.anthropic_messages.json_values import rest
+from tornado_gate.wire.anthropic_messages.json_values import select_unknown
 from tornado_gate.wire.anthropic_messages.parts import parse_content
 
 
@@ -42,7 +42,7 @@ def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Me
     """Each message in one, and which of the blocks there are its parts; () where they all are."""
     role, content = value["role"], value.get("content")
     parts = parse_content(content)
-    extra = rest(value, "role", "content")
+    extra = select_unknown(value, "role", "content")
     results = [place for place, part in enumerate(parts) if isinstance(part, ToolResult)] if role == "user" else []
     if not results:
         yield (), Message(role=role, parts=parts, plain=isinstance(content, str), extra=extra)
@@ -53,7 +53,7 @@ def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Me
         Message(
             role="tool",
             parts=tuple(parts[place] for place in results),
-            plain=_plain_results(content),
+            plain=_are_plain_results(content),
             extra={} if others else extra,
         ),
     )
@@ -61,6 +61,6 @@ def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Me
         yield others, Message(role="user", parts=tuple(parts[place] for place in others), plain=False, extra=extra)
 
 
-def _plain_results(content: Any) -> bool:
+def _are_plain_results(content: Any) -> bool:
     blocks = [block for block in content if block["type"] == "tool_result"]
     return not any(isinstance(block.get("content"), list) for block in blocks)

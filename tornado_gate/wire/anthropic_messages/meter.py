@@ -14,15 +14,15 @@ import orjson
 
 from tornado_gate.streams import sse
 from tornado_gate.types import Meter
-from tornado_gate.wire.anthropic_messages.errors import error_of
-from tornado_gate.wire.anthropic_messages.json_values import said, string
+from tornado_gate.wire.anthropic_messages.errors import find_error
+from tornado_gate.wire.anthropic_messages.json_values import drop_null, read_string
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
-_TELLING: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_delta|message_stop|error)"')
+_METERED_FRAME: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_delta|message_stop|error)"')
 
 
-class FrameMeter:
+class MessagesStreamMeter:
     """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
 
     `finished` says that a stop reason was seen, `done` that nothing may follow: ``message_stop``, or an error.
@@ -36,9 +36,9 @@ class FrameMeter:
 
     def note(self, raw: bytes) -> None:
         """Take one frame."""
-        if _TELLING.search(raw) is None:
+        if _METERED_FRAME.search(raw) is None:
             return
-        body = frame_json(raw)
+        body = parse_frame(raw)
         if not isinstance(body, Mapping):
             return
         match body.get("type"):
@@ -48,7 +48,7 @@ class FrameMeter:
             case "message_delta":
                 self._note_usage(body.get("usage"))
                 delta = body.get("delta")
-                if isinstance(delta, Mapping) and (raw_reason := string(delta.get("stop_reason"))):
+                if isinstance(delta, Mapping) and (raw_reason := read_string(delta.get("stop_reason"))):
                     self.finished = True
                     self._meter.finish_reason = parse_stop_reason(raw_reason)
             case "message_stop" | "error":
@@ -56,11 +56,11 @@ class FrameMeter:
 
     def _note_usage(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
-            self._usage |= said(usage)
+            self._usage |= drop_null(usage)
             self._meter.usage = parse_usage(self._usage) or self._meter.usage
 
 
-def frame_json(raw: bytes) -> Any:
+def parse_frame(raw: bytes) -> Any:
     """The JSON in a raw frame's data; None when it has no data or no JSON."""
     frame = sse.parse(raw)
     try:
@@ -71,11 +71,11 @@ def frame_json(raw: bytes) -> Any:
 
 def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     counted = isinstance(body, Mapping) and isinstance(body.get("input_tokens"), int)
     if not counted and not (isinstance(body, Mapping) and is_array_of_objects(body.get("content"))):
-        raise no_answer()
+        raise wrong_format_error()
     meter.usage = parse_usage(body.get("usage")) or meter.usage
-    if raw := string(body.get("stop_reason")):
+    if raw := read_string(body.get("stop_reason")):
         meter.finish_reason = parse_stop_reason(raw)

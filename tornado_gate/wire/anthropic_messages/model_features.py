@@ -12,10 +12,10 @@ from typing import Final, Literal
 from tornado_gate.types.value import Value
 
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-_NEWEST: Final = (99, 0)
+_NEWEST_VERSION: Final = (99, 0)
 
 
-class Abilities(Value, frozen=True, kw_only=True):
+class ModelFeatures(Value, frozen=True, kw_only=True):
     """The defaults are those of a model of which nothing is known.
 
     `thinking` says how thinking is switched on: by a budget of tokens, or by an effort word that the model weighs itself.
@@ -29,12 +29,12 @@ class Abilities(Value, frozen=True, kw_only=True):
     xhigh: bool = True
 
 
-def abilities_of(model: str) -> Abilities:
+def find_model_features(model: str) -> ModelFeatures:
     """What the vendor documents for a model name; prefixes and dates around it do not matter."""
-    version = _version(model.lower())
+    version = _parse_version(model.lower())
     if version is None:
-        return Abilities()
-    return Abilities(
+        return ModelFeatures()
+    return ModelFeatures(
         thinking="adaptive" if version >= (4, 6) else "budget",
         sampling="none" if version >= (4, 7) else "one" if version >= (4, 1) else "all",
         system_turns=version >= (4, 8),
@@ -42,8 +42,8 @@ def abilities_of(model: str) -> Abilities:
     )
 
 
-def _version(model: str) -> tuple[int, int] | None:
+def _parse_version(model: str) -> tuple[int, int] | None:
     """(4, 6) of ``claude-opus-4-6``; a name without a number is a new one; None for models of somebody else."""
     if (found := _VERSION.search(model)) is not None:
         return int(found[1]), int(found[2] or 0)
-    return _NEWEST if "claude-" in model else None
+    return _NEWEST_VERSION if "claude-" in model else None

@@ -28,12 +28,12 @@ from tornado_gate.types import (
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
 from tornado_gate.wire.anthropic_messages.json_values import (
     WIRE_FORMAT,
-    compact,
-    given,
-    object_of,
-    rest,
-    string,
-    with_extra,
+    add_extra,
+    drop_none,
+    dump_compact,
+    parse_arguments,
+    read_string,
+    select_unknown,
 )
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
 
@@ -52,14 +52,14 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 def parse_block(value: Mapping[str, Any]) -> Part:
     """One block of a body that was checked, or of an answer."""
-    parse = _PARSERS.get(string(value.get("type")))
+    parse = _PARSERS.get(read_string(value.get("type")))
     part = parse(value) if parse is not None else None
     return VendorPart(wire_format=WIRE_FORMAT, value=value) if part is None else part
 
 
 def _parse_text(value: Mapping[str, Any]) -> Part | None:
     text = value.get("text")
-    return Text(text=text, extra=rest(value, "type", "text")) if isinstance(text, str) else None
+    return Text(text=text, extra=select_unknown(value, "type", "text")) if isinstance(text, str) else None
 
 
 def _parse_medium(value: Mapping[str, Any]) -> Part | None:
@@ -70,25 +70,27 @@ def _parse_medium(value: Mapping[str, Any]) -> Part | None:
     known, unknown = parsed
     inner = {"source": unknown} if unknown else {}
     if value["type"] == "image":
-        return Image(source=known, extra=rest(value, "type", "source") | inner)
-    return File(source=known, name=value.get("title"), extra=rest(value, "type", "source", "title") | inner)
+        return Image(source=known, extra=select_unknown(value, "type", "source") | inner)
+    return File(source=known, name=value.get("title"), extra=select_unknown(value, "type", "source", "title") | inner)
 
 
 def _parse_thinking(value: Mapping[str, Any]) -> Part | None:
     match value:
         case {"type": "thinking", "thinking": str(text)}:
             signature = parse_signature(value.get("signature"))
-            return Thinking(text=text, signature=signature, extra=rest(value, "type", "thinking", "signature"))
+            return Thinking(
+                text=text, signature=signature, extra=select_unknown(value, "type", "thinking", "signature")
+            )
         case {"type": "redacted_thinking", "data": str(data)}:
-            return Thinking(redacted=True, signature=parse_signature(data), extra=rest(value, "type", "data"))
+            return Thinking(redacted=True, signature=parse_signature(data), extra=select_unknown(value, "type", "data"))
     return None
 
 
 def _parse_call(value: Mapping[str, Any]) -> Part | None:
     match value:
         case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
-            extra = rest(value, "type", "id", "name", "input")
-            return ToolCall(id=parse_id(call_id), name=name, arguments=compact(arguments), extra=extra)
+            extra = select_unknown(value, "type", "id", "name", "input")
+            return ToolCall(id=parse_id(call_id), name=name, arguments=dump_compact(arguments), extra=extra)
     return None
 
 
@@ -100,7 +102,7 @@ def _parse_result(value: Mapping[str, Any]) -> Part | None:
         call_id=parse_id(call_id),
         parts=() if content == "" else parse_content(content),
         is_error=value.get("is_error") is True,
-        extra=rest(value, "type", "tool_use_id", "content", "is_error"),
+        extra=select_unknown(value, "type", "tool_use_id", "content", "is_error"),
     )
 
 
@@ -135,7 +137,7 @@ def render_signature(signature: Opaque | None) -> str:
     value = signature.value
     if isinstance(value, str) and not value.startswith(_JSON_MARK):
         return value
-    return _JSON_MARK + compact(value)
+    return _JSON_MARK + dump_compact(value)
 
 
 def render_block(part: Part, own: bool) -> dict[str, Any] | None:
@@ -144,13 +146,13 @@ def render_block(part: Part, own: bool) -> dict[str, Any] | None:
     `own` is True when the part came in this format: only then its `extra`, a stored file, or a block of no known type can
     go back.
     """
-    value = _render(part, own)
+    value = _render_part(part, own)
     if value is None or not own or isinstance(part, VendorPart):
         return value
-    return with_extra(value, part.extra, inside="source")
+    return add_extra(value, part.extra, inside="source")
 
 
-def _render(part: Part, own: bool) -> dict[str, Any] | None:
+def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
     match part:
         case Text(text=text) | Refusal(text=text):
             return {"type": "text", "text": text}
@@ -159,7 +161,7 @@ def _render(part: Part, own: bool) -> dict[str, Any] | None:
             return found and {"type": "image", "source": found}
         case File(source=source, name=name):
             found = render_document(source, own)
-            return found and {"type": "document", "source": found} | given(title=name)
+            return found and {"type": "document", "source": found} | drop_none(title=name)
         case Thinking(redacted=True):
             return {"type": "redacted_thinking", "data": render_signature(part.signature)}
         case Thinking(text=text):
@@ -174,5 +176,5 @@ def _render(part: Part, own: bool) -> dict[str, Any] | None:
 
 def render_call(call: ToolCall) -> dict[str, Any]:
     """A ``tool_use`` block without `extra`. The input is always an object: free text goes below ``input``."""
-    arguments = {"input": call.arguments} if call.kind == "custom" else object_of(call.arguments)
+    arguments = {"input": call.arguments} if call.kind == "custom" else parse_arguments(call.arguments)
     return {"type": "tool_use", "id": render_id(call.id), "name": call.name, "input": arguments}

@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.message_parser import parse_conversation
 from tornado_gate.wire.anthropic_messages.message_renderer import render_conversation
-from tornado_gate.wire.anthropic_messages.model_features import Abilities
+from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
-from tornado_gate.wire.anthropic_messages.tools import PARALLEL, parse_tool, parse_tool_choice, render_tools
+from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
 
 DEFAULT_MAX_TOKENS: Final = 4096
 """Sent when neither the caller nor conf says how long an answer may be: every model can write as much."""
 
-_KNOWN: Final = frozenset(
+_KNOWN_MEMBERS: Final = frozenset(
     (
         "model",
         "messages",
@@ -41,8 +41,16 @@ _KNOWN: Final = frozenset(
         "metadata",
     )
 )
-_NESTED: Final = ("metadata", "output_config", "output_config.format", "thinking", "tool_choice")
-_UNSAYABLE: Final = ("seed", "logprobs", "top_logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "audio")
+_NESTED_MEMBERS: Final = ("metadata", "output_config", "output_config.format", "thinking", "tool_choice")
+_UNSUPPORTED_FIELDS: Final = (
+    "seed",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "presence_penalty",
+    "frequency_penalty",
+    "audio",
+)
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
@@ -53,10 +61,10 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     response_format, output_extra = _parse_output(body.get("output_config") or {})
     metadata = body.get("metadata") or {}
     extra |= choice_extra | output_extra
-    extra |= {f"metadata.{name}": value for name, value in rest(metadata, "user_id").items()}
-    extra |= {name: value for name, value in body.items() if name not in _KNOWN}
+    extra |= {f"metadata.{name}": value for name, value in select_unknown(metadata, "user_id").items()}
+    extra |= {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
     names |= {"stop": "stop_sequences", "user": "metadata.user_id", "response_format": "output_config.format"}
-    names |= {"parallel_tool_calls": f"tool_choice.{PARALLEL}"}
+    names |= {"parallel_tool_calls": f"tool_choice.{DISABLE_PARALLEL}"}
     if reasoning_name:
         names["reasoning"] = reasoning_name
     return ChatRequest(
@@ -81,12 +89,15 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
 
 
 def _parse_output(config: Mapping[str, Any]) -> tuple[ResponseFormat | None, dict[str, Any]]:
-    extra = {f"output_config.{name}": value for name, value in rest(config, "effort", "format").items()}
+    extra = {f"output_config.{name}": value for name, value in select_unknown(config, "effort", "format").items()}
     match config.get("format"):
         case None:
             return None, extra
         case {"type": "json_schema", "schema": dict(schema)} as wanted:
-            extra |= {f"output_config.format.{name}": value for name, value in rest(wanted, "type", "schema").items()}
+            extra |= {
+                f"output_config.format.{name}": value
+                for name, value in select_unknown(wanted, "type", "schema").items()
+            }
             return ResponseFormat(kind="json_schema", schema=schema), extra
         case unknown:
             return None, extra | {"output_config.format": unknown}
@@ -96,59 +107,59 @@ def render_request(
     call: Call,
     request: ChatRequest,
     *,
-    abilities: Abilities | None = None,
+    abilities: ModelFeatures | None = None,
     default_max_tokens: int = DEFAULT_MAX_TOKENS,
 ) -> dict[str, Any]:
     """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`.
 
     `default_max_tokens` is sent when nobody says how long the answer may be, with the budget for thinking added.
     """
-    abilities = abilities or Abilities()
+    abilities = abilities or ModelFeatures()
     own = request.wire_format == WIRE_FORMAT
     body: dict[str, Any] = {"model": call.target.upstream_model, "max_tokens": request.max_tokens}
     body |= render_conversation(call, request, abilities)
-    limit = request.max_tokens if request.max_tokens is not None else _known_limit(call)
+    limit = request.max_tokens if request.max_tokens is not None else _get_known_limit(call)
     reasoning = render_reasoning(call, request, abilities, body["messages"], limit)
     thinking = reasoning.pop("thinking", None)
     if request.max_tokens is None:
-        body["max_tokens"] = max_tokens_for(call, thinking, default_max_tokens)
+        body["max_tokens"] = choose_max_tokens(call, thinking, default_max_tokens)
     body |= _render_sampling(call, request, abilities, thinking)
     body |= render_tools(call, request)
-    body |= given(
+    body |= drop_none(
         stop_sequences=_render_stop(call, request, own) or None,
         thinking=thinking,
         output_config=(reasoning | _render_output(call, request)) or None,
-        metadata=given(user_id=request.user) or None,
+        metadata=drop_none(user_id=request.user) or None,
     )
     if request.stream:
         body["stream"] = True
-    _lose_unsayable(call, request)
+    _drop_unsupported(call, request)
     _render_extra(call, request, own, body)
     return body
 
 
-def max_tokens_for(call: Call, thinking: Any, default: int) -> int:
+def choose_max_tokens(call: Call, thinking: Any, default: int) -> int:
     """How long an answer may be when its request does not say: what conf says of the model, else `default`.
 
     `thinking` is the body's own; a budget in it is added to `default`, which it must stay below.
     """
-    known = _known_limit(call)
+    known = _get_known_limit(call)
     if known is not None:
         return known
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     return default + budget if isinstance(budget, int) else default
 
 
-def _known_limit(call: Call) -> int | None:
+def _get_known_limit(call: Call) -> int | None:
     limit = call.target.facts.get("output_token_limit")
     return limit if isinstance(limit, int) else None
 
 
 def _render_sampling(
-    call: Call, request: ChatRequest, abilities: Abilities, thinking: Mapping[str, Any] | None
+    call: Call, request: ChatRequest, abilities: ModelFeatures, thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """temperature, top_p and top_k. While it thinks a model takes only a top_p of 0.95 or more."""
-    fields = given(temperature=request.temperature, top_p=request.top_p, top_k=request.top_k)
+    fields = drop_none(temperature=request.temperature, top_p=request.top_p, top_k=request.top_k)
     if request.wire_format == WIRE_FORMAT:
         return fields
     lost: list[str] = []
@@ -159,9 +170,9 @@ def _render_sampling(
         lost = ["temperature"] if fields["temperature"] == 1 else ["top_p"]
     for name in lost:
         if fields.pop(name) != 1 or name == "top_k":  # 1 is what they are unless said
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     if fields.get("temperature", 0) > 1:
-        call.lose(request.field_name("temperature"))
+        call.drop_field(request.field_name("temperature"))
         fields["temperature"] = 1.0
     return fields
 
@@ -170,7 +181,7 @@ def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
     """The stop strings; the vendor refuses those of white space alone."""
     stops = [stop for stop in request.stop if own or stop.strip()]
     if len(stops) < len(request.stop):
-        call.lose(request.field_name("stop"))
+        call.drop_field(request.field_name("stop"))
     return stops
 
 
@@ -180,55 +191,55 @@ def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
         return {}
     name = request.field_name("response_format")
     if wanted.kind == "json_object" or wanted.schema is None:
-        call.lose(name)
+        call.drop_field(name)
         return {}
     if wanted.description is not None:
-        call.lose(f"{name}.description")
+        call.drop_field(f"{name}.description")
     for member, value in wanted.extra.items():
         if value is not None:
-            call.lose(f"{name}.{member}")
+            call.drop_field(f"{name}.{member}")
     own = request.wire_format == WIRE_FORMAT
-    return {"format": {"type": "json_schema", "schema": wanted.schema if own else _closed(wanted.schema)}}
+    return {"format": {"type": "json_schema", "schema": wanted.schema if own else _close_objects(wanted.schema)}}
 
 
-def _closed(schema: Any) -> Any:
+def _close_objects(schema: Any) -> Any:
     """The schema with every object closed, which the vendor demands to be said and others take for granted."""
     if isinstance(schema, list):
-        return [_closed(item) for item in schema]
+        return [_close_objects(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    closed = {name: _closed(value) for name, value in schema.items()}
+    closed = {name: _close_objects(value) for name, value in schema.items()}
     if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
         closed.setdefault("additionalProperties", False)
     return closed
 
 
-def _lose_unsayable(call: Call, request: ChatRequest) -> None:
+def _drop_unsupported(call: Call, request: ChatRequest) -> None:
     """Report the fields that this format has no word for, unless they say what it does anyway."""
-    for name in _UNSAYABLE:
+    for name in _UNSUPPORTED_FIELDS:
         if getattr(request, name) not in (None, False, 0, 0.0, {}) or (name == "seed" and request.seed == 0):
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     if request.n not in (None, 1):
-        call.lose(request.field_name("n"))
+        call.drop_field(request.field_name("n"))
     if any(modality != "text" for modality in request.modalities):
-        call.lose(request.field_name("modalities"))
+        call.drop_field(request.field_name("modalities"))
     if request.metadata:
-        call.lose(request.field_name("metadata"))
+        call.drop_field(request.field_name("metadata"))
 
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
     for name, value in request.extra.items():
         if own:
-            _put_back(body, name, value)
+            _restore_member(body, name, value)
         elif value is not None:
-            call.lose(name)
+            call.drop_field(name)
 
 
-def _put_back(body: dict[str, Any], name: str, value: Any) -> None:
+def _restore_member(body: dict[str, Any], name: str, value: Any) -> None:
     """Put one member of `extra` back where `parse_request` took it from."""
     parent, _, member = name.rpartition(".")
-    if parent not in _NESTED:
-        with_extra(body, {name: value})
+    if parent not in _NESTED_MEMBERS:
+        add_extra(body, {name: value})
         return
     place = body
     for step in parent.split("."):

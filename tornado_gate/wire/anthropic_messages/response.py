@@ -23,9 +23,9 @@ from tornado_gate.types import (
     ToolCall,
     VendorPart,
 )
-from tornado_gate.wire.anthropic_messages.errors import error_of
-from tornado_gate.wire.anthropic_messages.ids import new_id
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, rest, said, string
+from tornado_gate.wire.anthropic_messages.errors import find_error
+from tornado_gate.wire.anthropic_messages.ids import make_id
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_null, read_string, select_unknown
 from tornado_gate.wire.anthropic_messages.parts import parse_block, render_block
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage, render_stop_reason, render_usage
 
@@ -39,39 +39,39 @@ FINISH_EXTRA: Final = ("stop_details",)
 _BLOCK_EXTRA: Final = ("citations", "caller", "toolset_name")
 
 
-def answer_id(upstream_id: str | None, otherwise: str) -> str:
+def make_response_id(upstream_id: str | None, otherwise: str) -> str:
     """The upstream's id when it looks like one of this format."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
 
-def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The members of `extra` that this format has words for; the others may be another format's."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 
 def parse_response(body: Any) -> ChatResult:
     """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no message."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise UpstreamError("The upstream's answer is no message.")
     parts = tuple(parse_answer_block(block) for block in content)
-    raw = string(body.get("stop_reason"))
+    raw = read_string(body.get("stop_reason"))
     choice = Choice(
         parts=parts,
         reason=parse_stop_reason(raw, any(isinstance(part, ToolCall) for part in parts)),
         raw_reason=raw,
-        stop_sequence=string(body.get("stop_sequence")) or None,
-        extra=known_extra(body, *FINISH_EXTRA),
+        stop_sequence=read_string(body.get("stop_sequence")) or None,
+        extra=select_known_extra(body, *FINISH_EXTRA),
     )
     known = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", *FINISH_EXTRA)
     return ChatResult(
-        model=string(body.get("model")),
-        id=string(body.get("id")) or None,
+        model=read_string(body.get("model")),
+        id=read_string(body.get("id")) or None,
         choices=(choice,),
         usage=parse_usage(body.get("usage")),
-        extra=said(rest(body, *known)),
+        extra=drop_null(select_unknown(body, *known)),
     )
 
 
@@ -80,9 +80,9 @@ def parse_answer_block(block: Mapping[str, Any]) -> Part:
     if block.get("type") == "tool_use":
         arguments = block.get("input")
         block = {**block, "input": arguments if isinstance(arguments, dict) else {}}
-        block["id"] = string(block.get("id")) or new_id()
-        block["name"] = string(block.get("name"))
-    return parse_block(said(block))
+        block["id"] = read_string(block.get("id")) or make_id()
+        block["name"] = read_string(block.get("name"))
+    return parse_block(drop_null(block))
 
 
 def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any]:
@@ -93,16 +93,16 @@ def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any
     choice = result.choices[0]
     blocks = [block for part in choice.parts if (block := render_answer_block(part)) is not None]
     return {
-        "id": answer_id(result.id, id),
+        "id": make_response_id(result.id, id),
         "type": "message",
         "role": "assistant",
         "model": model,
         "content": blocks,
         "stop_reason": render_stop_reason(choice.reason, choice.raw_reason, choice.stop_sequence),
         "stop_sequence": choice.stop_sequence,
-        **known_extra(choice.extra, *FINISH_EXTRA),
+        **select_known_extra(choice.extra, *FINISH_EXTRA),
         "usage": render_usage(result.usage),
-        **known_extra(result.extra, *TOP_EXTRA),
+        **select_known_extra(result.extra, *TOP_EXTRA),
     }
 
 
@@ -123,4 +123,4 @@ def render_answer_block(part: Part) -> dict[str, Any] | None:
         case Image(source=Data() | Link()) | File(source=Data() | Link()):
             return render_block(part, own=False)
     block = render_block(part, own=False)
-    return block and block | known_extra(part.extra if not isinstance(part, VendorPart) else {}, *_BLOCK_EXTRA)
+    return block and block | select_known_extra(part.extra if not isinstance(part, VendorPart) else {}, *_BLOCK_EXTRA)

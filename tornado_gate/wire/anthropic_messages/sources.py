@@ -14,7 +14,7 @@ from typing import Any, Final
 from tornado_gate.types import Data, FileReference, Link, Source
 from tornado_gate.types.media_type import media_type as without_parameters
 
-_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+_SOURCE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "base64": ("type", "media_type", "data"),
     "text": ("type", "media_type", "data"),
     "url": ("type", "url"),
@@ -27,7 +27,7 @@ _SIGNATURES: Final[tuple[tuple[bytes, int, str], ...]] = (
     (b"WEBP", 8, "image/webp"),
     (b"%PDF-", 0, "application/pdf"),
 )
-_PDF: Final = "application/pdf"
+_PDF_TYPE: Final = "application/pdf"
 
 
 def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | None:
@@ -43,14 +43,14 @@ def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | No
             source = FileReference(id=file_id)
         case _:
             return None
-    known = _MEMBERS[value["type"]]
+    known = _SOURCE_MEMBERS[value["type"]]
     return source, {name: member for name, member in value.items() if name not in known}
 
 
 def render_image(source: Source, own: bool) -> dict[str, Any] | None:
     """The source of an image, or None. `own`: it came in this format, and a stored file is this vendor's."""
     if isinstance(source, Data):
-        media_type = source.media_type if own else _real_type(source)
+        media_type = source.media_type if own else _sniff_media_type(source)
         return {"type": "base64", "media_type": media_type, "data": source.base64}
     return _render_reference(source, own)
 
@@ -59,10 +59,10 @@ def render_document(source: Source, own: bool) -> dict[str, Any] | None:
     """The source of a document, or None for a kind of file that the vendor does not read."""
     if not isinstance(source, Data):
         return _render_reference(source, own)
-    media_type = source.media_type if own else _real_type(source)
+    media_type = source.media_type if own else _sniff_media_type(source)
     if media_type.startswith("text/"):
         return _render_text(source.base64)
-    if without_parameters(media_type) == _PDF or own:
+    if without_parameters(media_type) == _PDF_TYPE or own:
         return {"type": "base64", "media_type": media_type, "data": source.base64}
     return None
 
@@ -85,7 +85,7 @@ def _render_text(encoded: str) -> dict[str, Any] | None:
     return {"type": "text", "media_type": "text/plain", "data": text}
 
 
-def _real_type(source: Data) -> str:
+def _sniff_media_type(source: Data) -> str:
     """What the first bytes say: the vendor refuses a picture that is not what it is called, other upstreams do not."""
     try:
         head = base64.b64decode(source.base64[:24])

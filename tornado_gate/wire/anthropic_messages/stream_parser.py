@@ -30,20 +30,26 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.anthropic_messages.errors import error_of
-from tornado_gate.wire.anthropic_messages.ids import new_id, parse_id
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, compact, rest, said, string
+from tornado_gate.wire.anthropic_messages.errors import find_error
+from tornado_gate.wire.anthropic_messages.ids import make_id, parse_id
+from tornado_gate.wire.anthropic_messages.json_values import (
+    WIRE_FORMAT,
+    drop_null,
+    dump_compact,
+    read_string,
+    select_unknown,
+)
 from tornado_gate.wire.anthropic_messages.parts import parse_signature
-from tornado_gate.wire.anthropic_messages.response import FINISH_EXTRA, TOP_EXTRA, known_extra
+from tornado_gate.wire.anthropic_messages.response import FINISH_EXTRA, TOP_EXTRA, select_known_extra
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
 
-_KINDS: Final[Mapping[str, PartKind]] = {
+_PART_KINDS: Final[Mapping[str, PartKind]] = {
     "text": "text",
     "thinking": "thinking",
     "redacted_thinking": "thinking",
     "tool_use": "tool_call",
 }
-_TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+_TEXT_DELTAS: Final[Mapping[str, tuple[str, str]]] = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
     "input_json_delta": ("partial_json", "tool_use"),
@@ -57,10 +63,10 @@ def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     Raises UpstreamError for what is no event. A stream that just stops ends without a Finish, which the core makes an
     error.
     """
-    return stages.then(frames, _Reader())
+    return stages.add_step(frames, _MessagesStreamParser())
 
 
-class _Block(State):
+class _BlockState(State):
     """A block that has begun. `part` is -1 for one that comes whole, whose text is kept in `pieces` until then.
 
     `told`: some delta has brought text.
@@ -75,7 +81,7 @@ class _Block(State):
     citations: list[Any] = field(default_factory=list)
 
 
-class _Reader(stages.Step[Any, StreamEvent]):
+class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self) -> None:
@@ -85,15 +91,15 @@ class _Reader(stages.Step[Any, StreamEvent]):
         self._stop: dict[str, Any] | None = None
         self._usage: dict[str, Any] = {}
         self._untold_usage = False
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _BlockState] = {}
         self._next_part = itertools.count().__next__
 
     def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
         for frame in items:
-            if (delta := self.more_words(frame)) is not None:
+            if (delta := self.continue_text(frame)) is not None:
                 out.append(delta)
                 continue
-            if (error := error_of(frame)) is not None:
+            if (error := find_error(frame)) is not None:
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(frame, dict):
@@ -106,17 +112,17 @@ class _Reader(stages.Step[Any, StreamEvent]):
     def end(self, out: list[StreamEvent]) -> None:
         out.extend(self.finish())
 
-    def more_words(self, frame: Any) -> PartDelta | None:
+    def continue_text(self, frame: Any) -> PartDelta | None:
         """Our event for a delta that only brings text of a block that has begun, as nearly all events do.
 
         None for any other event, which `read` must be asked for.
         """
         if not isinstance(frame, dict) or frame.get("type") != "content_block_delta":
             return None
-        delta, block = frame.get("delta"), self._blocks.get(_index(frame))
+        delta, block = frame.get("delta"), self._blocks.get(_get_index(frame))
         if block is None or not isinstance(delta, dict):
             return None
-        name, block_type = _TEXTS.get(string(delta.get("type")), ("", ""))
+        name, block_type = _TEXT_DELTAS.get(read_string(delta.get("type")), ("", ""))
         text = delta.get(name)
         if block.type != block_type or not isinstance(text, str) or not text:
             return None
@@ -127,14 +133,14 @@ class _Reader(stages.Step[Any, StreamEvent]):
         """Our events for one of the upstream's."""
         match frame.get("type"):
             case "content_block_delta":
-                yield from self._read_delta(_index(frame), frame.get("delta"))
+                yield from self._read_delta(_get_index(frame), frame.get("delta"))
             case "content_block_start":
-                yield from self._begin(_index(frame), frame.get("content_block"))
+                yield from self._start_block(_get_index(frame), frame.get("content_block"))
             case "content_block_stop":
-                yield from self._end(_index(frame))
+                yield from self._end_block(_get_index(frame))
             case "message_start":
                 message = frame.get("message")
-                yield from self._start(message if isinstance(message, dict) else {})
+                yield from self._start_response(message if isinstance(message, dict) else {})
             case "message_delta":
                 yield from self._read_message_delta(frame)
             case "message_stop":
@@ -146,116 +152,116 @@ class _Reader(stages.Step[Any, StreamEvent]):
         if self._stop is None:
             return
         self.finished = True
-        yield from self._end_all()
-        yield from self._tell_usage()
-        raw = string(self._stop.get("stop_reason"))
+        yield from self._end_all_blocks()
+        yield from self._report_usage()
+        raw = read_string(self._stop.get("stop_reason"))
         yield Finish(
             reason=parse_stop_reason(raw, self._calls_tools),
             raw=raw,
-            stop_sequence=string(self._stop.get("stop_sequence")) or None,
-            extra=known_extra(self._stop, *FINISH_EXTRA, *TOP_EXTRA),
+            stop_sequence=read_string(self._stop.get("stop_sequence")) or None,
+            extra=select_known_extra(self._stop, *FINISH_EXTRA, *TOP_EXTRA),
         )
 
-    def _start(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _start_response(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if self._started:
             return
         self._started = True
         self._note_usage(message.get("usage"))
         known = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", *FINISH_EXTRA)
         yield ResponseStart(
-            model=string(message.get("model")),
-            id=string(message.get("id")) or None,
-            extra=said(rest(message, *known)),
+            model=read_string(message.get("model")),
+            id=read_string(message.get("id")) or None,
+            extra=drop_null(select_unknown(message, *known)),
         )
 
     def _note_usage(self, usage: Any) -> None:
-        if isinstance(usage, dict) and (told := said(usage)):
+        if isinstance(usage, dict) and (told := drop_null(usage)):
             self._usage |= told
             self._untold_usage = True
 
-    def _tell_usage(self) -> Iterator[StreamEvent]:
+    def _report_usage(self) -> Iterator[StreamEvent]:
         usage = parse_usage(self._usage) if self._untold_usage else None
         self._untold_usage = False
         if usage is not None:
-            yield from self._start({})
+            yield from self._start_response({})
             yield UsageReport(usage=usage)
 
     def _read_message_delta(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         delta = frame.get("delta")
-        told = said(delta) if isinstance(delta, dict) else {}
+        told = drop_null(delta) if isinstance(delta, dict) else {}
         self._note_usage(frame.get("usage"))
         if told.get("stop_reason") or self._stop is not None:
-            yield from self._start({})
+            yield from self._start_response({})
             self._stop = (self._stop or {}) | told
-            yield from self._end_all()
-            yield from self._tell_usage()
+            yield from self._end_all_blocks()
+            yield from self._report_usage()
 
-    def _begin(self, index: int, value: Any) -> Iterator[StreamEvent]:
-        yield from self._start({})
-        yield from self._tell_usage()
-        yield from self._end(index)
-        block = said(value) if isinstance(value, dict) else {}
-        kind = _KINDS.get(string(block.get("type")))
+    def _start_block(self, index: int, value: Any) -> Iterator[StreamEvent]:
+        yield from self._start_response({})
+        yield from self._report_usage()
+        yield from self._end_block(index)
+        block = drop_null(value) if isinstance(value, dict) else {}
+        kind = _PART_KINDS.get(read_string(block.get("type")))
         if kind is None:
-            self._blocks[index] = _Block(string(block.get("type")), -1, block)
+            self._blocks[index] = _BlockState(read_string(block.get("type")), -1, block)
             return
         part = self._next_part()
-        opened = self._blocks[index] = _Block(block["type"], part, block)
-        opened.signature = string(block.get("data" if opened.type == "redacted_thinking" else "signature"))
+        opened = self._blocks[index] = _BlockState(block["type"], part, block)
+        opened.signature = read_string(block.get("data" if opened.type == "redacted_thinking" else "signature"))
         if isinstance(block.get("citations"), list):
             opened.citations += block["citations"]
-        yield self._part_start(part, kind, block)
-        if text := string(block.get(opened.type)):  # "text" and "thinking" are named as their types
+        yield self._make_part_start(part, kind, block)
+        if text := read_string(block.get(opened.type)):  # "text" and "thinking" are named as their types
             yield PartDelta(index=part, data=text)
 
-    def _part_start(self, part: int, kind: PartKind, block: Mapping[str, Any]) -> PartStart:
+    def _make_part_start(self, part: int, kind: PartKind, block: Mapping[str, Any]) -> PartStart:
         if kind != "tool_call":
-            extra = rest(block, "type", "text", "thinking", "signature", "data", "citations")
+            extra = select_unknown(block, "type", "text", "thinking", "signature", "data", "citations")
             return PartStart(index=part, kind=kind, redacted=block["type"] == "redacted_thinking", extra=extra)
         self._calls_tools = True
         return PartStart(
             index=part,
             kind=kind,
-            id=parse_id(string(block.get("id"))) or new_id(),
-            name=string(block.get("name")),
-            extra=rest(block, "type", "id", "name", "input"),
+            id=parse_id(read_string(block.get("id"))) or make_id(),
+            name=read_string(block.get("name")),
+            extra=select_unknown(block, "type", "id", "name", "input"),
         )
 
     def _read_delta(self, index: int, value: Any) -> Iterator[StreamEvent]:
         delta: Mapping[str, Any] = value if isinstance(value, dict) else {}
-        kind = string(delta.get("type"))
-        text_name, block_type = _TEXTS.get(kind, ("", ""))
+        kind = read_string(delta.get("type"))
+        text_name, block_type = _TEXT_DELTAS.get(kind, ("", ""))
         block = self._blocks.get(index)
         if block is None and block_type in ("text", "thinking"):  # some upstreams leave the start of a block out
-            yield from self._begin(index, {"type": block_type})
+            yield from self._start_block(index, {"type": block_type})
             block = self._blocks[index]
         if block is None:
             return
-        if text := string(delta.get(text_name)):
+        if text := read_string(delta.get(text_name)):
             block.told = True
             if block.part < 0:
                 block.pieces.append(text)
             elif block.type == block_type:
                 yield PartDelta(index=block.part, data=text)
         elif kind == "signature_delta":
-            block.signature = string(delta.get("signature"))
+            block.signature = read_string(delta.get("signature"))
         elif kind == "citations_delta":
             block.citations.append(delta.get("citation"))
 
-    def _end(self, index: int) -> Iterator[StreamEvent]:
+    def _end_block(self, index: int) -> Iterator[StreamEvent]:
         block = self._blocks.pop(index, None)
         if block is None or not block.type:
             return
         if block.part < 0:
-            yield from self._whole(block)
+            yield from self._parse_whole_block(block)
             return
         if block.type == "tool_use" and not block.told:
             arguments = block.value.get("input")
-            yield PartDelta(index=block.part, data=compact(arguments if isinstance(arguments, dict) else {}))
+            yield PartDelta(index=block.part, data=dump_compact(arguments if isinstance(arguments, dict) else {}))
         extra = {"citations": block.citations} if block.citations else {}
         yield PartEnd(index=block.part, signature=parse_signature(block.signature), extra=extra)
 
-    def _whole(self, block: _Block) -> Iterator[StreamEvent]:
+    def _parse_whole_block(self, block: _BlockState) -> Iterator[StreamEvent]:
         """A block of the vendor's own; what a server tool was given comes in pieces."""
         part = self._next_part()
         value = block.value
@@ -267,11 +273,11 @@ class _Reader(stages.Step[Any, StreamEvent]):
         yield PartStart(index=part, kind="vendor", part=VendorPart(wire_format=WIRE_FORMAT, value=value))
         yield PartEnd(index=part)
 
-    def _end_all(self) -> Iterator[StreamEvent]:
+    def _end_all_blocks(self) -> Iterator[StreamEvent]:
         for index in sorted(self._blocks):
-            yield from self._end(index)
+            yield from self._end_block(index)
 
 
-def _index(frame: Mapping[str, Any]) -> int:
+def _get_index(frame: Mapping[str, Any]) -> int:
     index = frame.get("index")
     return index if isinstance(index, int) else 0

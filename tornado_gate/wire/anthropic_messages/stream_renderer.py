@@ -33,9 +33,9 @@ from tornado_gate.wire.anthropic_messages.parts import render_call, render_signa
 from tornado_gate.wire.anthropic_messages.response import (
     FINISH_EXTRA,
     TOP_EXTRA,
-    answer_id,
-    known_extra,
+    make_response_id,
     render_answer_block,
+    select_known_extra,
 )
 from tornado_gate.wire.anthropic_messages.usage import render_delta_usage, render_stop_reason, render_usage
 
@@ -57,13 +57,13 @@ def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) ->
     `id` is used where the upstream gave none in this format's shape. Raises UpstreamError for an answer that the
     model could not finish.
     """
-    return stages.then(events, _Events(StreamWriter(id, model)))
+    return stages.add_step(events, _RenderMessagesEventsStep(MessagesStreamRenderer(id, model)))
 
 
-class _Events(stages.Step[StreamEvent, Event]):
+class _RenderMessagesEventsStep(stages.Step[StreamEvent, Event]):
     __slots__ = ("_writer",)
 
-    def __init__(self, writer: StreamWriter) -> None:
+    def __init__(self, writer: MessagesStreamRenderer) -> None:
         self._writer = writer
 
     def take(self, items: list[StreamEvent], out: list[Event]) -> None:
@@ -74,7 +74,7 @@ class _Events(stages.Step[StreamEvent, Event]):
         out += self._writer.end()
 
 
-class _Part(State):
+class _MessagesPartState(State):
     """A part that is open or waits. `waiting` are its events that have not been written yet."""
 
     start: PartStart
@@ -86,7 +86,7 @@ class _Part(State):
     """Text of a part that can only be written when it is whole."""
 
 
-class StreamWriter:
+class MessagesStreamRenderer:
     """One answer. `id` and `model` are as for `render_stream`, which is this with the events around it."""
 
     def __init__(self, id: str, model: str) -> None:
@@ -97,20 +97,20 @@ class StreamWriter:
         self._finish: Finish | None = None
         self._start_extra: dict[str, Any] = {}
         self._next_index = 0
-        self._parts: dict[int, _Part] = {}
-        self._queue: deque[_Part] = deque()  # the first is the one that may be written
+        self._parts: dict[int, _MessagesPartState] = {}
+        self._queue: deque[_MessagesPartState] = deque()  # the first is the one that may be written
         self._written: list[Event] = []
         self._goes_on = -1  # the part whose block is open, where its deltas are but text
         self._frame = (b"", b"")  # what stands around the text in their frames
 
-    def frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+    def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
         """Append the server-sent events of what `write` gives for `events`. Raises as that, after what came before."""
         for event in events:
             if type(event) is PartDelta and event.index == self._goes_on and event.data and type(event.data) is str:
                 before, after = self._frame
                 out.append(before + orjson.dumps(event.data) + after)
             else:
-                out += map(as_frame, self.write(event))
+                out += map(render_frame, self.write(event))
 
     def write(self, event: StreamEvent) -> list[Event]:
         """The events of one of ours. There is one choice: what belongs to another is passed over.
@@ -127,15 +127,15 @@ class StreamWriter:
                     part.waiting.append(event)
             case PartStart(choice=0):
                 self._start_message()
-                part = self._parts[event.index] = _Part(event, _comes_in_pieces(event))
+                part = self._parts[event.index] = _MessagesPartState(event, _is_streamed(event))
                 self._queue.append(part)
-                self._take(part, event)
+                self._take_event(part, event)
             case PartEnd() if (part := self._parts.get(event.index)) is not None:
                 part.ended = True
-                self._take(part, event)
+                self._take_event(part, event)
             case ResponseStart():
-                self._id = answer_id(event.id, self._id)
-                self._start_extra = known_extra(event.extra, *TOP_EXTRA)
+                self._id = make_response_id(event.id, self._id)
+                self._start_extra = select_known_extra(event.extra, *TOP_EXTRA)
             case UsageReport():
                 self._usage = event
                 self._start_message()
@@ -155,7 +155,7 @@ class StreamWriter:
         delta = {
             "stop_reason": render_stop_reason(finish.reason, finish.raw, finish.stop_sequence),
             "stop_sequence": finish.stop_sequence,
-            **known_extra(finish.extra, *FINISH_EXTRA, "container"),
+            **select_known_extra(finish.extra, *FINISH_EXTRA, "container"),
         }
         self._start_message()
         written.append({"type": "message_delta", "delta": delta, "usage": render_delta_usage(usage)})
@@ -179,30 +179,30 @@ class StreamWriter:
         }
         self._written.append({"type": "message_start", "message": message})
 
-    def _take(self, part: _Part, event: PartStart | PartEnd) -> None:
+    def _take_event(self, part: _MessagesPartState, event: PartStart | PartEnd) -> None:
         """Write the start or the end of a part, or keep it while another part is open."""
         if part is not self._queue[0]:
             part.waiting.append(event)
             return
-        self._write(part, event)
+        self._write_event(part, event)
         while self._queue and self._queue[0].ended:
             del self._parts[self._queue.popleft().start.index]
             if self._queue:
                 for kept in self._queue[0].waiting:
-                    self._write(self._queue[0], kept)
+                    self._write_event(self._queue[0], kept)
                 self._queue[0].waiting.clear()
 
-    def _write(self, part: _Part, event: PartStart | PartDelta | PartEnd) -> None:
+    def _write_event(self, part: _MessagesPartState, event: PartStart | PartDelta | PartEnd) -> None:
         match event:
             case PartStart(kind="tool_call") if part.in_pieces:
                 call = ToolCall(id=event.id, name=event.name, arguments="", extra=event.extra)
-                self._open(part, render_call(call) | known_extra(event.extra, *_CALL_EXTRA))
+                self._open_block(part, render_call(call) | select_known_extra(event.extra, *_CALL_EXTRA))
             case PartDelta():
                 self._write_delta(part, event)
             case PartEnd():
                 self._write_end(part, event)
 
-    def _write_delta(self, part: _Part, event: PartDelta) -> None:
+    def _write_delta(self, part: _MessagesPartState, event: PartDelta) -> None:
         start = part.start
         text = event.transcript if start.kind == "audio" else event.data
         if not text or not isinstance(text, str) or start.part is not None:
@@ -213,53 +213,53 @@ class StreamWriter:
             if start.kind == "thinking":
                 self._open_thinking(part)
             elif not part.block_open:
-                self._open(part, {"type": "text", "text": ""})
+                self._open_block(part, {"type": "text", "text": ""})
             kind, member = _TEXT_DELTAS.get(start.kind, _TEXT_DELTAS["text"])
-            self._delta({"type": kind, member: text})
+            self._render_delta({"type": kind, member: text})
 
-    def _write_end(self, part: _Part, event: PartEnd) -> None:
+    def _write_end(self, part: _MessagesPartState, event: PartEnd) -> None:
         start = part.start
         if not part.in_pieces:
-            block = _whole_block(part, event)
+            block = _render_whole_block(part, event)
             if block is not None:
-                self._open(part, block)
+                self._open_block(part, block)
         elif start.kind == "thinking" and event.signature is not None:
             self._open_thinking(part)
-            self._delta({"type": "signature_delta", "signature": render_signature(event.signature)})
+            self._render_delta({"type": "signature_delta", "signature": render_signature(event.signature)})
         elif part.block_open and start.kind == "text":
             citations = {**start.extra, **event.extra}.get("citations")
             for citation in citations if isinstance(citations, list) else ():
-                self._delta({"type": "citations_delta", "citation": citation})
+                self._render_delta({"type": "citations_delta", "citation": citation})
         if part.block_open:
             self._goes_on = -1
             self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
 
-    def _open(self, part: _Part, block: dict[str, Any]) -> None:
+    def _open_block(self, part: _MessagesPartState, block: dict[str, Any]) -> None:
         part.block_open = True
         self._next_index += 1
         self._written.append({"type": "content_block_start", "index": self._next_index - 1, "content_block": block})
         if part.in_pieces and part.start.kind in _TEXT_DELTAS:
             kind, member = _TEXT_DELTAS[part.start.kind]
-            before, _, after = as_frame(self._delta_event({"type": kind, member: ""})).rpartition(b'""')
+            before, _, after = render_frame(self._make_delta_event({"type": kind, member: ""})).rpartition(b'""')
             self._goes_on, self._frame = part.start.index, (before, after)
 
-    def _open_thinking(self, part: _Part) -> None:
+    def _open_thinking(self, part: _MessagesPartState) -> None:
         if not part.block_open:
-            self._open(part, {"type": "thinking", "thinking": "", "signature": ""})
+            self._open_block(part, {"type": "thinking", "thinking": "", "signature": ""})
 
-    def _delta(self, delta: dict[str, Any]) -> None:
-        self._written.append(self._delta_event(delta))
+    def _render_delta(self, delta: dict[str, Any]) -> None:
+        self._written.append(self._make_delta_event(delta))
 
-    def _delta_event(self, delta: dict[str, Any]) -> Event:
+    def _make_delta_event(self, delta: dict[str, Any]) -> Event:
         return {"type": "content_block_delta", "index": self._next_index - 1, "delta": delta}
 
 
-def as_frame(event: Event) -> bytes:
+def render_frame(event: Event) -> bytes:
     """The server-sent event of one of the format's."""
     return sse.render_json(event, event["type"])
 
 
-def _comes_in_pieces(start: PartStart) -> bool:
+def _is_streamed(start: PartStart) -> bool:
     """Whether a part can be written as it comes; the others need their end, or came whole."""
     if start.part is not None or start.redacted:
         return False
@@ -268,7 +268,7 @@ def _comes_in_pieces(start: PartStart) -> bool:
     )
 
 
-def _whole_block(part: _Part, end: PartEnd) -> dict[str, Any] | None:
+def _render_whole_block(part: _MessagesPartState, end: PartEnd) -> dict[str, Any] | None:
     start = part.start
     if start.part is not None:
         return render_answer_block(start.part)

@@ -28,12 +28,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest
-from tornado_gate.wire.anthropic_messages.model_features import Abilities
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_none, select_unknown
+from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.tools import forces_a_tool
-from tornado_gate.wire.reasoning import BUDGETS, effort_of
+from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT, find_effort
 
-LEAST_BUDGET: Final = 1024
+MIN_BUDGET: Final = 1024
 
 
 def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dict[str, Any]]:
@@ -46,7 +46,7 @@ def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dic
         enabled = thinking["type"] != "disabled"
         budget = thinking.get("budget_tokens") if thinking["type"] == "enabled" else None
         known = ("type", "budget_tokens") if thinking["type"] == "enabled" else ("type",)
-        extra = {f"thinking.{name}": member for name, member in rest(thinking, *known).items()}
+        extra = {f"thinking.{name}": member for name, member in select_unknown(thinking, *known).items()}
     elif thinking is not None:
         extra = {"thinking": thinking}
     if effort is None and enabled is None:
@@ -64,11 +64,11 @@ def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
         thinking = {"type": "enabled", "budget_tokens": reasoning.budget_tokens}
     elif reasoning.enabled is not None:
         thinking = {"type": "adaptive" if reasoning.enabled else "disabled"}
-    return given(thinking=thinking, effort=reasoning.effort)
+    return drop_none(thinking=thinking, effort=reasoning.effort)
 
 
 def render_reasoning(
-    call: Call, request: ChatRequest, abilities: Abilities, messages: Sequence[Mapping[str, Any]], limit: int | None
+    call: Call, request: ChatRequest, abilities: ModelFeatures, messages: Sequence[Mapping[str, Any]], limit: int | None
 ) -> dict[str, Any]:
     """``thinking`` and ``effort`` for a request of any format, each when there is something to say.
 
@@ -79,44 +79,44 @@ def render_reasoning(
         return render_own(reasoning)
     if reasoning is None:
         return {}
-    if not _wanted(reasoning):
+    if not _wants_thinking(reasoning):
         return {"thinking": {"type": "disabled"}}
     name = request.field_name("reasoning")
     if forces_a_tool(request) or (messages and messages[-1]["role"] == "assistant"):
-        call.lose(name)
+        call.drop_field(name)
         return {}
     if abilities.thinking == "adaptive":
-        return _adaptive(call, reasoning, name, abilities)
-    budget = _budget(reasoning, limit)
+        return _render_adaptive(call, reasoning, name, abilities)
+    budget = _compute_budget(reasoning, limit)
     if budget is None or _lacks_thinking(messages):
-        call.lose(name)
+        call.drop_field(name)
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _wanted(reasoning: Reasoning) -> bool:
+def _wants_thinking(reasoning: Reasoning) -> bool:
     return reasoning.enabled is not False and reasoning.effort != "none" and reasoning.budget_tokens != 0
 
 
-def _adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Abilities) -> dict[str, Any]:
+def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: ModelFeatures) -> dict[str, Any]:
     effort = reasoning.effort
     if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
-        call.lose(f"{name}.budget_tokens")
-        effort = effort or effort_of(reasoning.budget_tokens)
+        call.drop_field(f"{name}.budget_tokens")
+        effort = effort or find_effort(reasoning.budget_tokens)
     known = {"minimal": "low", **({} if abilities.xhigh else {"xhigh": "high"})}
     thinking = {"type": "adaptive"} | ({"display": "summarized"} if reasoning.summary else {})
-    return {"thinking": thinking} | given(effort=None if effort is None else known.get(effort, effort))
+    return {"thinking": thinking} | drop_none(effort=None if effort is None else known.get(effort, effort))
 
 
-def _budget(reasoning: Reasoning, limit: int | None) -> int | None:
+def _compute_budget(reasoning: Reasoning, limit: int | None) -> int | None:
     """Tokens to think with, or None when `limit` leaves too few."""
     asked = reasoning.budget_tokens
     if asked is None or asked < 0:  # as many as the model likes
-        asked = BUDGETS.get(reasoning.effort or "medium", BUDGETS["medium"])
-    budget = max(asked, LEAST_BUDGET)
+        asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
+    budget = max(asked, MIN_BUDGET)
     if limit is not None and budget >= limit:
         budget = limit // 2
-    return budget if budget >= LEAST_BUDGET else None
+    return budget if budget >= MIN_BUDGET else None
 
 
 def _lacks_thinking(messages: Sequence[Mapping[str, Any]]) -> bool:

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, given, rest, with_extra
+from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 
-PARALLEL: Final = "disable_parallel_tool_use"
-_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
+DISABLE_PARALLEL: Final = "disable_parallel_tool_use"
+_TOOL_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
 _MODES: Final[Mapping[str, str]] = {"auto": "auto", "any": "required", "none": "none"}
-_WORDS: Final = {mode: word for word, mode in _MODES.items()}
+_TYPE_OF_MODE: Final = {mode: word for word, mode in _MODES.items()}
 
 
 def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
@@ -29,7 +29,7 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
                 description=value.get("description"),
                 parameters=schema,
                 strict=value.get("strict"),
-                extra=rest(value, *_MEMBERS),
+                extra=select_unknown(value, *_TOOL_MEMBERS),
             )
         case _:
             return VendorTool(wire_format=WIRE_FORMAT, value=value)
@@ -39,7 +39,7 @@ def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | Non
     """The choice, whether tools may be called side by side, and what else the object holds, under dotted names."""
     if value is None:
         return None, None, {}
-    disable = value.get(PARALLEL)
+    disable = value.get(DISABLE_PARALLEL)
     match value:
         case {"type": "tool", "name": str(name)}:
             choice = ToolChoice(mode="tool", name=name)
@@ -51,7 +51,7 @@ def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | Non
             choice = ToolChoice(mode="none")
         case _:
             return ToolChoice(mode="vendor", vendor=value), None, {}
-    unknown = rest(value, "type", "name", PARALLEL)
+    unknown = select_unknown(value, "type", "name", DISABLE_PARALLEL)
     extra = {f"tool_choice.{name}": member for name, member in unknown.items()}
     return choice, None if disable is None else not disable, extra
 
@@ -75,26 +75,26 @@ def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))
             else:
-                call.lose(path)
+                call.drop_field(path)
         elif allowed is None or tool.name in allowed:
             values.append(_render_tool(call, tool, own, path))
     if not values and not own:
         if request.tool_choice is not None and request.tools:
-            call.lose(request.field_name("tool_choice"))
+            call.drop_field(request.field_name("tool_choice"))
         return {}
-    return given(tools=values or None, tool_choice=_render_choice(call, request, own))
+    return drop_none(tools=values or None, tool_choice=_render_choice(call, request, own))
 
 
 def _render_tool(call: Call, tool: Tool, own: bool, path: str) -> dict[str, Any]:
     schema = dict(tool.parameters or {})
     if not own:
         schema.setdefault("type", "object")  # which the vendor demands and others do not
-    value = given(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
+    value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
     if own:
-        return with_extra(value, tool.extra)
+        return add_extra(value, tool.extra)
     for name, member in tool.extra.items():
         if member is not None:
-            call.lose(f"{path}.{name}")
+            call.drop_field(f"{path}.{name}")
     return value
 
 
@@ -106,13 +106,13 @@ def _render_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any
     elif choice.mode == "vendor":
         if own:
             return dict(choice.vendor or {})
-        call.lose(request.field_name("tool_choice"))
+        call.drop_field(request.field_name("tool_choice"))
     elif choice.mode == "tool":
         value = {"type": "tool", "name": choice.name or ""}
     elif choice.mode == "allowed":  # the tools themselves were narrowed
         value = {"type": "any" if choice.required else "auto"}
     else:
-        value = {"type": _WORDS[choice.mode]}
+        value = {"type": _TYPE_OF_MODE[choice.mode]}
     if value is not None and parallel is not None and value["type"] != "none" and (own or not parallel):
-        value[PARALLEL] = not parallel
+        value[DISABLE_PARALLEL] = not parallel
     return value

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate.wire.anthropic_messages.json_values import given, rest, said
+from tornado_gate.wire.anthropic_messages.json_values import drop_none, drop_null, select_unknown
 
-_REASONS: Final[Mapping[str, FinishReason]] = {
+_FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -24,60 +24,60 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
     "refusal": "content_filter",
     "pause_turn": "other",
 }
-_WORDS: Final[Mapping[FinishReason, str]] = {
+_STOP_REASONS: Final[Mapping[FinishReason, str]] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "refusal",
     "other": "end_turn",
 }
-_READ: Final = "cache_read_input_tokens"
-_WRITTEN: Final = "cache_creation_input_tokens"
+_CACHE_READ: Final = "cache_read_input_tokens"
+_CACHE_WRITE: Final = "cache_creation_input_tokens"
 _DETAILS: Final = "output_tokens_details"
-_FURTHER: Final = ("cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed")
-_ONCE: Final = ("cache_creation", "service_tier", "inference_geo", "speed")
+_EXTRA_MEMBERS: Final = ("cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed")
+_PER_RESPONSE_MEMBERS: Final = ("cache_creation", "service_tier", "inference_geo", "speed")
 """The counters that stand in ``message_start`` alone."""
 
 
 def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
     """Our word for the upstream's; an answer without one ended well."""
-    return _REASONS.get(raw, "other") if raw else ("tool_calls" if calls_tools else "stop")
+    return _FINISH_REASONS.get(raw, "other") if raw else ("tool_calls" if calls_tools else "stop")
 
 
 def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str | None = None) -> str:
     """The vendor's word. Raises UpstreamError for "error", which has none and must not look like a normal end."""
     if reason == "error":
         raise UpstreamError("The model could not finish its answer.")
-    if _REASONS.get(raw) == reason:
+    if _FINISH_REASONS.get(raw) == reason:
         return raw
-    return "stop_sequence" if reason == "stop" and stop_sequence is not None else _WORDS[reason]
+    return "stop_sequence" if reason == "stop" and stop_sequence is not None else _STOP_REASONS[reason]
 
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
     if not isinstance(value, dict):
         return None
-    fresh, output = _count(value, "input_tokens"), _count(value, "output_tokens")
-    read, written = _count(value, _READ), _count(value, _WRITTEN)
+    fresh, output = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
+    read, written = _read_count(value, _CACHE_READ), _read_count(value, _CACHE_WRITE)
     counts = [count for count in (fresh, read, written) if count is not None]
     if not counts and output is None:
         return None
     details = value.get(_DETAILS)
     details = details if isinstance(details, dict) else {}
-    extra = said(rest(value, "input_tokens", "output_tokens", _READ, _WRITTEN, _DETAILS))
-    if deeper := rest(details, "thinking_tokens"):
+    extra = drop_null(select_unknown(value, "input_tokens", "output_tokens", _CACHE_READ, _CACHE_WRITE, _DETAILS))
+    if deeper := select_unknown(details, "thinking_tokens"):
         extra[_DETAILS] = deeper
     return Usage(
         input_tokens=sum(counts) if counts else None,
         output_tokens=output,
         cache_read_tokens=read,
         cache_write_tokens=written,
-        reasoning_tokens=_count(details, "thinking_tokens"),
+        reasoning_tokens=_read_count(details, "thinking_tokens"),
         extra=extra,
     )
 
 
-def _count(value: Mapping[str, Any], name: str) -> int | None:
+def _read_count(value: Mapping[str, Any], name: str) -> int | None:
     count = value.get(name)
     is_count = isinstance(count, (int, float)) and not isinstance(count, bool) and count >= 0
     return int(count) if is_count else None  # type: ignore[arg-type]
@@ -88,15 +88,15 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     usage = usage or Usage()
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
     value: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - cached)}
-    value |= given(**{_WRITTEN: usage.cache_write_tokens, _READ: usage.cache_read_tokens})
+    value |= drop_none(**{_CACHE_WRITE: usage.cache_write_tokens, _CACHE_READ: usage.cache_read_tokens})
     value["output_tokens"] = usage.output_tokens or 0
     details = usage.extra.get(_DETAILS)
-    details = (dict(details) if isinstance(details, (dict, Mapping)) else {}) | given(
+    details = (dict(details) if isinstance(details, (dict, Mapping)) else {}) | drop_none(
         thinking_tokens=usage.reasoning_tokens
     )
     if details:
         value[_DETAILS] = details
-    return value | {name: usage.extra[name] for name in _FURTHER if usage.extra.get(name) is not None}
+    return value | {name: usage.extra[name] for name in _EXTRA_MEMBERS if usage.extra.get(name) is not None}
 
 
 def render_delta_usage(usage: Usage | None) -> dict[str, Any]:
@@ -104,4 +104,4 @@ def render_delta_usage(usage: Usage | None) -> dict[str, Any]:
     value = render_usage(usage)
     if usage is None or usage.input_tokens is None:
         del value["input_tokens"]
-    return {name: count for name, count in value.items() if name not in _ONCE}
+    return {name: count for name, count in value.items() if name not in _PER_RESPONSE_MEMBERS}

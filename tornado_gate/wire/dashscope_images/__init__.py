@@ -5,18 +5,25 @@ for the APIs that take messages, `render_task` for the older ones that take a pr
 what they answer, `failure` for what went wrong.
 """
 
-from tornado_gate.wire.dashscope_images.errors import failure
+from tornado_gate.wire.dashscope_images.errors import make_error
 from tornado_gate.wire.dashscope_images.request import WIRE_FORMAT, parse_request
 from tornado_gate.wire.dashscope_images.request_renderer import render_request, render_task
-from tornado_gate.wire.dashscope_images.response import Answer, Fault, Found, Task, parse_response, parse_task
+from tornado_gate.wire.dashscope_images.response import (
+    FailureReport,
+    ImageLocation,
+    ImageResponse,
+    ImageTask,
+    parse_response,
+    parse_task,
+)
 
 __all__ = [
     "WIRE_FORMAT",
-    "Answer",
-    "Fault",
-    "Found",
-    "Task",
-    "failure",
+    "FailureReport",
+    "ImageLocation",
+    "ImageResponse",
+    "ImageTask",
+    "make_error",
     "parse_request",
     "parse_response",
     "parse_task",

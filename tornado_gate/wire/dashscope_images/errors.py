@@ -13,9 +13,9 @@ from typing import Final
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.upstream_errors import KEY_REFUSED, ErrorText, error_for_status
 from tornado_gate.types import Call
-from tornado_gate.wire.dashscope_images.response import Fault
+from tornado_gate.wire.dashscope_images.response import FailureReport
 
-_OF_THE_CALLER: Final = (
+_CALLER_CODES: Final = (
     "BadRequest",
     "DataInspection",
     "FaultyInput",
@@ -28,27 +28,34 @@ _OF_THE_CALLER: Final = (
     "data_inspection_failed",
     "invalid_parameter",
 )
-_LIMITS: Final = ("Throttling", "LimitRequests", "limit_requests", "limit_burst_rate", "insufficient_quota")
-_NO_MODEL: Final = ("ModelNotFound", "Model.NotFound", "model_not_found")
-_OF_THE_ACCOUNT: Final = ("Arrearage", "InvalidApiKey", "invalid_api_key", "AccessDenied", "access_denied")
-_TOO_LATE: Final = ("RequestTimeOut", "InternalError.Timeout", "ResponseTimeout")
+_RATE_LIMIT_CODES: Final = ("Throttling", "LimitRequests", "limit_requests", "limit_burst_rate", "insufficient_quota")
+_UNKNOWN_MODEL_CODES: Final = ("ModelNotFound", "Model.NotFound", "model_not_found")
+_ACCOUNT_CODES: Final = ("Arrearage", "InvalidApiKey", "invalid_api_key", "AccessDenied", "access_denied")
+_TIMEOUT_CODES: Final = ("RequestTimeOut", "InternalError.Timeout", "ResponseTimeout")
 
 
-_STATUSES: Final = ((_OF_THE_CALLER, 400), (_LIMITS, 429), (_NO_MODEL, 404), (_TOO_LATE, 504))
+_STATUSES_OF_CODES: Final = (
+    (_CALLER_CODES, 400),
+    (_RATE_LIMIT_CODES, 429),
+    (_UNKNOWN_MODEL_CODES, 404),
+    (_TIMEOUT_CODES, 504),
+)
 
 
-def failure(call: Call, fault: Fault, status: int = 0, headers: Mapping[str, str] | None = None) -> UpstreamError:
+def make_error(
+    call: Call, fault: FailureReport, status: int = 0, headers: Mapping[str, str] | None = None
+) -> UpstreamError:
     """The error for what the vendor says, by HTTP with `status` and `headers`, or inside an answer."""
     provider, code, said = call.target.provider, fault.code[:100], fault.message
-    status = _status(fault.code, status)
+    status = _get_status(fault.code, status)
     if not status:
         why = code or "no reason given"
         return UpstreamError(f"The provider '{provider}' failed to make the picture ({why}).")
     return error_for_status(status, provider, ErrorText(said, code=code), headers)
 
 
-def _status(code: str, status: int) -> int:
+def _get_status(code: str, status: int) -> int:
     """The status of a code; that by HTTP stands, unless the code is about the operator's account."""
-    if code.startswith(_OF_THE_ACCOUNT) or code.endswith("AccessDenied"):
+    if code.startswith(_ACCOUNT_CODES) or code.endswith("AccessDenied"):
         return KEY_REFUSED
-    return status or next((meant for codes, meant in _STATUSES if code.startswith(codes)), 0)
+    return status or next((meant for codes, meant in _STATUSES_OF_CODES if code.startswith(codes)), 0)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.http.fetch.pictures import source_of
+from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.types import Data, ImageRequest, Link
 from tornado_gate.wire import formats
 
@@ -27,23 +27,23 @@ INPUT: Final = "input."
 PARAMETERS: Final = "parameters."
 MESSAGES: Final = "input.messages"
 
-SAME: Final = ("n", "negative_prompt", "prompt_extend", "seed", "watermark")
+SHARED_FIELDS: Final = ("n", "negative_prompt", "prompt_extend", "seed", "watermark")
 """Parameters that the vocabulary has under the same name."""
 
-_TOP: Final = ("model", "input", "parameters", "response_format", "stream", "user")
+_TOP_MEMBERS: Final = ("model", "input", "parameters", "response_format", "stream", "user")
 """``response_format`` is the gateway's own: how its answer is to look."""
-_LABEL: Final = re.compile(r"[0-9]+[kK]")
+_RESOLUTION_LABEL: Final = re.compile(r"[0-9]+[kK]")
 
 
 def parse_request(body: Mapping[str, Any]) -> ImageRequest:
     """The common request in a body that was checked before. Raises InvalidField for a picture that is no address and no file."""
     messages = body["input"]["messages"]
     parameters = body.get("parameters") or {}
-    texts = list(_members(messages, "text"))
-    pictures = list(_members(messages, "image"))
-    images: tuple[Data | Link, ...] = tuple(source_of(value, path) for path, value in pictures)
-    size, resolution = _size(parameters.get("size"))
-    same: dict[str, Any] = {name: parameters.get(name) for name in SAME}
+    texts = list(_iterate_members(messages, "text"))
+    pictures = list(_iterate_members(messages, "image"))
+    images: tuple[Data | Link, ...] = tuple(parse_image_source(value, path) for path, value in pictures)
+    size, resolution = _parse_size(parameters.get("size"))
+    same: dict[str, Any] = {name: parameters.get(name) for name in SHARED_FIELDS}
     return ImageRequest(
         model=body.get("model") or "",
         wire_format=WIRE_FORMAT,
@@ -53,13 +53,13 @@ def parse_request(body: Mapping[str, Any]) -> ImageRequest:
         resolution=resolution,
         stream=body.get("stream") in (True, "true"),
         user=body.get("user"),
-        extra=_extra(body, messages, parameters),
-        names=_names([path for path, _ in texts], [path for path, _ in pictures]),
+        extra=_select_extra(body, messages, parameters),
+        names=_map_names([path for path, _ in texts], [path for path, _ in pictures]),
         **same,
     )
 
 
-def _members(messages: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, str]]:
+def _iterate_members(messages: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, str]]:
     """Paths and values of the texts, or of the images, of all messages."""
     for number, message in enumerate(messages):
         for index, item in enumerate(message["content"]):
@@ -67,21 +67,21 @@ def _members(messages: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple
                 yield f"{MESSAGES}.{number}.content.{index}.{kind}", item[kind]
 
 
-def _size(value: str | None) -> tuple[str | None, str | None]:
+def _parse_size(value: str | None) -> tuple[str | None, str | None]:
     """Size and resolution of a parameter ``size``: "1024*768" is ("1024x768", None), "2K" is (None, "2K")."""
     if value is None:
         return None, None
-    return (None, value) if _LABEL.fullmatch(value) else (value.replace("*", "x"), None)
+    return (None, value) if _RESOLUTION_LABEL.fullmatch(value) else (value.replace("*", "x"), None)
 
 
-def _extra(
+def _select_extra(
     body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    extra = {name: value for name, value in body.items() if name not in _TOP}
+    extra = {name: value for name, value in body.items() if name not in _TOP_MEMBERS}
     if not _is_usual(messages):
         extra[MESSAGES] = messages
     extra |= {INPUT + name: value for name, value in body["input"].items() if name != "messages"}
-    extra |= {PARAMETERS + name: value for name, value in parameters.items() if name not in (*SAME, "size")}
+    extra |= {PARAMETERS + name: value for name, value in parameters.items() if name not in (*SHARED_FIELDS, "size")}
     return {name: value for name, value in extra.items() if value is not None}
 
 
@@ -92,8 +92,8 @@ def _is_usual(messages: Sequence[Mapping[str, Any]]) -> bool:
     return all(len(item) == 1 and item.keys() <= {"text", "image"} for item in messages[0]["content"])
 
 
-def _names(texts: Sequence[str], pictures: Sequence[str]) -> dict[str, str]:
-    names = {name: PARAMETERS + name for name in (*SAME, "size")}
+def _map_names(texts: Sequence[str], pictures: Sequence[str]) -> dict[str, str]:
+    names = {name: PARAMETERS + name for name in (*SHARED_FIELDS, "size")}
     names["resolution"] = names["aspect_ratio"] = names["size"]
     names["prompt"] = texts[0] if texts else MESSAGES
     names["images"] = pictures[0] if pictures else MESSAGES

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from tornado_gate.codec.media_types import sniff
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link
-from tornado_gate.wire.dashscope_images.request import INPUT, MESSAGES, PARAMETERS, SAME, WIRE_FORMAT
+from tornado_gate.wire.dashscope_images.request import INPUT, MESSAGES, PARAMETERS, SHARED_FIELDS, WIRE_FORMAT
 
 _PIXELS: Final = re.compile(r"([0-9]+)x([0-9]+)", re.IGNORECASE)
-_SAYS_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
+_NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "quality": ("auto",),
     "background": ("auto",),
     "moderation": ("auto",),
@@ -28,8 +28,8 @@ _SAYS_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
     "partial_images": (0,),
 }
 """Values at which a field asks for what comes anyway: the vendor's pictures are PNG."""
-_UNKNOWN: Final = (
-    *_SAYS_NOTHING,
+_UNSUPPORTED_FIELDS: Final = (
+    *_NO_EFFECT_VALUES,
     "style",
     "output_compression",
     "input_fidelity",
@@ -38,69 +38,71 @@ _UNKNOWN: Final = (
     "aspect_ratio",
 )
 """Fields of the vocabulary that the vendor has no parameter for."""
-_SNIFFED: Final = 64
+_SNIFFED_LENGTH: Final = 64
 """Characters of base64 that are looked at to tell a picture's kind."""
-_EDIT: Final = "description_edit"
+_EDIT_FUNCTION: Final = "description_edit"
 """What wanx2.1-imageedit does when asked for nothing special."""
 
 
 def render_request(call: Call, request: ImageRequest) -> dict[str, Any]:
     """The body for the APIs that take messages. What cannot be said is reported to `call.lose`."""
-    extra = _own_extra(call, request)
-    content: list[dict[str, Any]] = [{"image": picture(source)} for source in request.images]
+    extra = _select_own_extra(call, request)
+    content: list[dict[str, Any]] = [{"image": render_image_source(source)} for source in request.images]
     if request.prompt:
         content.append({"text": request.prompt})
     messages = extra.pop(MESSAGES, None) or [{"role": "user", "content": content}]
-    parameters = _parameters(call, request)
-    return _body(call, {"messages": messages}, parameters, extra)
+    parameters = _render_parameters(call, request)
+    return _render_body(call, {"messages": messages}, parameters, extra)
 
 
 def render_task(call: Call, request: ImageRequest) -> dict[str, Any]:
     """The body for the APIs that take a prompt and work by task. What cannot be said is reported to `call.lose`."""
     model = call.target.upstream_model
-    extra = _own_extra(call, request)
+    extra = _select_own_extra(call, request)
     if extra.pop(MESSAGES, None) is not None:
-        call.lose(MESSAGES)
+        call.drop_field(MESSAGES)
     asked: dict[str, Any] = {"prompt": request.prompt}
-    parameters = _parameters(call, request)
+    parameters = _render_parameters(call, request)
     if "negative_prompt" in parameters and not model.startswith("qwen"):
         asked["negative_prompt"] = parameters.pop("negative_prompt")
     if request.images and "imageedit" in model:
-        asked |= {"function": _EDIT, "base_image_url": picture(request.images[0])}
+        asked |= {"function": _EDIT_FUNCTION, "base_image_url": render_image_source(request.images[0])}
         for index in range(1, len(request.images)):
-            call.lose(request.names.get(f"images.{index}") or request.field_name("images"))
+            call.drop_field(request.names.get(f"images.{index}") or request.field_name("images"))
     elif request.images:
-        asked["images"] = [picture(source) for source in request.images]
-    return _body(call, asked, parameters, extra)
+        asked["images"] = [render_image_source(source) for source in request.images]
+    return _render_body(call, asked, parameters, extra)
 
 
-def picture(source: FileSource) -> str:
+def render_image_source(source: FileSource) -> str:
     """A picture as the vendor takes it: a public address, or ``data:image/png;base64,…``."""
     match source:
         case Link(url=url):
             return url
         case Data(media_type=declared, base64=text):
             plain = text.replace("-", "+").replace("_", "/")
-            return f"data:{declared or _kind(plain)};base64,{plain}"
+            return f"data:{declared or _detect_media_type(plain)};base64,{plain}"
         case _:
             raise TypeError("a file of a form must be read before it is rendered")
 
 
-def _kind(text: str) -> str:
-    beginning = text[:_SNIFFED]
+def _detect_media_type(text: str) -> str:
+    beginning = text[:_SNIFFED_LENGTH]
     return sniff(base64.b64decode(beginning + "=" * (-len(beginning) % 4))) or "image/png"
 
 
-def _own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
+def _select_own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
     """What of `extra` goes back; all of it is lost when it is another format's."""
     if request.wire_format == WIRE_FORMAT:
         return dict(request.extra)
     for name in request.extra:
-        call.lose(name)
+        call.drop_field(name)
     return {}
 
 
-def _body(call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def _render_body(
+    call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
+) -> dict[str, Any]:
     """The body, with every member of `extra` in its place again."""
     top: dict[str, Any] = {}
     for name, value in extra.items():
@@ -114,17 +116,17 @@ def _body(call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: 
     return body | {"parameters": parameters} if parameters else body
 
 
-def _parameters(call: Call, request: ImageRequest) -> dict[str, Any]:
-    parameters = {name: getattr(request, name) for name in SAME if getattr(request, name) is not None}
+def _render_parameters(call: Call, request: ImageRequest) -> dict[str, Any]:
+    parameters = {name: getattr(request, name) for name in SHARED_FIELDS if getattr(request, name) is not None}
     size = request.size if request.size != "auto" else None
     if size is None and request.wire_format == WIRE_FORMAT:
         size = request.resolution
     elif request.resolution is not None:
-        call.lose(request.field_name("resolution"))
+        call.drop_field(request.field_name("resolution"))
     if size is not None:
         parameters["size"] = _PIXELS.sub(r"\1*\2", size)
-    for field in _UNKNOWN:
+    for field in _UNSUPPORTED_FIELDS:
         value = getattr(request, field)
-        if value is not None and value not in _SAYS_NOTHING.get(field, ()):
-            call.lose(request.field_name(field))
+        if value is not None and value not in _NO_EFFECT_VALUES.get(field, ()):
+            call.drop_field(request.field_name(field))
     return parameters

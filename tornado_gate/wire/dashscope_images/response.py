@@ -21,17 +21,17 @@ from typing import Any, Final
 from tornado_gate.types import Usage
 from tornado_gate.types.value import Value
 
-WAITING: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
+WAITING_STATUSES: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 
 
-class Found(Value, frozen=True, kw_only=True):
+class ImageLocation(Value, frozen=True, kw_only=True):
     """A picture that was made: where it is, and what the vendor made of the prompt when it says so."""
 
     url: str
     revised_prompt: str | None = None
 
 
-class Fault(Value, frozen=True, kw_only=True):
+class FailureReport(Value, frozen=True, kw_only=True):
     """Why there is none, in the vendor's words."""
 
     code: str
@@ -39,110 +39,112 @@ class Fault(Value, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ImageResponse:
     """All of an answer. `size` is "1024x768" when the vendor says it; `text` what it wrote beside the pictures."""
 
-    pictures: tuple[Found, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    pictures: tuple[ImageLocation, ...] = ()
+    faults: tuple[FailureReport, ...] = ()
     usage: Usage | None = None
     size: str | None = None
     text: str | None = None
     request_id: str | None = field(default=None, compare=False)
 
 
-class Task(Value, frozen=True, kw_only=True):
+class ImageTask(Value, frozen=True, kw_only=True):
     """A task as it stands. `fault` is there when it failed or cannot be."""
 
     id: str
     status: str
-    fault: Fault | None = None
+    fault: FailureReport | None = None
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether asking again may bring more."""
-        return self.status in WAITING
+        return self.status in WAITING_STATUSES
 
 
-def parse_response(body: Any) -> Answer:
+def parse_response(body: Any) -> ImageResponse:
     """What is in an answer, of either kind. One that holds nothing has neither pictures nor faults."""
-    top = _object(body)
-    output, usage = _object(top.get("output")), _object(top.get("usage"))
-    pictures, faults, texts = list[Found](), list[Fault](), list[str]()
-    for item in _contents(output):
+    top = _read_object(body)
+    output, usage = _read_object(top.get("output")), _read_object(top.get("usage"))
+    pictures, faults, texts = list[ImageLocation](), list[FailureReport](), list[str]()
+    for item in _iterate_contents(output):
         if isinstance(item.get("image"), str):
-            pictures.append(Found(url=item["image"]))
+            pictures.append(ImageLocation(url=item["image"]))
         elif isinstance(item.get("text"), str):
             texts.append(item["text"])
-    for item in _objects(output.get("results")):
+    for item in _iterate_objects(output.get("results")):
         if isinstance(item.get("url"), str):
-            pictures.append(Found(url=item["url"], revised_prompt=_string(item.get("actual_prompt")) or None))
+            pictures.append(
+                ImageLocation(url=item["url"], revised_prompt=_read_string(item.get("actual_prompt")) or None)
+            )
         else:
-            faults.append(_fault(item))
+            faults.append(_parse_failure(item))
     for where in (output, top):
         if where.get("code"):
-            faults.append(_fault(where))
-    return Answer(
+            faults.append(_parse_failure(where))
+    return ImageResponse(
         pictures=tuple(pictures),
         faults=tuple(faults),
-        usage=_usage(usage),
-        size=_size(usage),
+        usage=_parse_usage(usage),
+        size=_parse_size(usage),
         text="".join(texts) or None,
-        request_id=_string(top.get("request_id")) or None,
+        request_id=_read_string(top.get("request_id")) or None,
     )
 
 
-def parse_task(body: Any) -> Task:
+def parse_task(body: Any) -> ImageTask:
     """The state of a task, of the answer that made it or of one about it; "" is a state that was not said."""
-    top = _object(body)
-    output = _object(top.get("output"))
+    top = _read_object(body)
+    output = _read_object(top.get("output"))
     faulty = output if output.get("code") else top
-    return Task(
-        id=_string(output.get("task_id")),
-        status=_string(output.get("task_status")).upper(),
-        fault=_fault(faulty) if faulty.get("code") else None,
+    return ImageTask(
+        id=_read_string(output.get("task_id")),
+        status=_read_string(output.get("task_status")).upper(),
+        fault=_parse_failure(faulty) if faulty.get("code") else None,
     )
 
 
-def _contents(output: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for choice in _objects(output.get("choices")):
-        yield from _objects(_object(choice.get("message")).get("content"))
+def _iterate_contents(output: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for choice in _iterate_objects(output.get("choices")):
+        yield from _iterate_objects(_read_object(choice.get("message")).get("content"))
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage | None:
+def _parse_usage(usage: Mapping[str, Any]) -> Usage | None:
     """Tokens where the vendor counts them, pictures and pixels in `extra`."""
     if not usage:
         return None
     counted = ("input_tokens", "output_tokens", "total_tokens")
     return Usage(
-        input_tokens=_count(usage.get("input_tokens")),
-        output_tokens=_count(usage.get("output_tokens")),
+        input_tokens=_read_count(usage.get("input_tokens")),
+        output_tokens=_read_count(usage.get("output_tokens")),
         extra={name: value for name, value in usage.items() if name not in counted},
     )
 
 
-def _size(usage: Mapping[str, Any]) -> str | None:
-    if size := _string(usage.get("size")):
+def _parse_size(usage: Mapping[str, Any]) -> str | None:
+    if size := _read_string(usage.get("size")):
         return size.replace("*", "x")
-    width, height = _count(usage.get("width")), _count(usage.get("height"))
+    width, height = _read_count(usage.get("width")), _read_count(usage.get("height"))
     return f"{width}x{height}" if width and height else None
 
 
-def _fault(value: Mapping[str, Any]) -> Fault:
-    return Fault(code=_string(value.get("code")), message=_string(value.get("message")))
+def _parse_failure(value: Mapping[str, Any]) -> FailureReport:
+    return FailureReport(code=_read_string(value.get("code")), message=_read_string(value.get("message")))
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _read_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+def _iterate_objects(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, Mapping))
 
 
-def _string(value: Any) -> str:
+def _read_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _count(value: Any) -> int | None:
+def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

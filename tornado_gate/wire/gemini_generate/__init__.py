@@ -8,25 +8,25 @@ Models that make pictures or speech answer the same method: `parse_images`, `par
 (with their streams) are the server half, the modules `image_client` and `speech_client` the client half.
 """
 
-from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter, json_elements
-from tornado_gate.wire.gemini_generate.base64_slices import decoded_in_slices, encoded
-from tornado_gate.wire.gemini_generate.errors import error_of, parse_error, status_name
+from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter, iterate_elements
+from tornado_gate.wire.gemini_generate.base64_slices import decode_in_slices, encode_in_slices
+from tornado_gate.wire.gemini_generate.errors import find_error, get_status_name, parse_error
 from tornado_gate.wire.gemini_generate.image_client import (
-    lose_unsayable,
+    choose_shape,
+    drop_unsupported,
     parse_image_response,
     render_image_request,
-    shape_of,
 )
 from tornado_gate.wire.gemini_generate.media_requests import parse_images, parse_speech
 from tornado_gate.wire.gemini_generate.media_responses import render_images, render_speech, stream_images, stream_speech
 from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY
-from tornado_gate.wire.gemini_generate.meter import ChunkMeter, note_body
-from tornado_gate.wire.gemini_generate.model_features import MODERN, Dialect
-from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camelised, spelled
-from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guessed_media_type
+from tornado_gate.wire.gemini_generate.meter import GenerateStreamMeter, note_body
+from tornado_gate.wire.gemini_generate.model_features import MODERN_FEATURES, GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, convert_to_camel_case, restore_spelling
+from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guess_media_type
 from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
 from tornado_gate.wire.gemini_generate.response import parse_response, render_response
-from tornado_gate.wire.gemini_generate.speech_client import render_speech_request, speech_events
+from tornado_gate.wire.gemini_generate.speech_client import parse_speech_events, render_speech_request
 from tornado_gate.wire.gemini_generate.stream_parser import parse_stream
 from tornado_gate.wire.gemini_generate.stream_renderer import render_stream
 from tornado_gate.wire.gemini_generate.usage import (
@@ -38,19 +38,21 @@ from tornado_gate.wire.gemini_generate.usage import (
 
 __all__ = [
     "DATA_KEYS",
-    "MODERN",
+    "MODERN_FEATURES",
     "SIGNATURE_DUMMY",
     "WIRE_FORMAT",
     "ArraySplitter",
-    "ChunkMeter",
-    "Dialect",
-    "camelised",
-    "decoded_in_slices",
-    "encoded",
-    "error_of",
-    "guessed_media_type",
-    "json_elements",
-    "lose_unsayable",
+    "GeminiModelFeatures",
+    "GenerateStreamMeter",
+    "choose_shape",
+    "convert_to_camel_case",
+    "decode_in_slices",
+    "drop_unsupported",
+    "encode_in_slices",
+    "find_error",
+    "get_status_name",
+    "guess_media_type",
+    "iterate_elements",
     "note_body",
     "parse_error",
     "parse_finish_reason",
@@ -59,6 +61,7 @@ __all__ = [
     "parse_request",
     "parse_response",
     "parse_speech",
+    "parse_speech_events",
     "parse_stream",
     "parse_usage",
     "render_count",
@@ -71,10 +74,7 @@ __all__ = [
     "render_speech_request",
     "render_stream",
     "render_usage",
-    "shape_of",
-    "speech_events",
-    "spelled",
-    "status_name",
+    "restore_spelling",
     "stream_images",
     "stream_speech",
 ]

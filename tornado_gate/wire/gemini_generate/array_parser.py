@@ -13,7 +13,7 @@ from tornado_gate.streams.sse import MAX_FRAME_BYTES
 
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
-_BETWEEN: Final = b" \t\r\n,["
+_SEPARATORS: Final = b" \t\r\n,["
 
 
 class ArraySplitter:
@@ -30,14 +30,14 @@ class ArraySplitter:
         """The objects that `chunk` completes. Raises UpstreamError for one without end, and for what is no array of objects."""
         self._buffer += chunk
         found: list[bytes] = []
-        while not self.closed and (element := self._next()) is not None:
+        while not self.closed and (element := self._take_object()) is not None:
             found.append(element)
         if len(self._buffer) > MAX_FRAME_BYTES:
             raise UpstreamError("The upstream sent a stream event without end.")
         return found
 
-    def _next(self) -> bytes | None:
-        if self._depth == 0 and not self._begin():
+    def _take_object(self) -> bytes | None:
+        if self._depth == 0 and not self._find_object_start():
             return None
         while (match := (_IN_STRING if self._in_string else _STRUCTURE).search(self._buffer, self._seen)) is not None:
             if match.group() == b"\\":
@@ -47,15 +47,15 @@ class ArraySplitter:
                 self._seen = match.end() + 1
                 continue
             self._seen = match.end()
-            if self._closes(match.group()) and self._depth == 0:
+            if self._track_nesting(match.group()) and self._depth == 0:
                 element, self._buffer, self._seen = self._buffer[: self._seen], self._buffer[self._seen :], 0
                 return element
         self._seen = len(self._buffer)
         return None
 
-    def _begin(self) -> bool:
+    def _find_object_start(self) -> bool:
         """Skip what stands between objects; False when none has begun."""
-        self._buffer = self._buffer.lstrip(_BETWEEN)
+        self._buffer = self._buffer.lstrip(_SEPARATORS)
         self._seen = 0
         if self._buffer.startswith(b"]"):
             self.closed = True
@@ -64,7 +64,7 @@ class ArraySplitter:
             raise UpstreamError("The upstream's stream is no array of objects.")
         return bool(self._buffer)
 
-    def _closes(self, character: bytes) -> bool:
+    def _track_nesting(self, character: bytes) -> bool:
         """Note one character that matters; True when it closed something."""
         if character == b'"':
             self._in_string = not self._in_string
@@ -73,7 +73,7 @@ class ArraySplitter:
         return character in b"}]"
 
 
-async def json_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+async def iterate_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The objects of an array that comes in pieces, or a single object. Raises UpstreamError for what is no JSON."""
     splitter = ArraySplitter()
     async for chunk in chunks:

@@ -17,18 +17,18 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Data
 from tornado_gate.types.media_type import media_type as without_parameters
 
-DEFAULT_RATE: Final = 24_000
+DEFAULT_SAMPLE_RATE: Final = 24_000
 SAMPLE_BYTES: Final = 2
 UNKNOWN_SIZE: Final = 0xFFFFFFFF
 """In the header of a WAV file that is still being made: readers take all there is."""
 
-_RATE: Final = re.compile(r"rate=([0-9]{4,6})")
-_WAV: Final = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave")
+_RATE_PARAMETER: Final = re.compile(r"rate=([0-9]{4,6})")
+_WAV_TYPES: Final = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave")
 _HEADER_BYTES: Final = 36
 """Of a WAV file after its first eight, up to its samples."""
 
 
-def decoded(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """The bytes of base64. Raises UpstreamError when it is none."""
     try:
         return base64.b64decode(text, validate=True)
@@ -41,13 +41,13 @@ def is_raw(media_type: str) -> bool:
     return media_type.lower().startswith(("audio/l16", "audio/pcm"))
 
 
-def rate_of(media_type: str) -> int:
+def parse_sample_rate(media_type: str) -> int:
     """Samples a second."""
-    found = _RATE.search(media_type)
-    return int(found[1]) if found else DEFAULT_RATE
+    found = _RATE_PARAMETER.search(media_type)
+    return int(found[1]) if found else DEFAULT_SAMPLE_RATE
 
 
-def wav_header(rate: int, size: int | None) -> bytes:
+def make_wav_header(rate: int, size: int | None) -> bytes:
     """What stands before `size` bytes of samples in a WAV file, or before samples of an unknown number."""
     layout = struct.pack("<HHIIHH", 1, 1, rate, rate * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
     whole, samples = (UNKNOWN_SIZE, UNKNOWN_SIZE) if size is None else (_HEADER_BYTES + size, size)
@@ -55,26 +55,26 @@ def wav_header(rate: int, size: int | None) -> bytes:
     return head + b"data" + struct.pack("<I", samples)
 
 
-def as_wav(source: Data) -> Data:
+def convert_to_wav(source: Data) -> Data:
     """Raw samples with a WAV header before them; anything else as it is."""
     if not is_raw(source.media_type):
         return source
-    samples = decoded(source.base64)
-    wave = wav_header(rate_of(source.media_type), len(samples)) + samples
+    samples = decode_base64(source.base64)
+    wave = make_wav_header(parse_sample_rate(source.media_type), len(samples)) + samples
     return Data(media_type="audio/wav", base64=base64.b64encode(wave).decode())
 
 
-def samples_of(media_type: str, data: bytes) -> tuple[int, bytes]:
+def extract_samples(media_type: str, data: bytes) -> tuple[int, bytes]:
     """(samples a second, raw samples) of sound in either form. Raises UpstreamError for any other."""
     if is_raw(media_type):
-        return rate_of(media_type), data
-    if without_parameters(media_type) in _WAV:
-        return _samples_of_wav(data)
+        return parse_sample_rate(media_type), data
+    if without_parameters(media_type) in _WAV_TYPES:
+        return _extract_wav_samples(data)
     raise UpstreamError("The upstream sent sound of a kind that it was not asked for.")
 
 
-def _samples_of_wav(data: bytes) -> tuple[int, bytes]:
-    rate = DEFAULT_RATE
+def _extract_wav_samples(data: bytes) -> tuple[int, bytes]:
+    rate = DEFAULT_SAMPLE_RATE
     at = 12
     while data[:4] == b"RIFF" and data[8:12] == b"WAVE" and at + 8 <= len(data):
         name, (size,) = data[at : at + 4], struct.unpack_from("<I", data, at + 4)

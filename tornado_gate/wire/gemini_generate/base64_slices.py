@@ -9,26 +9,26 @@ import asyncio
 import base64
 from typing import Final
 
-from tornado_gate.wire.gemini_generate.audio import decoded
-from tornado_gate.wire.gemini_generate.json_values import plain_base64
+from tornado_gate.wire.gemini_generate.audio import decode_base64
+from tornado_gate.wire.gemini_generate.json_values import normalize_base64
 
-SLICE: Final = 768 * 1024
+SLICE_BYTES: Final = 768 * 1024
 
 
-async def encoded(data: bytes) -> str:
+async def encode_in_slices(data: bytes) -> str:
     """The base64 of `data`."""
     pieces: list[bytes] = []
-    for start in range(0, len(data), SLICE):
-        pieces.append(base64.b64encode(data[start : start + SLICE]))
+    for start in range(0, len(data), SLICE_BYTES):
+        pieces.append(base64.b64encode(data[start : start + SLICE_BYTES]))
         await asyncio.sleep(0)
     return b"".join(pieces).decode("ascii")
 
 
-async def decoded_in_slices(text: str) -> bytes:
+async def decode_in_slices(text: str) -> bytes:
     """The bytes of base64, in either alphabet. Raises UpstreamError when it is none."""
-    plain = plain_base64(text)
+    plain = normalize_base64(text)
     pieces: list[bytes] = []
-    for start in range(0, len(plain), SLICE):
-        pieces.append(decoded(plain[start : start + SLICE]))
+    for start in range(0, len(plain), SLICE_BYTES):
+        pieces.append(decode_base64(plain[start : start + SLICE_BYTES]))
         await asyncio.sleep(0)
     return b"".join(pieces)

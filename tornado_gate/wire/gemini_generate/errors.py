@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tornado_gate.errors import GateError
 from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
-from tornado_gate.wire.gemini_generate.json_values import string
+from tornado_gate.wire.gemini_generate.json_values import read_string
 
 _STATUS_NAMES: Final[Mapping[int, str]] = {
     400: "INVALID_ARGUMENT",
@@ -32,7 +32,7 @@ _STATUS_NAMES: Final[Mapping[int, str]] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_CODES: Final[Mapping[str, int]] = {
+_STATUS_CODES: Final[Mapping[str, int]] = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
     "OUT_OF_RANGE": 400,
@@ -45,12 +45,12 @@ _CODES: Final[Mapping[str, int]] = {
 }
 
 
-def status_name(status: int) -> str:
+def get_status_name(status: int) -> str:
     """The name that Google gives an HTTP status."""
     return _STATUS_NAMES.get(status, "INVALID_ARGUMENT" if 400 <= status < 500 else "INTERNAL")
 
 
-def error_of(body: Any) -> GateError | None:
+def find_error(body: Any) -> GateError | None:
     """The error that a whole body or one chunk of a stream is, or None for a body that is none."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
@@ -63,6 +63,6 @@ def error_of(body: Any) -> GateError | None:
 def parse_error(error: Mapping[str, Any]) -> GateError:
     """One of our errors. The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
     text = error_text(error)
-    status = status_in(error, "code") or _CODES.get(string(error.get("status")), 0)
+    status = status_in(error, "code") or _STATUS_CODES.get(read_string(error.get("status")), 0)
     about_key = "API_KEY" in str(error.get("details")) or "API key" in text.message
     return error_for_status(KEY_REFUSED if about_key else status, text=text, in_answer=True)

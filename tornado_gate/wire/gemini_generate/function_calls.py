@@ -14,7 +14,13 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.types import Part, Text, ToolCall, ToolResult
-from tornado_gate.wire.gemini_generate.json_values import given, items, parse_signature, rest, string
+from tornado_gate.wire.gemini_generate.json_values import (
+    drop_none,
+    parse_signature,
+    read_objects,
+    read_string,
+    select_unknown,
+)
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
 from tornado_gate.wire.json_schema import has_keyword
 
@@ -23,7 +29,7 @@ _NO_ID: Final = {"id": None}
 """In `extra` of what came without an id: nothing is lost with it, and nothing is sent for it."""
 
 
-class CallBook:
+class CallRegistry:
     """The calls of a conversation so far, in their order."""
 
     def __init__(self) -> None:
@@ -33,12 +39,12 @@ class CallBook:
     def parse_call(self, part: Mapping[str, Any]) -> ToolCall:
         """A ``functionCall`` part in a request."""
         call = part["functionCall"]
-        given_id = string(call.get("id"))
-        identity = given_id or self._new_id()
-        name = string(call.get("name"))
+        given_id = read_string(call.get("id"))
+        identity = given_id or self._make_id()
+        name = read_string(call.get("name"))
         self._open.append((identity, name))
-        extra = rest(part, "functionCall", "thought", "thoughtSignature")
-        if unknown := rest(call, "id", "name", "args"):
+        extra = select_unknown(part, "functionCall", "thought", "thoughtSignature")
+        if unknown := select_unknown(call, "id", "name", "args"):
             extra["functionCall"] = unknown
         return ToolCall(
             id=identity,
@@ -51,35 +57,35 @@ class CallBook:
     def parse_response(self, part: Mapping[str, Any]) -> ToolResult:
         """A ``functionResponse`` part."""
         response = part["functionResponse"]
-        given_id, name = string(response.get("id")), string(response.get("name"))
-        text, is_error = _said(response.get("response"))
-        extra = rest(part, "functionResponse", "thought")
-        if unknown := rest(response, "id", "name", "response", "parts"):
+        given_id, name = read_string(response.get("id")), read_string(response.get("name"))
+        text, is_error = _parse_response(response.get("response"))
+        extra = select_unknown(part, "functionResponse", "thought")
+        if unknown := select_unknown(response, "id", "name", "response", "parts"):
             extra["functionResponse"] = unknown
-        more: list[Part] = [parse_part(value) for value in items(response.get("parts"))]
+        more: list[Part] = [parse_part(value) for value in read_objects(response.get("parts"))]
         return ToolResult(
-            call_id=self._answered(given_id, name),
+            call_id=self._match_call_id(given_id, name),
             name=name or None,
             parts=(Text(text=text), *more),
             is_error=is_error,
             extra=extra if given_id else {**extra, **_NO_ID},
         )
 
-    def _new_id(self) -> str:
+    def _make_id(self) -> str:
         self._count += 1
         return f"call_{self._count}"
 
-    def _answered(self, identity: str, name: str) -> str:
+    def _match_call_id(self, identity: str, name: str) -> str:
         """The id of the call that a response is for."""
         for wanted, place in ((identity, 0), (name, 1)):
             for call in self._open:
                 if wanted and call[place] == wanted:
                     self._open.remove(call)
                     return call[0]
-        return identity or self._new_id()
+        return identity or self._make_id()
 
 
-def _said(response: Any) -> tuple[str, bool]:
+def _parse_response(response: Any) -> tuple[str, bool]:
     """The text of a response, and whether it tells of an error."""
     match response:
         case {"result": str(text), **others} if not others:
@@ -105,20 +111,20 @@ def render_call(call: ToolCall) -> dict[str, Any] | None:
         if not isinstance(arguments, dict):
             return None
     identity = None if call.extra.get("id", ...) is None else call.id
-    return {"functionCall": given(id=identity or None, name=call.name, args=arguments)}
+    return {"functionCall": drop_none(id=identity or None, name=call.name, args=arguments)}
 
 
 def render_result(result: ToolResult, name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
     """A ``functionResponse`` part with `parts` inside it; `name` is the function's, which the format must have."""
     text = "".join(part.text for part in result.parts if isinstance(part, Text))
     identity = None if result.extra.get("id", ...) is None else result.call_id
-    response = given(id=identity or None, name=name, response=_response(text, result.is_error))
+    response = drop_none(id=identity or None, name=name, response=_render_response(text, result.is_error))
     if parts:
         response["parts"] = parts
     return {"functionResponse": response}
 
 
-def _response(text: str, is_error: bool) -> dict[str, Any]:
+def _render_response(text: str, is_error: bool) -> dict[str, Any]:
     """An object, which the vendor wants. One that looks like a schema goes as text: its ``$ref`` would be refused."""
     try:
         value = orjson.loads(text)
@@ -132,6 +138,6 @@ def _response(text: str, is_error: bool) -> dict[str, Any]:
     return {"result": text}
 
 
-def other_parts(result: ToolResult) -> list[tuple[int, dict[str, Any] | None]]:
+def render_other_parts(result: ToolResult) -> list[tuple[int, dict[str, Any] | None]]:
     """The parts of a result that are not text, with their places; None for one that this format cannot say."""
     return [(place, render_part(part)) for place, part in enumerate(result.parts) if not isinstance(part, Text)]

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
-from tornado_gate.wire.gemini_generate.json_values import given, mapping, rest
-from tornado_gate.wire.gemini_generate.model_features import Dialect
-from tornado_gate.wire.gemini_generate.schema import as_json_schema
-from tornado_gate.wire.gemini_generate.thinking import KNOWN, parse_thinking, render_thinking
-from tornado_gate.wire.json_schema import down_level
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, select_unknown
+from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
+from tornado_gate.wire.gemini_generate.thinking import THINKING_MEMBERS, parse_thinking, render_thinking
+from tornado_gate.wire.json_schema import simplify_schema
 
 MAX_STOPS: Final = 5
 
-FIELDS: Final[Mapping[str, str]] = {
+MEMBER_NAMES: Final[Mapping[str, str]] = {
     "n": "candidateCount",
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -37,16 +37,18 @@ FIELDS: Final[Mapping[str, str]] = {
 }
 """Fields of ours and the members that say them."""
 
-_SAME: Final = ("n", "max_tokens", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
-_FORMAT: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
-_UNSAID: Final = "MODALITY_UNSPECIFIED"
-_JSON: Final = "application/json"
+_SHARED_FIELDS: Final = ("n", "max_tokens", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
+_FORMAT_MEMBERS: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
+_UNSPECIFIED_MODALITY: Final = "MODALITY_UNSPECIFIED"
+_JSON_TYPE: Final = "application/json"
 
 
 def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(fields of `ChatRequest`, members that no field can hold) of a checked config."""
-    fields: dict[str, Any] = {name: config.get(FIELDS[name]) for name in (*_SAME, "logprobs", "top_logprobs")}
-    extra = rest(config, *FIELDS.values(), *_FORMAT)
+    fields: dict[str, Any] = {
+        name: config.get(MEMBER_NAMES[name]) for name in (*_SHARED_FIELDS, "logprobs", "top_logprobs")
+    }
+    extra = select_unknown(config, *MEMBER_NAMES.values(), *_FORMAT_MEMBERS)
     top_k = config.get("topK")
     if top_k is not None and top_k == int(top_k):
         fields["top_k"] = int(top_k)
@@ -54,14 +56,14 @@ def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
         extra["topK"] = top_k
     fields["stop"] = tuple(config.get("stopSequences") or ())
     modalities = config.get("responseModalities") or ()
-    fields["modalities"] = tuple(one.lower() for one in modalities if one != _UNSAID)
-    thinking = mapping(config.get("thinkingConfig"))
+    fields["modalities"] = tuple(one.lower() for one in modalities if one != _UNSPECIFIED_MODALITY)
+    thinking = read_object(config.get("thinkingConfig"))
     fields["reasoning"] = parse_thinking(thinking)
-    if unknown := rest(thinking, *KNOWN):
+    if unknown := select_unknown(thinking, *THINKING_MEMBERS):
         extra["thinkingConfig"] = unknown
     fields["response_format"] = _parse_format(config)
     if fields["response_format"] is None:
-        extra |= {name: config[name] for name in _FORMAT if config.get(name) is not None}
+        extra |= {name: config[name] for name in _FORMAT_MEMBERS if config.get(name) is not None}
     return fields, extra
 
 
@@ -69,16 +71,16 @@ def _parse_format(config: Mapping[str, Any]) -> ResponseFormat | None:
     """None for what only this format knows, such as ``text/x.enum``."""
     kind, schema = config.get("responseMimeType"), config.get("responseJsonSchema")
     if schema is None and config.get("responseSchema") is not None:
-        schema = as_json_schema(config["responseSchema"])
-    if kind == _JSON:
+        schema = convert_to_json_schema(config["responseSchema"])
+    if kind == _JSON_TYPE:
         return ResponseFormat(kind="json_object" if schema is None else "json_schema", schema=schema)
     return ResponseFormat(kind="text") if kind == "text/plain" and schema is None else None
 
 
-def render_config(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any]:
     """The whole ``generationConfig``; what it cannot say is reported to `call.lose`."""
-    config = given(**{FIELDS[name]: getattr(request, name) for name in _SAME})
-    config |= given(
+    config = drop_none(**{MEMBER_NAMES[name]: getattr(request, name) for name in _SHARED_FIELDS})
+    config |= drop_none(
         topK=request.top_k,
         stopSequences=_render_stops(call, request) or None,
         responseLogprobs=request.logprobs,
@@ -92,7 +94,7 @@ def render_config(call: Call, request: ChatRequest, dialect: Dialect) -> dict[st
 
 def _render_stops(call: Call, request: ChatRequest) -> list[str]:
     for number in range(MAX_STOPS, len(request.stop)):
-        call.lose(f"{request.field_name('stop')}.{number}")
+        call.drop_field(f"{request.field_name('stop')}.{number}")
     return list(request.stop[:MAX_STOPS])
 
 
@@ -103,14 +105,14 @@ def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
     name = request.field_name("audio")
     for member, value in request.audio.items():
         if member != "voice" and value is not None and (member, value) not in (("format", "pcm16"), ("format", "wav")):
-            call.lose(f"{name}.{member}")
+            call.drop_field(f"{name}.{member}")
     voice = request.audio.get("voice")
     if voice is not None and not isinstance(voice, str):
-        call.lose(f"{name}.voice")
+        call.drop_field(f"{name}.voice")
     return {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": voice}}} if isinstance(voice, str) else None
 
 
-def _render_format(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any]:
     wanted = request.response_format
     if wanted is None:
         return {}
@@ -118,9 +120,9 @@ def _render_format(call: Call, request: ChatRequest, dialect: Dialect) -> dict[s
     if wanted.kind == "text":
         return {"responseMimeType": "text/plain"}
     if request.tools and not dialect.tools_with_format:
-        call.lose(name)
+        call.drop_field(name)
         return {}
-    config: dict[str, Any] = {"responseMimeType": _JSON}
+    config: dict[str, Any] = {"responseMimeType": _JSON_TYPE}
     if wanted.schema is not None:
         schema = dict(wanted.schema)
         if wanted.description is not None:
@@ -128,8 +130,8 @@ def _render_format(call: Call, request: ChatRequest, dialect: Dialect) -> dict[s
         if dialect.json_schema:
             config["responseJsonSchema"] = schema
         else:
-            config["responseSchema"] = down_level(schema, lambda place: call.lose(f"{name}.schema.{place}"))
+            config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{name}.schema.{place}"))
     for member, value in wanted.extra.items():
         if value is not None:
-            call.lose(f"{name}.{member}")
+            call.drop_field(f"{name}.{member}")
     return config

@@ -15,19 +15,19 @@ from typing import Any, Final
 
 from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
-from tornado_gate.types import Call, Data, ImageRequest, ImageResult, MadeImage
-from tornado_gate.wire.gemini_generate.base64_slices import decoded_in_slices
-from tornado_gate.wire.gemini_generate.errors import error_of
-from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
-from tornado_gate.wire.gemini_generate.names import camelised
-from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
+from tornado_gate.types import Call, Data, GeneratedImage, ImageRequest, ImageResult
+from tornado_gate.wire.gemini_generate.base64_slices import decode_in_slices
+from tornado_gate.wire.gemini_generate.errors import find_error
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, read_objects, read_string
+from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
+from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_finish_reason, parse_usage
 
-RATIOS: Final = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
+ASPECT_RATIOS: Final = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
 _RESOLUTIONS: Final = ((8_400_000, "4K"), (2_100_000, "2K"))
 """From so many pixels on; the bounds lie between those of the vendor's own squares (1024, 2048 and 4096 a side)."""
 
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,4})[xX*]([1-9][0-9]{0,4})")
-_UNSAYABLE: Final = (
+_UNSUPPORTED_FIELDS: Final = (
     "mask",
     "negative_prompt",
     "quality",
@@ -42,47 +42,47 @@ _UNSAYABLE: Final = (
     "user",
     "partial_images",
 )
-_LONGEST: Final = 500
+_MAX_TEXT_LENGTH: Final = 500
 
 
-def lose_unsayable(call: Call, request: ImageRequest, *sayable: str) -> None:
+def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
     """Report every field that no model of the vendor's takes, except those in `sayable`.
 
     "auto" is what it does anyway, and so is to send no unfinished pictures.
     """
-    for name in _UNSAYABLE:
+    for name in _UNSUPPORTED_FIELDS:
         value = getattr(request, name)
         anyway = value in (None, "auto") or (name == "partial_images" and value == 0)
         if name not in sayable and not anyway:
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
         if value is not None:
-            call.lose(name)
+            call.drop_field(name)
 
 
-def shape_of(
+def choose_shape(
     call: Call, request: ImageRequest, ratios: Sequence[str], *, resolutions: bool
 ) -> tuple[str | None, str | None]:
     """(aspect ratio, resolution) for a request; None for what was not said. What cannot be had is reported."""
     ratio, resolution = request.aspect_ratio, request.resolution
     if resolution is not None and not resolutions:
-        call.lose(request.field_name("resolution"))
+        call.drop_field(request.field_name("resolution"))
         resolution = None
     if request.size in (None, "auto"):
         return ratio, resolution
     found = _SIZE.fullmatch(request.size or "")
     if found is None or ratio is not None:
-        call.lose(request.field_name("size"))
+        call.drop_field(request.field_name("size"))
         return ratio, resolution
     width, height = int(found[1]), int(found[2])
-    ratio, exact = _nearest(width, height, ratios)
+    ratio, exact = _find_nearest_ratio(width, height, ratios)
     wanted = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
     if not exact or (wanted and not resolutions):
-        call.lose(request.field_name("size"))
+        call.drop_field(request.field_name("size"))
     return ratio, resolution or (wanted if resolutions else None)
 
 
-def _nearest(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
+def _find_nearest_ratio(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
     """The ratio that differs least, and whether it is the very one."""
 
     def distance(ratio: str) -> float:
@@ -100,15 +100,15 @@ def render_image_request(
 
     `resolutions` says that the model makes others than 1K.
     """
-    lose_unsayable(call, request)
+    drop_unsupported(call, request)
     if request.n is not None and request.n > 1:  # several candidates are refused by every model that makes pictures
-        call.lose(request.field_name("n"))
-    ratio, resolution = shape_of(call, request, RATIOS, resolutions=resolutions)
+        call.drop_field(request.field_name("n"))
+    ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
     parts: list[dict[str, Any]] = [{"text": request.prompt}]
     parts += [{"inlineData": {"mimeType": one.media_type, "data": one.base64}} for one in pictures]
-    config = given(
+    config = drop_none(
         responseModalities=["TEXT", "IMAGE"],
-        imageConfig=given(aspectRatio=ratio, imageSize=resolution) or None,
+        imageConfig=drop_none(aspectRatio=ratio, imageSize=resolution) or None,
         seed=request.seed,
     )
     return {"contents": [{"role": "user", "parts": parts}], "generationConfig": config}
@@ -119,42 +119,44 @@ async def parse_image_response(body: Any) -> ImageResult:
 
     Raises the upstream's error, and for an answer without a picture one that says why.
     """
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
-    body = mapping(camelised(body))
-    images: list[MadeImage] = []
+    body = read_object(convert_to_camel_case(body))
+    images: list[GeneratedImage] = []
     texts: list[str] = []
-    for candidate in items(body.get("candidates")):
-        for part in items(mapping(candidate.get("content")).get("parts")):
+    for candidate in read_objects(body.get("candidates")):
+        for part in read_objects(read_object(candidate.get("content")).get("parts")):
             if part.get("thought") is True:
                 continue
-            texts.append(string(part.get("text")))
-            if (image := await _parse_picture(mapping(part.get("inlineData")))) is not None:
+            texts.append(read_string(part.get("text")))
+            if (image := await _parse_picture(read_object(part.get("inlineData")))) is not None:
                 images.append(image)
     text = "".join(texts) or None
     if not images:
-        raise nothing_made(body, "picture", text or "")
+        raise no_output_error(body, "picture", text or "")
     usage = parse_usage(body.get("usageMetadata"))
-    return ImageResult(images=tuple(images), model=string(body.get("modelVersion")), usage=usage, text=text)
+    return ImageResult(images=tuple(images), model=read_string(body.get("modelVersion")), usage=usage, text=text)
 
 
-async def _parse_picture(value: Mapping[str, Any]) -> MadeImage | None:
-    media_type = string(value.get("mimeType"))
+async def _parse_picture(value: Mapping[str, Any]) -> GeneratedImage | None:
+    media_type = read_string(value.get("mimeType"))
     if not media_type.startswith("image/"):
         return None
-    data = await decoded_in_slices(string(value.get("data")))
-    return MadeImage(data=data, media_type=sniff(data) or media_type) if data else None
+    data = await decode_in_slices(read_string(value.get("data")))
+    return GeneratedImage(data=data, media_type=sniff(data) or media_type) if data else None
 
 
-def nothing_made(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
+def no_output_error(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
     """The error for an answer that holds nothing of what was asked for: with the upstream's own reason, if it gave one."""
-    candidate = next(iter(items(body.get("candidates"))), {})
-    feedback = mapping(body.get("promptFeedback"))
-    barred = blocked(body)
-    reason = barred or string(candidate.get("finishReason"))
-    told = string(feedback.get("blockReasonMessage")) or string(candidate.get("finishMessage")) or said
+    candidate = next(iter(read_objects(body.get("candidates"))), {})
+    feedback = read_object(body.get("promptFeedback"))
+    barred = find_block_reason(body)
+    reason = barred or read_string(candidate.get("finishReason"))
+    told = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
     if not reason and not told:
         return UpstreamError(f"The upstream's answer holds no {what}, and no reason why.")
-    message = " ".join(filter(None, [f"The upstream made no {what}:", f"{reason}." if reason else "", told[:_LONGEST]]))
+    message = " ".join(
+        filter(None, [f"The upstream made no {what}:", f"{reason}." if reason else "", told[:_MAX_TEXT_LENGTH]])
+    )
     filtered = bool(barred) or parse_finish_reason(reason) == "content_filter"
     return UpstreamRefused(message, status=400, code="content_policy_violation" if filtered else "nothing_made")

@@ -11,36 +11,36 @@ import orjson
 
 from tornado_gate.types import Opaque
 
-_FOREIGN: Final = b"opaque:1:"
+_OPAQUE_PREFIX: Final = b"opaque:1:"
 """Before the JSON of a signature that is not base64 as this format has it: it comes back as it was."""
 
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 
 
-def rest(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members of `value` whose names are not `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
-def given(**members: Any) -> dict[str, Any]:
+def drop_none(**members: Any) -> dict[str, Any]:
     """The members that are not None, in their order."""
     return {name: member for name, member in members.items() if member is not None}
 
 
-def string(value: Any) -> str:
+def read_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def read_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, (dict, Mapping)) else {}
 
 
-def items(value: Any) -> list[Mapping[str, Any]]:
+def read_objects(value: Any) -> list[Mapping[str, Any]]:
     """The objects of an array; nothing of anything else."""
     return [item for item in value if isinstance(item, (dict, Mapping))] if isinstance(value, list) else []
 
 
-def count(value: Any) -> int | None:
+def read_count(value: Any) -> int | None:
     """A number that counts; the vendor's JSON may have a 64-bit one as a string."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:19])
@@ -49,7 +49,7 @@ def count(value: Any) -> int | None:
     return None
 
 
-def plain_base64(text: str) -> str:
+def normalize_base64(text: str) -> str:
     """base64 in the standard alphabet, padded: the vendor's SDK sends the URL-safe one, which others refuse."""
     if "-" in text or "_" in text:
         text = text.translate(_URL_SAFE)
@@ -68,12 +68,12 @@ def parse_signature(value: Any) -> Opaque | None:
     """What a caller sent back as ``thoughtSignature``: the value that `render_signature` was given."""
     if not isinstance(value, str) or not value:
         return None
-    text = plain_base64(value)
+    text = normalize_base64(value)
     if is_base64(text):
         raw = base64.b64decode(text)
-        if raw.startswith(_FOREIGN):
+        if raw.startswith(_OPAQUE_PREFIX):
             try:
-                return Opaque(issuer="", value=orjson.loads(raw.removeprefix(_FOREIGN)))
+                return Opaque(issuer="", value=orjson.loads(raw.removeprefix(_OPAQUE_PREFIX)))
             except orjson.JSONDecodeError:
                 pass  # not one of ours after all
         return Opaque(issuer="", value=text)
@@ -85,6 +85,6 @@ def render_signature(signature: Opaque | None) -> str | None:
     if signature is None:
         return None
     value = signature.value
-    if isinstance(value, str) and value and is_base64(value) and not base64.b64decode(value).startswith(_FOREIGN):
+    if isinstance(value, str) and value and is_base64(value) and not base64.b64decode(value).startswith(_OPAQUE_PREFIX):
         return value
-    return base64.b64encode(_FOREIGN + orjson.dumps(value)).decode()
+    return base64.b64encode(_OPAQUE_PREFIX + orjson.dumps(value)).decode()

@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tornado_gate.wire.gemini_generate.json_values import items, mapping, string
+from tornado_gate.wire.gemini_generate.json_values import read_object, read_objects, read_string
 
 
 def parse_logprobs(result: Any) -> tuple[dict[str, Any], ...]:
     """Entries of the vocabulary: ``{"token", "logprob", "bytes", "top_logprobs"}``."""
-    chosen = items(mapping(result).get("chosenCandidates"))
-    tops = items(mapping(result).get("topCandidates"))
+    chosen = read_objects(read_object(result).get("chosenCandidates"))
+    tops = read_objects(read_object(result).get("topCandidates"))
     return tuple(
-        {**_entry(one), "top_logprobs": [_entry(top) for top in items(tops[step].get("candidates"))]}
+        {
+            **_parse_candidate(one),
+            "top_logprobs": [_parse_candidate(top) for top in read_objects(tops[step].get("candidates"))],
+        }
         if step < len(tops)
-        else {**_entry(one), "top_logprobs": []}
+        else {**_parse_candidate(one), "top_logprobs": []}
         for step, one in enumerate(chosen)
     )
 
 
-def _entry(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    token = string(candidate.get("token"))
+def _parse_candidate(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    token = read_string(candidate.get("token"))
     return {"token": token, "logprob": candidate.get("logProbability"), "bytes": list(token.encode())}
 
 
@@ -33,11 +36,11 @@ def render_logprobs(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     known = list(entries)
     return {
         "topCandidates": [
-            {"candidates": [_candidate(top) for top in entry.get("top_logprobs") or ()]} for entry in known
+            {"candidates": [_render_candidate(top) for top in entry.get("top_logprobs") or ()]} for entry in known
         ],
-        "chosenCandidates": [_candidate(entry) for entry in known],
+        "chosenCandidates": [_render_candidate(entry) for entry in known],
     }
 
 
-def _candidate(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _render_candidate(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"token": entry.get("token"), "logProbability": entry.get("logprob")}

@@ -16,36 +16,36 @@ import orjson
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams.events import close
 from tornado_gate.types import ImageResult, SpeechChunk, SpeechEnd, SpeechStart, StreamError, StreamEvent, Usage
-from tornado_gate.wire.gemini_generate.audio import DEFAULT_RATE, SAMPLE_BYTES, is_raw, rate_of
-from tornado_gate.wire.gemini_generate.base64_slices import SLICE, encoded
+from tornado_gate.wire.gemini_generate.audio import DEFAULT_SAMPLE_RATE, SAMPLE_BYTES, is_raw, parse_sample_rate
+from tornado_gate.wire.gemini_generate.base64_slices import SLICE_BYTES, encode_in_slices
 from tornado_gate.wire.gemini_generate.usage import render_usage
 
-_SAMPLES: Final = "audio/L16;codec=pcm;rate={rate}"
-_BEGIN: Final = b'{"candidates":[{"content":{"role":"model","parts":['
-_STOP: Final = b']},"finishReason":"STOP","index":0}]'
+_SAMPLES_TYPE: Final = "audio/L16;codec=pcm;rate={rate}"
+_CHUNK_START: Final = b'{"candidates":[{"content":{"role":"model","parts":['
+_CHUNK_STOP: Final = b']},"finishReason":"STOP","index":0}]'
 
 
-async def blob(data: bytes, media_type: str) -> dict[str, Any]:
+async def render_blob(data: bytes, media_type: str) -> dict[str, Any]:
     """A part with a file in it, whose base64 `orjson.dumps` copies as it is."""
-    text = await encoded(data)
+    text = await encode_in_slices(data)
     return {"inlineData": {"mimeType": media_type, "data": orjson.Fragment(b'"' + text.encode("ascii") + b'"')}}
 
 
-def sound_type(media_type: str) -> str:
+def render_audio_type(media_type: str) -> str:
     """The media type of sound as the vendor writes it: raw samples have their rate."""
     if not is_raw(media_type):
         return media_type
-    return _SAMPLES.format(rate=rate_of(media_type) if "rate=" in media_type else DEFAULT_RATE)
+    return _SAMPLES_TYPE.format(rate=parse_sample_rate(media_type) if "rate=" in media_type else DEFAULT_SAMPLE_RATE)
 
 
 async def render_images(result: ImageResult, *, id: str, model: str) -> AsyncIterator[bytes]:
     """A whole answer with pictures, and before them what the model said."""
-    yield _BEGIN
+    yield _CHUNK_START
     if result.text:
         yield orjson.dumps({"text": result.text}) + (b"," if result.images else b"")
     for number, image in enumerate(result.images):
-        yield (b"," if number else b"") + orjson.dumps(await blob(image.data, image.media_type))
-    yield _end(result.usage, id, model)
+        yield (b"," if number else b"") + orjson.dumps(await render_blob(image.data, image.media_type))
+    yield _render_end(result.usage, id, model)
 
 
 async def stream_images(result: ImageResult, *, id: str, model: str) -> AsyncIterator[dict[str, Any]]:
@@ -53,10 +53,10 @@ async def stream_images(result: ImageResult, *, id: str, model: str) -> AsyncIte
     last = len(result.images) - 1
     envelope = {"modelVersion": model, "responseId": id}
     if result.text:
-        yield _chunk([{"text": result.text}], envelope)
+        yield _render_chunk([{"text": result.text}], envelope)
     for number, image in enumerate(result.images):
-        part = await blob(image.data, image.media_type)
-        yield _chunk([part], envelope) if number < last else _last_chunk([part], result.usage, envelope)
+        part = await render_blob(image.data, image.media_type)
+        yield _render_chunk([part], envelope) if number < last else _render_last_chunk([part], result.usage, envelope)
 
 
 async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[bytes]:
@@ -66,7 +66,7 @@ async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: s
         async for event in events:
             match event:
                 case SpeechStart(media_type=said):
-                    media_type = sound_type(said)
+                    media_type = render_audio_type(said)
                 case SpeechChunk(data=data):
                     pieces.append(data)
                 case SpeechEnd(usage=counted):
@@ -77,11 +77,11 @@ async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: s
         await close(events)
     if not any(pieces):
         raise UpstreamError("The upstream's answer holds no sound.")
-    yield _BEGIN + b'{"inlineData":{"mimeType":' + orjson.dumps(media_type) + b',"data":"'
+    yield _CHUNK_START + b'{"inlineData":{"mimeType":' + orjson.dumps(media_type) + b',"data":"'
     data = b"".join(pieces)
-    for start in range(0, len(data), SLICE):
-        yield (await encoded(data[start : start + SLICE])).encode("ascii")
-    yield b'"}}' + _end(usage, id, model)
+    for start in range(0, len(data), SLICE_BYTES):
+        yield (await encode_in_slices(data[start : start + SLICE_BYTES])).encode("ascii")
+    yield b'"}}' + _render_end(usage, id, model)
 
 
 async def stream_speech(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[dict[str, Any]]:
@@ -92,31 +92,31 @@ async def stream_speech(events: AsyncIterator[StreamEvent], *, id: str, model: s
         async for event in events:
             match event:
                 case SpeechStart(media_type=said):
-                    media_type = sound_type(said)
+                    media_type = render_audio_type(said)
                     whole = SAMPLE_BYTES if is_raw(media_type) else 1
                 case SpeechChunk(data=data):
                     data = left + data
                     ready = len(data) - len(data) % whole
                     left = data[ready:]
                     if ready:
-                        yield _chunk([await blob(data[:ready], media_type)], envelope)
+                        yield _render_chunk([await render_blob(data[:ready], media_type)], envelope)
                 case SpeechEnd(usage=usage):
-                    yield _last_chunk([{"text": ""}], usage, envelope)
+                    yield _render_last_chunk([{"text": ""}], usage, envelope)
                 case StreamError(error=error):
                     raise error
     finally:
         await close(events)
 
 
-def _end(usage: Usage | None, id: str, model: str) -> bytes:
+def _render_end(usage: Usage | None, id: str, model: str) -> bytes:
     rest = orjson.dumps({"usageMetadata": render_usage(usage or Usage()), "modelVersion": model, "responseId": id})
-    return _STOP + b"," + rest[1:]
+    return _CHUNK_STOP + b"," + rest[1:]
 
 
-def _chunk(parts: Sequence[Any], envelope: dict[str, str]) -> dict[str, Any]:
+def _render_chunk(parts: Sequence[Any], envelope: dict[str, str]) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}], **envelope}
 
 
-def _last_chunk(parts: Sequence[Any], usage: Usage | None, envelope: dict[str, str]) -> dict[str, Any]:
+def _render_last_chunk(parts: Sequence[Any], usage: Usage | None, envelope: dict[str, str]) -> dict[str, Any]:
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
     return {"candidates": [candidate], "usageMetadata": render_usage(usage or Usage()), **envelope}

@@ -17,9 +17,14 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.gemini_generate.function_calls import CallBook, other_parts, render_call, render_result
-from tornado_gate.wire.gemini_generate.json_values import items
-from tornado_gate.wire.gemini_generate.model_features import Dialect
+from tornado_gate.wire.gemini_generate.function_calls import (
+    CallRegistry,
+    render_call,
+    render_other_parts,
+    render_result,
+)
+from tornado_gate.wire.gemini_generate.json_values import read_objects
+from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
@@ -34,25 +39,25 @@ def parse_system(value: Any) -> Message | None:
         return None
     parts = value.get("parts", value if "text" in value else None)
     parts = [parts] if isinstance(parts, dict) else parts
-    said = tuple(parse_part(part) for part in items(parts))
+    said = tuple(parse_part(part) for part in read_objects(parts))
     return Message(role="system", parts=said, plain=len(said) == 1) if said else None
 
 
 def parse_contents(contents: Any) -> tuple[Message, ...]:
     """The messages of a checked ``contents``: an array of contents, or a single one."""
-    book = CallBook()
-    values = [contents] if isinstance(contents, dict) else items(contents)
+    book = CallRegistry()
+    values = [contents] if isinstance(contents, dict) else read_objects(contents)
     return tuple(message for content in values for message in _parse_content(content, book))
 
 
-def paths_of(contents: Any, system: str) -> dict[str, str]:
+def list_part_paths(contents: Any, system: str) -> dict[str, str]:
     """Where the parts of our messages stand in a body, for `ChatRequest.path`; `system` is the name of an instruction, or ""."""
     names = {"messages": "contents", "content": "parts"}
     number = int(bool(system))
     if system:
         names["messages.0"] = system
-    for place, content in enumerate([contents] if isinstance(contents, dict) else items(contents)):
-        values = _parts_of(content)
+    for place, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
+        values = _get_parts(content)
         results = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
         if not results:
             if values and number != place:
@@ -70,9 +75,9 @@ def paths_of(contents: Any, system: str) -> dict[str, str]:
     return names
 
 
-def _parts_of(content: Mapping[str, Any]) -> list[Any]:
+def _get_parts(content: Mapping[str, Any]) -> list[Any]:
     parts = content.get("parts")
-    return [parts] if isinstance(parts, dict) else list(items(parts))
+    return [parts] if isinstance(parts, dict) else list(read_objects(parts))
 
 
 def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> bool:
@@ -80,8 +85,8 @@ def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) 
     return role == "model" or (not role and any("functionCall" in part for part in values))
 
 
-def _parse_content(content: Mapping[str, Any], book: CallBook) -> Iterator[Message]:
-    values = _parts_of(content)
+def _parse_content(content: Mapping[str, Any], book: CallRegistry) -> Iterator[Message]:
+    values = _get_parts(content)
     if _is_models(content, values):
         said = tuple(_parse_said(part, book) for part in values)
         yield Message(role="assistant", parts=said, plain=_is_plain(said))
@@ -94,7 +99,7 @@ def _parse_content(content: Mapping[str, Any], book: CallBook) -> Iterator[Messa
         yield Message(role="user", parts=others, plain=_is_plain(others))
 
 
-def _parse_said(part: Mapping[str, Any], book: CallBook) -> Part:
+def _parse_said(part: Mapping[str, Any], book: CallRegistry) -> Part:
     return book.parse_call(part) if isinstance(part.get("functionCall"), Mapping) else parse_part(part)
 
 
@@ -108,13 +113,13 @@ def _is_plain(parts: Sequence[Part]) -> bool:
 
 
 def render_contents(
-    call: Call, request: ChatRequest, own: bool, dialect: Dialect
+    call: Call, request: ChatRequest, own: bool, dialect: GeminiModelFeatures
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """``contents`` and ``systemInstruction``; what cannot be said is reported to `call.lose` by its place.
 
     `own` when the messages came in this format. All system messages, wherever they stood, are one instruction.
     """
-    writer = _Writer(call, own, dialect)
+    writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
         writer.write(message, partial(request.path, number))
     contents, system = writer.contents, writer.system
@@ -125,49 +130,49 @@ def render_contents(
     return contents, {"parts": system} if system else None
 
 
-class _Writer(State):
+class _ContentWriter(State):
     call: Call
     own: bool
-    dialect: Dialect
+    dialect: GeminiModelFeatures
     contents: list[dict[str, Any]] = field(default_factory=list)
     system: list[dict[str, Any]] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def write(self, message: Message, path: Callable[..., str]) -> None:
         if message.name is not None:
-            self.call.lose(f"{path()}.name")
-        self._lose_extra(path, message.extra)
+            self.call.drop_field(f"{path()}.name")
+        self._drop_extra(path, message.extra)
         parts: list[dict[str, Any]] = []
         for place, part in enumerate(message.parts):
-            parts += self._render(part, partial(path, place))
+            parts += self._render_parts(part, partial(path, place))
         if message.role in ("system", "developer"):
             self.system += parts
         else:
-            self._append("model" if message.role == "assistant" else "user", parts)
+            self._append_parts("model" if message.role == "assistant" else "user", parts)
 
-    def _append(self, role: str, parts: list[dict[str, Any]]) -> None:
+    def _append_parts(self, role: str, parts: list[dict[str, Any]]) -> None:
         if self.contents and self.contents[-1]["role"] == role:
             self.contents[-1]["parts"] += parts
         elif parts:
             self.contents.append({"role": role, "parts": parts})
 
-    def _render(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
+    def _render_parts(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
         if isinstance(part, ToolResult):
             return self._render_result(part, path)
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
         value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
-        if value is None or value == {"text": ""} == value | self._signature(part):
+        if value is None or value == {"text": ""} == value | self._render_signature(part):
             if value is None:
-                self.call.lose(path())
+                self.call.drop_field(path())
             return []  # the vendor refuses a part that says nothing
         if isinstance(part, VendorPart):
             return [value]
         if isinstance(part, Image) and part.detail is not None:
-            self.call.lose(f"{path()}.detail")
-        return [self._with_extra(value | self._signature(part), part.extra, path)]
+            self.call.drop_field(f"{path()}.detail")
+        return [self._add_extra(value | self._render_signature(part), part.extra, path)]
 
-    def _signature(self, part: Part) -> dict[str, Any]:
+    def _render_signature(self, part: Part) -> dict[str, Any]:
         """The signature as its issuer gave it."""
         signature = part.signature if isinstance(part, Text | Thinking | ToolCall) else None
         return {} if signature is None else {"thoughtSignature": signature.value}
@@ -176,19 +181,19 @@ class _Writer(State):
         name = result.name or self._names.get(result.call_id) or result.call_id or "function"
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
-        for place, value in other_parts(result):
+        for place, value in render_other_parts(result):
             if value is None:
-                self.call.lose(f"{path()}.content.{place}")
+                self.call.drop_field(f"{path()}.content.{place}")
             elif self.dialect.parts_in_results and "text" not in value:
                 inside.append(value)
             else:
                 beside.append(value)
-        value = self._with_extra(render_result(result, name, inside), result.extra, path)
+        value = self._add_extra(render_result(result, name, inside), result.extra, path)
         return [value, *beside]
 
-    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: Callable[..., str]) -> dict[str, Any]:
+    def _add_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: Callable[..., str]) -> dict[str, Any]:
         if not self.own:
-            self._lose_extra(path, extra)
+            self._drop_extra(path, extra)
             return value
         for name, member in extra.items():
             if member is not None and isinstance(value.get(name), dict) and isinstance(member, Mapping):
@@ -197,10 +202,10 @@ class _Writer(State):
                 value.setdefault(name, member)
         return value
 
-    def _lose_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
+    def _drop_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
         for name, value in extra.items():
             if value is not None:
-                self.call.lose(f"{path()}.{name}")
+                self.call.drop_field(f"{path()}.{name}")
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:

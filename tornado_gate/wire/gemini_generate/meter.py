@@ -14,16 +14,18 @@ import orjson
 
 from tornado_gate.errors import GateError
 from tornado_gate.types import Meter
-from tornado_gate.wire.gemini_generate.errors import error_of
-from tornado_gate.wire.gemini_generate.json_values import items, mapping, string
-from tornado_gate.wire.gemini_generate.names import camelised
-from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.gemini_generate.errors import find_error
+from tornado_gate.wire.gemini_generate.json_values import read_object, read_objects, read_string
+from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
+from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_finish_reason, parse_usage
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
-_TELLING: Final = re.compile(rb'"(?:usage_?[mM]etadata|error|finish_?[rR]eason|prompt_?[fF]eedback)"\s*+:', re.ASCII)
+_METERED_CHUNK: Final = re.compile(
+    rb'"(?:usage_?[mM]etadata|error|finish_?[rR]eason|prompt_?[fF]eedback)"\s*+:', re.ASCII
+)
 
 
-class ChunkMeter:
+class GenerateStreamMeter:
     """Watches the JSON text of the chunks of one stream and notes usage and finish reason on `meter`.
 
     `finished` says that a finish reason was seen; `error` is what the upstream ended the stream with.
@@ -38,15 +40,15 @@ class ChunkMeter:
     def note(self, raw: bytes) -> None:
         """Take the text of one chunk."""
         self._calls_tools = self._calls_tools or b'"functionCall"' in raw
-        if _TELLING.search(raw) is None:
+        if _METERED_CHUNK.search(raw) is None:
             return
         try:
             body = orjson.loads(raw)
         except orjson.JSONDecodeError:
             return
-        self.error = error_of(body)
+        self.error = find_error(body)
         if self.error is None and isinstance(body, Mapping):
-            self._note_body(camelised(body))
+            self._note_body(convert_to_camel_case(body))
 
     def _note_body(self, body: Mapping[str, Any]) -> None:
         note_usage(self._meter, body)
@@ -55,19 +57,19 @@ class ChunkMeter:
             self._meter.finish_reason = reason
 
 
-_ANSWERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"})
+_RESPONSE_MEMBERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"})
 """What an answer without candidates has: of a prompt that was blocked, or a count of tokens."""
 
 
 def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping):
-        raise no_answer()
-    body = camelised(body)
-    if not is_array_of_objects(body.get("candidates", [] if _ANSWERS & body.keys() else None)):
-        raise no_answer()
+        raise wrong_format_error()
+    body = convert_to_camel_case(body)
+    if not is_array_of_objects(body.get("candidates", [] if _RESPONSE_MEMBERS & body.keys() else None)):
+        raise wrong_format_error()
     note_usage(meter, body)
     meter.finish_reason = finish_of(body) or meter.finish_reason
 
@@ -81,8 +83,8 @@ def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
 
 def finish_of(body: Mapping[str, Any], calls_tools: bool = False) -> str:
     """Our word for the finish reason of the last candidate that has one, or of a blocked prompt, or ""."""
-    for candidate in reversed(items(body.get("candidates"))):
-        if raw := string(candidate.get("finishReason")):
-            parts = items(mapping(candidate.get("content")).get("parts"))
+    for candidate in reversed(read_objects(body.get("candidates"))):
+        if raw := read_string(candidate.get("finishReason")):
+            parts = read_objects(read_object(candidate.get("content")).get("parts"))
             return parse_finish_reason(raw, calls_tools or any("functionCall" in part for part in parts))
-    return "content_filter" if blocked(body) else ""
+    return "content_filter" if find_block_reason(body) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tornado_gate.types.value import Value
 
 
-class Dialect(Value, frozen=True, kw_only=True):
+class GeminiModelFeatures(Value, frozen=True, kw_only=True):
     """`json_schema`: takes JSON schemas as they are (``parametersJsonSchema``, ``responseJsonSchema``).
 
     `thinking_levels`: thinking is asked for in words (Gemini 3), not as a budget in tokens (Gemini 2.5).
@@ -21,4 +21,4 @@ class Dialect(Value, frozen=True, kw_only=True):
     parts_in_results: bool = True
 
 
-MODERN = Dialect()
+MODERN_FEATURES = GeminiModelFeatures()

@@ -18,7 +18,7 @@ from tornado_gate.wire import formats
 
 WIRE_FORMAT: Final = formats.GEMINI_GENERATE
 
-_SNAKE: Final = """
+_SNAKE_NAMES: Final = """
 additional_properties allowed_function_names any_of api_auth api_key api_key_config aspect_ratio audio_metadata
 audio_timestamp audio_track_extraction audio_transcription audio_transcription_config auth_config auth_type
 auto_truncate avg_logprobs bit_rate block_reason block_reason_message cache_tokens_details cached_content
@@ -51,12 +51,12 @@ web_search will_continue word_timestamp
 
 _WORD_START: Final = re.compile(r"_([a-z0-9])")
 _CAPITAL: Final = re.compile(r"([A-Z])")
-_CAMEL: Final[Mapping[str, str]] = {
-    name: _WORD_START.sub(lambda match: match[1].upper(), name) for name in _SNAKE.split()
+_CAMEL_OF_SNAKE: Final[Mapping[str, str]] = {
+    name: _WORD_START.sub(lambda match: match[1].upper(), name) for name in _SNAKE_NAMES.split()
 }
-_SNAKES: Final = frozenset(_CAMEL)
+_SNAKE_NAME_SET: Final = frozenset(_CAMEL_OF_SNAKE)
 
-_OPAQUE: Final = frozenset(
+_OPAQUE_MEMBERS: Final = frozenset(
     (
         "args",
         "response",
@@ -74,26 +74,26 @@ _OPAQUE: Final = frozenset(
         "propertyOrdering",
     )
 )
-_SCHEMAS: Final = frozenset(("parameters", "responseSchema"))
+_SCHEMA_MEMBERS: Final = frozenset(("parameters", "responseSchema"))
 
 
-def camel(name: str) -> str:
+def convert_name(name: str) -> str:
     """The upstream's spelling of a member's name, and any other name as it is."""
-    return _CAMEL.get(name, name)
+    return _CAMEL_OF_SNAKE.get(name, name)
 
 
-def camelised(value: Any) -> Any:
+def convert_to_camel_case(value: Any) -> Any:
     """`value` with the members of this format in camelCase; the very same object when none had to be changed.
 
     A member that stands there in both spellings stays as it is in snake_case, as one that is unknown.
     """
-    return value if _is_camel(value) else _camelised(value)
+    return value if _is_camel(value) else _convert_value(value)
 
 
 def _is_camel(value: Any) -> bool:
     """Whether none of our names stands in snake_case anywhere: so in nearly all that comes, and quickly seen."""
     if isinstance(value, dict):
-        if not _SNAKES.isdisjoint(value):
+        if not _SNAKE_NAME_SET.isdisjoint(value):
             return False
         value = value.values()
     elif not isinstance(value, list):
@@ -101,22 +101,22 @@ def _is_camel(value: Any) -> bool:
     return all(map(_is_camel, [member for member in value if isinstance(member, (dict, list))]))
 
 
-def _camelised(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return _members(value, in_schema=False)
+        return _convert_members(value, in_schema=False)
     if isinstance(value, list):
-        items = [_camelised(item) for item in value]
+        items = [_convert_value(item) for item in value]
         return value if all(map(is_, items, value)) else items
     return value
 
 
-def _members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
+def _convert_members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
     changed: dict[str, tuple[str, Any]] = {}
     for name, member in value.items():
-        known = _CAMEL.get(name, name)
+        known = _CAMEL_OF_SNAKE.get(name, name)
         if known is not name and known in value:
             known = name
-        converted = _member(known, member, in_schema) if isinstance(member, (dict, list)) else member
+        converted = _convert_member(known, member, in_schema) if isinstance(member, (dict, list)) else member
         if known is not name or converted is not member:
             changed[name] = (known, converted)
     if not changed:
@@ -124,39 +124,39 @@ def _members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
     return dict(changed.get(name, (name, member)) for name, member in value.items())
 
 
-def _member(name: str, member: Any, in_schema: bool) -> Any:
+def _convert_member(name: str, member: Any, in_schema: bool) -> Any:
     """A member that is an object or an array: nothing else has names in it."""
     if in_schema:
-        return _schema_member(name, member)
-    if name in _SCHEMAS:
-        return _schema(member)
-    return member if name in _OPAQUE else _camelised(member)
+        return _convert_schema_member(name, member)
+    if name in _SCHEMA_MEMBERS:
+        return _convert_schema(member)
+    return member if name in _OPAQUE_MEMBERS else _convert_value(member)
 
 
-def _schema(value: Any) -> Any:
-    return _members(value, in_schema=True) if isinstance(value, dict) else value
+def _convert_schema(value: Any) -> Any:
+    return _convert_members(value, in_schema=True) if isinstance(value, dict) else value
 
 
-def _schema_member(name: str, member: Any) -> Any:
+def _convert_schema_member(name: str, member: Any) -> Any:
     if name in ("properties", "$defs", "definitions", "defs") and isinstance(member, dict):
-        inner = {key: _schema(schema) for key, schema in member.items()}
+        inner = {key: _convert_schema(schema) for key, schema in member.items()}
         return inner if any(inner[key] is not member[key] for key in member) else member
-    if isinstance(member, list) and name not in _OPAQUE:
-        items = [_schema(item) for item in member]
+    if isinstance(member, list) and name not in _OPAQUE_MEMBERS:
+        items = [_convert_schema(item) for item in member]
         return items if any(new is not old for new, old in zip(items, member, strict=True)) else member
-    return member if name in _OPAQUE else _schema(member)
+    return member if name in _OPAQUE_MEMBERS else _convert_schema(member)
 
 
-def spelled(body: Any, path: str) -> str:
+def restore_spelling(body: Any, path: str) -> str:
     """`path` (dotted, camelCase) as the caller of `body` spelled it."""
     words: list[str] = []
     for word in path.split("."):
-        name, body = _step(body, word)
+        name, body = _find_step(body, word)
         words.append(name)
     return ".".join(words)
 
 
-def _step(value: Any, word: str) -> tuple[str, Any]:
+def _find_step(value: Any, word: str) -> tuple[str, Any]:
     if isinstance(value, list):
         place = int(word) if word.isdecimal() else len(value)
         return word, value[place] if place < len(value) else None

@@ -13,7 +13,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tornado_gate.types import Audio, Data, File, Image, Link, Part, Refusal, Source, Text, Thinking, VendorPart
-from tornado_gate.wire.gemini_generate.json_values import given, parse_signature, plain_base64, rest, string
+from tornado_gate.wire.gemini_generate.json_values import (
+    drop_none,
+    normalize_base64,
+    parse_signature,
+    read_string,
+    select_unknown,
+)
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 
 DATA_KEYS: Final = (
@@ -59,13 +65,13 @@ def parse_part(value: Mapping[str, Any]) -> Part:
     """A part that is no function's call and no function's response; camelCase."""
     match value:
         case {"text": str(text), "thought": True}:
-            extra = rest(value, "text", "thought", "thoughtSignature")
+            extra = select_unknown(value, "text", "thought", "thoughtSignature")
             return Thinking(text=text, signature=parse_signature(value.get("thoughtSignature")), extra=extra)
         case {"text": str(text)}:
-            extra = rest(value, "text", "thought", "thoughtSignature")
+            extra = select_unknown(value, "text", "thought", "thoughtSignature")
             return Text(text=text, signature=parse_signature(value.get("thoughtSignature")), extra=extra)
         case {"inlineData": {"data": str(data), "mimeType": str(media_type)}}:
-            return _parse_inline(value, Data(media_type=media_type, base64=plain_base64(data)))
+            return _parse_inline(value, Data(media_type=media_type, base64=normalize_base64(data)))
         case {"fileData": {"fileUri": str(uri)}} if _is_link(uri):
             return _parse_link(value, uri)
         case _:
@@ -74,22 +80,24 @@ def parse_part(value: Mapping[str, Any]) -> Part:
 
 def _parse_inline(value: Mapping[str, Any], source: Data) -> Part:
     blob = value["inlineData"]
-    extra = rest(value, "inlineData", "thought")
-    if unknown := rest(blob, "data", "mimeType", "displayName"):
+    extra = select_unknown(value, "inlineData", "thought")
+    if unknown := select_unknown(blob, "data", "mimeType", "displayName"):
         extra["inlineData"] = unknown
-    return _medium(source, source.media_type, string(blob.get("displayName")) or None, extra)
+    return _parse_medium(source, source.media_type, read_string(blob.get("displayName")) or None, extra)
 
 
 def _parse_link(value: Mapping[str, Any], uri: str) -> Part:
     data = value["fileData"]
-    media_type = string(data.get("mimeType"))
-    extra = rest(value, "fileData", "thought")
-    if unknown := rest(data, "fileUri", "mimeType", "displayName"):
+    media_type = read_string(data.get("mimeType"))
+    extra = select_unknown(value, "fileData", "thought")
+    if unknown := select_unknown(data, "fileUri", "mimeType", "displayName"):
         extra["fileData"] = unknown
-    return _medium(Link(url=uri, media_type=media_type), media_type, string(data.get("displayName")) or None, extra)
+    return _parse_medium(
+        Link(url=uri, media_type=media_type), media_type, read_string(data.get("displayName")) or None, extra
+    )
 
 
-def _medium(source: Source, media_type: str, name: str | None, extra: dict[str, Any]) -> Part:
+def _parse_medium(source: Source, media_type: str, name: str | None, extra: dict[str, Any]) -> Part:
     kind = media_type.partition("/")[0].lower()
     if name is None and kind == "image":
         return Image(source=source, extra=extra)
@@ -129,15 +137,15 @@ def render_source(source: Source | None, name: str | None) -> dict[str, Any] | N
     """``inlineData`` or ``fileData``; None when the media type, which this format must have, is not known."""
     match source:
         case Data(media_type=media_type, base64=data) if media_type:
-            return {"inlineData": given(mimeType=media_type, data=data, displayName=name)}
+            return {"inlineData": drop_none(mimeType=media_type, data=data, displayName=name)}
         case Link(url=url, media_type=media_type):
-            media_type = media_type or guessed_media_type(url)
-            return {"fileData": given(mimeType=media_type, fileUri=url, displayName=name)} if media_type else None
+            media_type = media_type or guess_media_type(url)
+            return {"fileData": drop_none(mimeType=media_type, fileUri=url, displayName=name)} if media_type else None
         case _:
             return None
 
 
-def guessed_media_type(url: str) -> str:
+def guess_media_type(url: str) -> str:
     """What the path of an address says of the medium, or ""."""
     try:
         path = urlsplit(url).path

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest
-from tornado_gate.wire.gemini_generate.generation_config import FIELDS, parse_config, render_config
-from tornado_gate.wire.gemini_generate.json_values import mapping, rest
-from tornado_gate.wire.gemini_generate.messages import parse_contents, parse_system, paths_of, render_contents
-from tornado_gate.wire.gemini_generate.model_features import MODERN, Dialect
-from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, camel, camelised, spelled
+from tornado_gate.wire.gemini_generate.generation_config import MEMBER_NAMES, parse_config, render_config
+from tornado_gate.wire.gemini_generate.json_values import read_object, select_unknown
+from tornado_gate.wire.gemini_generate.messages import list_part_paths, parse_contents, parse_system, render_contents
+from tornado_gate.wire.gemini_generate.model_features import MODERN_FEATURES, GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, convert_name, convert_to_camel_case, restore_spelling
 from tornado_gate.wire.gemini_generate.tools import (
     parse_tool_choice,
     parse_tools,
@@ -24,9 +24,9 @@ from tornado_gate.wire.gemini_generate.tools import (
     render_tools,
 )
 
-_KNOWN: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
-_NESTED: Final = ("generationConfig", "toolConfig")
-_CHOICE: Final = "toolConfig.functionCallingConfig"
+_KNOWN_MEMBERS: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
+_NESTED_MEMBERS: Final = ("generationConfig", "toolConfig")
+_CALLING_CONFIG: Final = "toolConfig.functionCallingConfig"
 
 
 def parse_request(
@@ -41,16 +41,18 @@ def parse_request(
 
     `camel_body` is the body in camelCase, for who has it; `reply_state` is the request's.
     """
-    wire = camelised(dict(body)) if camel_body is None else camel_body
-    config = mapping(wire.get("generationConfig"))
-    tool_config = mapping(wire.get("toolConfig"))
+    wire = convert_to_camel_case(dict(body)) if camel_body is None else camel_body
+    config = read_object(wire.get("generationConfig"))
+    tool_config = read_object(wire.get("toolConfig"))
     fields, unsaid = parse_config(config)
     system = parse_system(wire.get("systemInstruction"))
-    instruction = spelled(body, "systemInstruction") if system else ""
+    instruction = restore_spelling(body, "systemInstruction") if system else ""
     messages = parse_contents(wire["contents"])
-    extra = rest(wire, *_KNOWN)
+    extra = select_unknown(wire, *_KNOWN_MEMBERS)
     extra |= {f"generationConfig.{name}": value for name, value in unsaid.items()}
-    extra |= {f"toolConfig.{name}": value for name, value in rest(tool_config, "functionCallingConfig").items()}
+    extra |= {
+        f"toolConfig.{name}": value for name, value in select_unknown(tool_config, "functionCallingConfig").items()
+    }
     return ChatRequest(
         model=model,
         reply_state=reply_state,
@@ -58,21 +60,25 @@ def parse_request(
         wire_format=WIRE_FORMAT,
         stream=stream,
         tools=parse_tools(wire.get("tools")),
-        tool_choice=parse_tool_choice(mapping(tool_config.get("functionCallingConfig"))),
-        extra={spelled(body, name): value for name, value in extra.items()},
-        names=_names(body, fields, tool_config) | paths_of(wire["contents"], instruction),
+        tool_choice=parse_tool_choice(read_object(tool_config.get("functionCallingConfig"))),
+        extra={restore_spelling(body, name): value for name, value in extra.items()},
+        names=_map_names(body, fields, tool_config) | list_part_paths(wire["contents"], instruction),
         **fields,
     )
 
 
-def _names(body: Mapping[str, Any], fields: Mapping[str, Any], tool_config: Mapping[str, Any]) -> dict[str, str]:
-    said = {name: f"generationConfig.{FIELDS[name]}" for name in FIELDS if fields.get(name) not in (None, ())}
+def _map_names(body: Mapping[str, Any], fields: Mapping[str, Any], tool_config: Mapping[str, Any]) -> dict[str, str]:
+    said = {
+        name: f"generationConfig.{MEMBER_NAMES[name]}" for name in MEMBER_NAMES if fields.get(name) not in (None, ())
+    }
     if "functionCallingConfig" in tool_config:
-        said["tool_choice"] = _CHOICE
-    return {name: spelled(body, path) for name, path in said.items()}
+        said["tool_choice"] = _CALLING_CONFIG
+    return {name: restore_spelling(body, path) for name, path in said.items()}
 
 
-def render_request(call: Call, request: ChatRequest, *, dialect: Dialect = MODERN) -> dict[str, Any]:
+def render_request(
+    call: Call, request: ChatRequest, *, dialect: GeminiModelFeatures = MODERN_FEATURES
+) -> dict[str, Any]:
     """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`."""
     own = request.wire_format == WIRE_FORMAT
     contents, system = render_contents(call, request, own, dialect)
@@ -85,12 +91,14 @@ def render_request(call: Call, request: ChatRequest, *, dialect: Dialect = MODER
         "generationConfig": render_config(call, request, dialect),
     }
     body |= {name: value for name, value in optional.items() if value}
-    _lose_unknown(call, request)
+    _drop_unknown(call, request)
     _render_extra(call, request, own, body)
     return body
 
 
-def render_count(call: Call, request: ChatRequest, *, model: str, dialect: Dialect = MODERN) -> dict[str, Any]:
+def render_count(
+    call: Call, request: ChatRequest, *, model: str, dialect: GeminiModelFeatures = MODERN_FEATURES
+) -> dict[str, Any]:
     """The body of a count of tokens: the prompt alone. How an answer would be made is no loss here.
 
     `model` is the resource, ``models/NAME``, which a request inside the body must name.
@@ -109,12 +117,12 @@ def render_count(call: Call, request: ChatRequest, *, model: str, dialect: Diale
     return {"generateContentRequest": {"model": model, **body}}
 
 
-def _lose_unknown(call: Call, request: ChatRequest) -> None:
+def _drop_unknown(call: Call, request: ChatRequest) -> None:
     for name in ("logit_bias", "user", "metadata"):
         if getattr(request, name):
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     if request.parallel_tool_calls is False:
-        call.lose(request.field_name("parallel_tool_calls"))
+        call.drop_field(request.field_name("parallel_tool_calls"))
 
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
@@ -122,15 +130,15 @@ def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, A
         if value is None:
             continue
         if not own:
-            call.lose(name)
+            call.drop_field(name)
             continue
         outer, dot, inner = name.partition(".")
-        if dot and camel(outer) in _NESTED:
-            _put(body.setdefault(camel(outer), {}), camel(inner), value)
+        if dot and convert_name(outer) in _NESTED_MEMBERS:
+            _put_member(body.setdefault(convert_name(outer), {}), convert_name(inner), value)
         else:
-            body.setdefault(camel(name), value)
+            body.setdefault(convert_name(name), value)
 
 
-def _put(config: dict[str, Any], name: str, value: Any) -> None:
+def _put_member(config: dict[str, Any], name: str, value: Any) -> None:
     known = config.get(name)
     config[name] = {**value, **known} if isinstance(known, dict) and isinstance(value, Mapping) else value

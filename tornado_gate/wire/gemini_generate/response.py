@@ -12,27 +12,27 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Audio, ChatResult, Choice, Data, Part, Text, Thinking, ToolCall, VendorPart
 from tornado_gate.types.value import replace
-from tornado_gate.wire.gemini_generate.audio import as_wav, decoded
-from tornado_gate.wire.gemini_generate.errors import error_of
+from tornado_gate.wire.gemini_generate.audio import convert_to_wav, decode_base64
+from tornado_gate.wire.gemini_generate.errors import find_error
 from tornado_gate.wire.gemini_generate.function_calls import render_call
 from tornado_gate.wire.gemini_generate.json_values import (
-    items,
-    mapping,
     parse_signature,
+    read_object,
+    read_objects,
+    read_string,
     render_signature,
-    rest,
-    string,
+    select_unknown,
 )
 from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs, render_logprobs
-from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
 from tornado_gate.wire.gemini_generate.usage import (
     MALFORMED_CALL,
-    blocked,
+    find_block_reason,
     parse_finish_reason,
     parse_usage,
     render_finish_reason,
@@ -54,13 +54,13 @@ CHOICE_EXTRA: Final = (
 )
 """The members of `Choice.extra` that this format has words for."""
 
-CANDIDATE: Final = ("index", "content", "finishReason", "logprobsResult")
-ANSWER: Final = ("candidates", "usageMetadata", "modelVersion", "responseId")
+CANDIDATE_MEMBERS: Final = ("index", "content", "finishReason", "logprobsResult")
+RESPONSE_MEMBERS: Final = ("candidates", "usageMetadata", "modelVersion", "responseId")
 
 
-def new_call_id() -> str:
+def make_call_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"call_{unique()[:24]}"
+    return f"call_{make_unique_id()[:24]}"
 
 
 def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
@@ -68,34 +68,34 @@ def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
 
     With `wav`, raw samples become a WAV file.
     """
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
-    body = camelised(body)
-    candidates = items(mapping(body).get("candidates"))
-    reason = blocked(mapping(body))
+    body = convert_to_camel_case(body)
+    candidates = read_objects(read_object(body).get("candidates"))
+    reason = find_block_reason(read_object(body))
     if not candidates and not reason:
         raise UpstreamError("The upstream's answer holds no candidates.")
-    choices = tuple(_parse_candidate(candidate, wav) for candidate in sorted(candidates, key=index_of))
+    choices = tuple(_parse_candidate(candidate, wav) for candidate in sorted(candidates, key=get_index))
     if not choices:
         choices = (Choice(parts=(), reason="content_filter", raw_reason=reason),)
     return ChatResult(
-        model=string(body.get("modelVersion")),
-        id=string(body.get("responseId")) or None,
+        model=read_string(body.get("modelVersion")),
+        id=read_string(body.get("responseId")) or None,
         choices=choices,
         usage=parse_usage(body.get("usageMetadata")),
-        extra={name: value for name, value in rest(body, *ANSWER).items() if value is not None},
+        extra={name: value for name, value in select_unknown(body, *RESPONSE_MEMBERS).items() if value is not None},
     )
 
 
-def index_of(candidate: Mapping[str, Any]) -> int:
+def get_index(candidate: Mapping[str, Any]) -> int:
     index = candidate.get("index")
     return index if isinstance(index, int) else 0
 
 
 def _parse_candidate(candidate: Mapping[str, Any], wav: bool) -> Choice:
-    content = mapping(candidate.get("content"))
-    parts = tuple(parse_said(part, wav) for part in items(content.get("parts")))
-    raw = string(candidate.get("finishReason"))
+    content = read_object(candidate.get("content"))
+    parts = tuple(parse_said(part, wav) for part in read_objects(content.get("parts")))
+    raw = read_string(candidate.get("finishReason"))
     calls_tools = any(isinstance(part, ToolCall) for part in parts)
     entries = parse_logprobs(candidate.get("logprobsResult"))
     return Choice(
@@ -103,7 +103,9 @@ def _parse_candidate(candidate: Mapping[str, Any], wav: bool) -> Choice:
         reason=parse_finish_reason(raw or "STOP", calls_tools),
         raw_reason=raw,
         logprobs={"content": list(entries)} if entries else None,
-        extra={name: value for name, value in rest(candidate, *CANDIDATE).items() if value is not None},
+        extra={
+            name: value for name, value in select_unknown(candidate, *CANDIDATE_MEMBERS).items() if value is not None
+        },
     )
 
 
@@ -113,12 +115,12 @@ def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
     if not isinstance(call, dict):
         said = parse_part(part)
         if isinstance(said, Audio) and isinstance(said.source, Data):
-            decoded(said.source.base64)  # who takes the answer apart relies on it
-            return replace(said, source=as_wav(said.source)) if wav else said
+            decode_base64(said.source.base64)  # who takes the answer apart relies on it
+            return replace(said, source=convert_to_wav(said.source)) if wav else said
         return said
     return ToolCall(
-        id=string(call.get("id")) or new_call_id(),
-        name=string(call.get("name")),
+        id=read_string(call.get("id")) or make_call_id(),
+        name=read_string(call.get("name")),
         arguments=orjson.dumps(call.get("args") or {}).decode(),
         signature=parse_signature(part.get("thoughtSignature")),
     )
@@ -127,16 +129,16 @@ def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
 def render_response(result: ChatResult, *, id: str, model: str, include_thoughts: bool = False) -> dict[str, Any]:
     """The vendor's whole answer. Thoughts are shown only to those who asked, as the vendor does."""
     body: dict[str, Any] = {}
-    if not (blocked(result.extra) and not any(choice.parts for choice in result.choices)):
+    if not (find_block_reason(result.extra) and not any(choice.parts for choice in result.choices)):
         body["candidates"] = [
             _render_choice(number, choice, include_thoughts) for number, choice in enumerate(result.choices)
         ]
     if result.usage is not None:
         body["usageMetadata"] = render_usage(result.usage)
-    return body | {"modelVersion": model, "responseId": result.id or id} | known_extra(result.extra, *TOP_EXTRA)
+    return body | {"modelVersion": model, "responseId": result.id or id} | select_known_extra(result.extra, *TOP_EXTRA)
 
 
-def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The members of `extra` that this format has words for; the others may be another format's."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
@@ -153,7 +155,7 @@ def _render_choice(number: int, choice: Choice, include_thoughts: bool) -> dict[
         candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
     if choice.logprobs and choice.logprobs.get("content"):
         candidate["logprobsResult"] = render_logprobs(choice.logprobs["content"])
-    return candidate | known_extra(choice.extra, *CHOICE_EXTRA)
+    return candidate | select_known_extra(choice.extra, *CHOICE_EXTRA)
 
 
 MALFORMED_MESSAGE: Final = "The model wrote arguments of a function call that are no JSON object."

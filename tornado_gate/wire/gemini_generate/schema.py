@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-_BRANCHES: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_COUNT_KEYWORDS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_BRANCH_KEYWORDS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-def as_json_schema(schema: Any) -> dict[str, Any]:
+def convert_to_json_schema(schema: Any) -> dict[str, Any]:
     """A JSON schema that allows what `schema` allows. One that is a JSON schema already stays as it is."""
     if not isinstance(schema, Mapping):
         return {}
@@ -24,27 +24,27 @@ def as_json_schema(schema: Any) -> dict[str, Any]:
         if name == "example":
             value["examples"] = [member]
         else:
-            value[name] = _member(name, member)
+            value[name] = _convert_member(name, member)
     if value.get("type") == "type_unspecified":
         del value["type"]
-    return _nullable(value) if schema.get("nullable") is True else value
+    return _make_nullable(value) if schema.get("nullable") is True else value
 
 
-def _member(name: str, member: Any) -> Any:
+def _convert_member(name: str, member: Any) -> Any:
     if name == "type" and isinstance(member, str):
         return member.lower()
     if name in ("properties", "$defs") and isinstance(member, Mapping):
-        return {key: as_json_schema(inner) for key, inner in member.items()}
-    if name in _BRANCHES and isinstance(member, list):
-        return [as_json_schema(inner) for inner in member]
+        return {key: convert_to_json_schema(inner) for key, inner in member.items()}
+    if name in _BRANCH_KEYWORDS and isinstance(member, list):
+        return [convert_to_json_schema(inner) for inner in member]
     if name in ("items", "additionalProperties") and isinstance(member, Mapping):
-        return as_json_schema(member)
-    if name in _COUNTS and isinstance(member, str) and member.isascii() and member.isdigit():
+        return convert_to_json_schema(member)
+    if name in _COUNT_KEYWORDS and isinstance(member, str) and member.isascii() and member.isdigit():
         return int(member)
     return member
 
 
-def _nullable(value: dict[str, Any]) -> dict[str, Any]:
+def _make_nullable(value: dict[str, Any]) -> dict[str, Any]:
     if "type" in value:
         value["type"] = [value["type"], "null"]
         if isinstance(value.get("enum"), list):

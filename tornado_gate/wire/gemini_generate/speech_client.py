@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamEvent, Usage
-from tornado_gate.wire.gemini_generate.audio import DEFAULT_RATE, samples_of, wav_header
-from tornado_gate.wire.gemini_generate.base64_slices import SLICE, decoded_in_slices
-from tornado_gate.wire.gemini_generate.errors import error_of
-from tornado_gate.wire.gemini_generate.image_client import nothing_made
-from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, string
-from tornado_gate.wire.gemini_generate.names import camelised
+from tornado_gate.wire.gemini_generate.audio import DEFAULT_SAMPLE_RATE, extract_samples, make_wav_header
+from tornado_gate.wire.gemini_generate.base64_slices import SLICE_BYTES, decode_in_slices
+from tornado_gate.wire.gemini_generate.errors import find_error
+from tornado_gate.wire.gemini_generate.image_client import no_output_error
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, read_objects, read_string
+from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
 from tornado_gate.wire.gemini_generate.usage import parse_finish_reason, parse_usage
 
 VOICES: Final[Mapping[str, str]] = {
@@ -53,22 +53,22 @@ def render_speech_request(call: Call, request: SpeechRequest, *, styles: bool) -
             name, f"'{name}' cannot be '{request.format}' with the model '{call.model}'; wav and pcm can."
         )
     if request.speed not in (None, 1):
-        call.lose(request.field_name("speed"))
+        call.drop_field(request.field_name("speed"))
     if request.user is not None:
-        call.lose(request.field_name("user"))
+        call.drop_field(request.field_name("user"))
     for name, value in request.extra.items():
         if value is not None:
-            call.lose(name)
+            call.drop_field(name)
     voice = request.voice and VOICES.get(request.voice.lower(), request.voice)
-    speech = given(
+    speech = drop_none(
         voiceConfig={"prebuiltVoiceConfig": {"voiceName": voice}} if voice else None,
         languageCode=request.language,
     )
-    config = given(responseModalities=["AUDIO"], speechConfig=speech or None)
-    return {"contents": [{"role": "user", "parts": [_spoken(request, styles)]}], "generationConfig": config}
+    config = drop_none(responseModalities=["AUDIO"], speechConfig=speech or None)
+    return {"contents": [{"role": "user", "parts": [_render_text_part(request, styles)]}], "generationConfig": config}
 
 
-def _spoken(request: SpeechRequest, styles: bool) -> dict[str, Any]:
+def _render_text_part(request: SpeechRequest, styles: bool) -> dict[str, Any]:
     if not request.instructions:
         return {"text": request.text}
     if styles:
@@ -76,22 +76,22 @@ def _spoken(request: SpeechRequest, styles: bool) -> dict[str, Any]:
     return {"text": f"{request.instructions.rstrip(' .:')}: {request.text}"}
 
 
-async def speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: bool) -> AsyncIterator[StreamEvent]:
+async def parse_speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: bool) -> AsyncIterator[StreamEvent]:
     """The events of the sound in one whole body, or in the chunks of a stream. With `wav` it becomes a WAV file.
 
     Raises the upstream's error, and for an answer without sound one that says why.
     """
-    reader = _Reader()
+    reader = _SpeechBodyReader()
     rate, held = 0, bytearray()
     async for body in bodies:
         for media_type, text in reader.read(body):
-            found, samples = samples_of(media_type, await decoded_in_slices(text))
+            found, samples = extract_samples(media_type, await decode_in_slices(text))
             if rate and found != rate:
                 raise UpstreamError("The upstream changed the rate of its sound in the middle.")
             if not rate and samples:
                 rate = found
                 if not whole:
-                    for event in _begin(rate, wav, None):
+                    for event in _start_events(rate, wav, None):
                         yield event
             if whole:
                 held += samples
@@ -99,20 +99,20 @@ async def speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: bool) -
                 yield SpeechChunk(data=samples)
     reader.check_end(rate > 0, whole)
     if whole:
-        for event in _begin(rate, wav, len(held)):
+        for event in _start_events(rate, wav, len(held)):
             yield event
-        for start in range(0, len(held), SLICE):
-            yield SpeechChunk(data=bytes(held[start : start + SLICE]))
+        for start in range(0, len(held), SLICE_BYTES):
+            yield SpeechChunk(data=bytes(held[start : start + SLICE_BYTES]))
     yield SpeechEnd(usage=reader.usage)
 
 
-def _begin(rate: int, wav: bool, size: int | None) -> list[StreamEvent]:
+def _start_events(rate: int, wav: bool, size: int | None) -> list[StreamEvent]:
     if wav:
-        return [SpeechStart(media_type="audio/wav"), SpeechChunk(data=wav_header(rate, size))]
-    return [SpeechStart(media_type="audio/pcm" if rate == DEFAULT_RATE else f"audio/L16;rate={rate}")]
+        return [SpeechStart(media_type="audio/wav"), SpeechChunk(data=make_wav_header(rate, size))]
+    return [SpeechStart(media_type="audio/pcm" if rate == DEFAULT_SAMPLE_RATE else f"audio/L16;rate={rate}")]
 
 
-class _Reader:
+class _SpeechBodyReader:
     """What the bodies of one answer say beside the sound."""
 
     def __init__(self) -> None:
@@ -123,18 +123,18 @@ class _Reader:
 
     def read(self, body: Any) -> list[tuple[str, str]]:
         """(media type, base64) of each piece of sound in a body. Raises the error that it is."""
-        if (error := error_of(body)) is not None:
+        if (error := find_error(body)) is not None:
             raise error
-        body = mapping(camelised(body))
+        body = read_object(convert_to_camel_case(body))
         self.usage = parse_usage(body.get("usageMetadata")) or self.usage
         found: list[tuple[str, str]] = []
-        for candidate in items(body.get("candidates"))[:1]:
-            self._finish = string(candidate.get("finishReason")) or self._finish
-            for part in items(mapping(candidate.get("content")).get("parts")):
-                self._texts.append(string(part.get("text")))
-                value = mapping(part.get("inlineData"))
-                if string(value.get("mimeType")).startswith("audio/"):
-                    found.append((string(value.get("mimeType")), string(value.get("data"))))
+        for candidate in read_objects(body.get("candidates"))[:1]:
+            self._finish = read_string(candidate.get("finishReason")) or self._finish
+            for part in read_objects(read_object(candidate.get("content")).get("parts")):
+                self._texts.append(read_string(part.get("text")))
+                value = read_object(part.get("inlineData"))
+                if read_string(value.get("mimeType")).startswith("audio/"):
+                    found.append((read_string(value.get("mimeType")), read_string(value.get("data"))))
         if self._finish or body.get("promptFeedback") or not self._last:
             self._last = body
         return found
@@ -142,6 +142,6 @@ class _Reader:
     def check_end(self, heard: bool, whole: bool) -> None:
         """Raises an error for an answer that is none, or was cut off."""
         if not heard or parse_finish_reason(self._finish) == "content_filter":
-            raise nothing_made(self._last, "speech" if not heard else "whole speech", "".join(self._texts))
+            raise no_output_error(self._last, "speech" if not heard else "whole speech", "".join(self._texts))
         if not whole and not self._finish:
             raise UpstreamError("The upstream's stream stopped before its end.")

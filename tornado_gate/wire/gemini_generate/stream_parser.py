@@ -31,13 +31,13 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
-from tornado_gate.wire.gemini_generate.audio import decoded
-from tornado_gate.wire.gemini_generate.errors import error_of
-from tornado_gate.wire.gemini_generate.json_values import items, mapping, rest, string
+from tornado_gate.wire.gemini_generate.audio import decode_base64
+from tornado_gate.wire.gemini_generate.errors import find_error
+from tornado_gate.wire.gemini_generate.json_values import read_object, read_objects, read_string, select_unknown
 from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs
-from tornado_gate.wire.gemini_generate.names import camelised
-from tornado_gate.wire.gemini_generate.response import ANSWER, CANDIDATE, index_of, parse_said
-from tornado_gate.wire.gemini_generate.usage import blocked, parse_finish_reason, parse_usage
+from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
+from tornado_gate.wire.gemini_generate.response import CANDIDATE_MEMBERS, RESPONSE_MEMBERS, get_index, parse_said
+from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_finish_reason, parse_usage
 
 
 def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
@@ -45,36 +45,40 @@ def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
 
     Raises UpstreamError for what is no chunk. A stream that just stops ends without a Finish, which the core makes an error.
     """
-    return stages.then(chunks, _Reader())
+    return stages.add_step(chunks, _GenerateStreamParser())
 
 
-class _Reader(stages.Step[Any, StreamEvent]):
+class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self) -> None:
         self._started = False
         self._usage: Usage | None = None
         self._counts: Any = None
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _CandidateParser] = {}
         self._next_part = itertools.count().__next__
 
     def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
         for chunk in items:
-            if (error := error_of(chunk)) is not None:
+            if (error := find_error(chunk)) is not None:
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(chunk, dict):
                 raise UpstreamError("The upstream sent a stream event that is not an object.")
-            out.extend(self._read(camelised(chunk)))
+            out.extend(self._parse_chunk(convert_to_camel_case(chunk)))
         return False
 
-    def _read(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _parse_chunk(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one chunk."""
         if not self._started:
             self._started = True
-            extra = {name: value for name, value in rest(chunk, *ANSWER).items() if value is not None}
+            extra = {
+                name: value for name, value in select_unknown(chunk, *RESPONSE_MEMBERS).items() if value is not None
+            }
             yield ResponseStart(
-                model=string(chunk.get("modelVersion")), id=string(chunk.get("responseId")) or None, extra=extra
+                model=read_string(chunk.get("modelVersion")),
+                id=read_string(chunk.get("responseId")) or None,
+                extra=extra,
             )
         counts = chunk.get("usageMetadata")
         if counts != self._counts:
@@ -83,20 +87,20 @@ class _Reader(stages.Step[Any, StreamEvent]):
             if usage is not None and usage != self._usage:
                 self._usage = usage
                 yield UsageReport(usage=usage)
-        for value in items(chunk.get("candidates")):
-            yield from self._candidate(index_of(value)).read(value)
-        if (reason := blocked(chunk)) and not self._candidates:
-            candidate = self._candidate(0)
+        for value in read_objects(chunk.get("candidates")):
+            yield from self._get_candidate(get_index(value)).read(value)
+        if (reason := find_block_reason(chunk)) and not self._candidates:
+            candidate = self._get_candidate(0)
             candidate.finished = True
             yield Finish(reason="content_filter", raw=reason)
 
-    def _candidate(self, number: int) -> _Candidate:
+    def _get_candidate(self, number: int) -> _CandidateParser:
         if number not in self._candidates:
-            self._candidates[number] = _Candidate(number, self._next_part)
+            self._candidates[number] = _CandidateParser(number, self._next_part)
         return self._candidates[number]
 
 
-class _Candidate:
+class _CandidateParser:
     """One candidate: `_open` is the kind and index of the part that pieces of text go to now."""
 
     def __init__(self, number: int, next_part: Callable[[], int]) -> None:
@@ -113,7 +117,7 @@ class _Candidate:
             return
         result = value.get("logprobsResult")
         logprobs = () if result is None else parse_logprobs(result)
-        for part in items(mapping(value.get("content")).get("parts")):
+        for part in read_objects(read_object(value.get("content")).get("parts")):
             if self._open is not None and self._open[0] == "text" and _is_text_alone(part):
                 if part["text"] or logprobs:
                     yield PartDelta(index=self._open[1], data=part["text"], logprobs=logprobs or None)
@@ -122,24 +126,24 @@ class _Candidate:
             said = parse_said(part)
             if isinstance(said, Text | Thinking):
                 mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
-                yield from self._say(said, mine)
+                yield from self._append_text(said, mine)
             else:
-                yield from self._close()
-                yield from self._give(said)
+                yield from self._close_part()
+                yield from self._emit_part(said)
         if logprobs and self._open is not None:
             yield PartDelta(index=self._open[1], logprobs=logprobs)
         for name, member in value.items():
-            if name not in CANDIDATE and member is not None:
+            if name not in CANDIDATE_MEMBERS and member is not None:
                 self._extra[name] = member
-        if raw := string(value.get("finishReason")):
-            yield from self._finish(raw)
+        if raw := read_string(value.get("finishReason")):
+            yield from self._finish_candidate(raw)
 
-    def _say(self, said: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
+    def _append_text(self, said: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
         kind: PartKind = "text" if isinstance(said, Text) else "thinking"
         if self._open is None or self._open[0] != kind:
             if not said.text and said.signature is None:
                 return
-            yield from self._close()
+            yield from self._close_part()
             self._open = (kind, self._next_part())
             yield PartStart(index=self._open[1], kind=kind, choice=self._number, extra=said.extra)
         index = self._open[1]
@@ -149,7 +153,7 @@ class _Candidate:
             self._open = None
             yield PartEnd(index=index, signature=said.signature)
 
-    def _give(self, part: Any) -> Iterator[StreamEvent]:
+    def _emit_part(self, part: Any) -> Iterator[StreamEvent]:
         """A part that comes whole."""
         index = self._next_part()
         match part:
@@ -162,19 +166,19 @@ class _Candidate:
                 yield PartEnd(index=index, signature=part.signature)
             case Audio(source=Data(media_type=media_type, base64=sound)):
                 yield PartStart(index=index, kind="audio", choice=self._number, media_type=media_type)
-                yield PartDelta(index=index, data=decoded(sound))
+                yield PartDelta(index=index, data=decode_base64(sound))
                 yield PartEnd(index=index)
             case _:
                 yield PartStart(index=index, kind="vendor", choice=self._number, part=part)
                 yield PartEnd(index=index)
 
-    def _close(self) -> Iterator[StreamEvent]:
+    def _close_part(self) -> Iterator[StreamEvent]:
         if self._open is not None:
             index, self._open = self._open[1], None
             yield PartEnd(index=index)
 
-    def _finish(self, raw: str) -> Iterator[StreamEvent]:
-        yield from self._close()
+    def _finish_candidate(self, raw: str) -> Iterator[StreamEvent]:
+        yield from self._close_part()
         self.finished = True
         yield Finish(
             reason=parse_finish_reason(raw, self._calls_tools), raw=raw, choice=self._number, extra=self._extra

@@ -33,25 +33,30 @@ from tornado_gate.wire.gemini_generate.response import (
     MALFORMED_MESSAGE,
     TOP_EXTRA,
     is_malformed,
-    known_extra,
     render_said,
+    select_known_extra,
 )
-from tornado_gate.wire.gemini_generate.usage import MALFORMED_CALL, blocked, render_finish_reason, render_usage
+from tornado_gate.wire.gemini_generate.usage import (
+    MALFORMED_CALL,
+    find_block_reason,
+    render_finish_reason,
+    render_usage,
+)
 
-_UNKNOWN_SOUND = "application/octet-stream"
+_UNKNOWN_AUDIO_TYPE = "application/octet-stream"
 
 
 def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream. Raises the error of a StreamError. `id` is used where the upstream gave none."""
-    return stages.then(events, _Chunks(_Writer(id, model, include_thoughts)))
+    return stages.add_step(events, _RenderGenerateChunksStep(_GenerateStreamRenderer(id, model, include_thoughts)))
 
 
-class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
+class _RenderGenerateChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
     __slots__ = ("_writer",)
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: _GenerateStreamRenderer) -> None:
         self._writer = writer
 
     def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
@@ -61,21 +66,21 @@ class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
                 out.append(chunk)
 
     def end(self, out: list[dict[str, Any]]) -> None:
-        out.append(self._writer.last())
+        out.append(self._writer.render_last())
 
 
-class _OpenPart(State):
+class _GeneratePartState(State):
     start: PartStart
     pieces: list[str] = field(default_factory=list)
 
 
-class _Writer(State):
+class _GenerateStreamRenderer(State):
     id: str
     model: str
     include_thoughts: bool
     _extra: dict[str, Any] = field(default_factory=dict)
     _usage: Usage | None = None
-    _parts: dict[int, _OpenPart] = field(default_factory=dict)
+    _parts: dict[int, _GeneratePartState] = field(default_factory=dict)
     _finishes: dict[int, Finish] = field(default_factory=dict)
     _malformed: set[int] = field(default_factory=set)
     _spoken: bool = False
@@ -86,7 +91,7 @@ class _Writer(State):
             case PartDelta(index=index):
                 return self._write_delta(self._parts[index], event)
             case PartStart():
-                self._parts[event.index] = _OpenPart(event)
+                self._parts[event.index] = _GeneratePartState(event)
             case PartEnd(index=index):
                 return self._write_end(self._parts.pop(index), event)
             case Finish():
@@ -95,21 +100,21 @@ class _Writer(State):
                 self._usage = usage
             case ResponseStart():
                 self.id = event.id or self.id
-                self._extra = known_extra(event.extra, *TOP_EXTRA)
+                self._extra = select_known_extra(event.extra, *TOP_EXTRA)
             case StreamError(error=error):
                 raise error
         return None
 
-    def last(self) -> dict[str, Any]:
+    def render_last(self) -> dict[str, Any]:
         """The chunk that ends every candidate."""
         chunk: dict[str, Any] = {}
-        if self._spoken or not blocked(self._extra):
-            chunk["candidates"] = [self._finished(finish) for _, finish in sorted(self._finishes.items())]
+        if self._spoken or not find_block_reason(self._extra):
+            chunk["candidates"] = [self._render_finish(finish) for _, finish in sorted(self._finishes.items())]
         if self._usage is not None:
             chunk["usageMetadata"] = render_usage(self._usage)
-        return {**chunk, **self._envelope()}
+        return {**chunk, **self._render_envelope()}
 
-    def _finished(self, finish: Finish) -> dict[str, Any]:
+    def _render_finish(self, finish: Finish) -> dict[str, Any]:
         candidate: dict[str, Any] = {
             "content": {"role": "model", "parts": [{"text": ""}]},
             "finishReason": render_finish_reason(finish.reason, finish.raw),
@@ -117,48 +122,51 @@ class _Writer(State):
         }
         if finish.choice in self._malformed:
             candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
-        return candidate | known_extra(finish.extra, *CHOICE_EXTRA)
+        return candidate | select_known_extra(finish.extra, *CHOICE_EXTRA)
 
-    def _envelope(self) -> dict[str, Any]:
+    def _render_envelope(self) -> dict[str, Any]:
         return {"modelVersion": self.model, "responseId": self.id, **self._extra}
 
-    def _chunk(self, choice: int, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _render_chunk(self, choice: int, part: dict[str, Any], **more: Any) -> dict[str, Any]:
         self._spoken = True
         candidate = {"content": {"role": "model", "parts": [part]}, "index": choice, **more}
-        return {"candidates": [candidate], **self._envelope()}
+        return {"candidates": [candidate], **self._render_envelope()}
 
-    def _write_delta(self, part: _OpenPart, event: PartDelta) -> dict[str, Any] | None:
+    def _write_delta(self, part: _GeneratePartState, event: PartDelta) -> dict[str, Any] | None:
         start = part.start
         if isinstance(event.data, bytes):
             if event.data:
-                blob = {"mimeType": start.media_type or _UNKNOWN_SOUND, "data": base64.b64encode(event.data).decode()}
-                return self._chunk(start.choice, {"inlineData": blob})
+                blob = {
+                    "mimeType": start.media_type or _UNKNOWN_AUDIO_TYPE,
+                    "data": base64.b64encode(event.data).decode(),
+                }
+                return self._render_chunk(start.choice, {"inlineData": blob})
         elif start.kind == "tool_call":
             part.pieces.append(event.data)
         elif start.kind in ("text", "refusal") and event.logprobs:
             more = {"logprobsResult": render_logprobs(event.logprobs)}
-            return self._chunk(start.choice, {"text": event.data}, **more)
+            return self._render_chunk(start.choice, {"text": event.data}, **more)
         elif start.kind in ("text", "refusal") and event.data:
-            return self._chunk(start.choice, {"text": event.data})
+            return self._render_chunk(start.choice, {"text": event.data})
         elif start.kind == "thinking" and event.data and self.include_thoughts:
-            return self._chunk(start.choice, {"text": event.data, "thought": True})
+            return self._render_chunk(start.choice, {"text": event.data, "thought": True})
         return None
 
-    def _write_end(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
+    def _write_end(self, part: _GeneratePartState, event: PartEnd) -> dict[str, Any] | None:
         start = part.start
         if start.kind == "tool_call":
             return self._write_call(part, event)
         if start.part is not None:
             value = render_said(start.part)
-            return None if value is None else self._chunk(start.choice, value)
+            return None if value is None else self._render_chunk(start.choice, value)
         if (signature := render_signature(event.signature)) is not None:
             if start.kind == "text":
-                return self._chunk(start.choice, {"text": "", "thoughtSignature": signature})
+                return self._render_chunk(start.choice, {"text": "", "thoughtSignature": signature})
             if start.kind == "thinking" and self.include_thoughts and not start.redacted:
-                return self._chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
+                return self._render_chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
         return None
 
-    def _write_call(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
+    def _write_call(self, part: _GeneratePartState, event: PartEnd) -> dict[str, Any] | None:
         start = part.start
         call = ToolCall(
             id=start.id,
@@ -169,6 +177,6 @@ class _Writer(State):
         )
         value = render_said(call)
         if value is not None and not is_malformed(call):
-            return self._chunk(start.choice, value)
+            return self._render_chunk(start.choice, value)
         self._malformed.add(start.choice)
         return None

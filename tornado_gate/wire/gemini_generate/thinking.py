@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning
-from tornado_gate.wire.gemini_generate.model_features import Dialect
+from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 
-_BUDGETS: Final[Mapping[str, int]] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+_BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 _LEVELS: Final = ("minimal", "low", "medium", "high")
-_AUTOMATIC: Final = -1
-KNOWN: Final = ("includeThoughts", "thinkingBudget", "thinkingLevel")
+_AUTOMATIC_BUDGET: Final = -1
+THINKING_MEMBERS: Final = ("includeThoughts", "thinkingBudget", "thinkingLevel")
 
 
 def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
@@ -28,12 +28,12 @@ def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
     return Reasoning(
         effort=effort,
         budget_tokens=budget if budget is not None and budget > 0 else None,
-        enabled=None if budget is None or budget > 0 else budget == _AUTOMATIC,
+        enabled=None if budget is None or budget > 0 else budget == _AUTOMATIC_BUDGET,
         summary=shown,
     )
 
 
-def render_thinking(call: Call, request: ChatRequest, dialect: Dialect) -> dict[str, Any] | None:
+def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any] | None:
     """A ``thinkingConfig`` in the words that the model takes: a budget or a level, never both."""
     reasoning = request.reasoning
     if reasoning is None:
@@ -43,32 +43,32 @@ def render_thinking(call: Call, request: ChatRequest, dialect: Dialect) -> dict[
     if reasoning.budget_tokens is not None:  # newer models take budgets too, for the sake of what was written before
         config["thinkingBudget"] = reasoning.budget_tokens
         if reasoning.effort is not None:
-            call.lose(f"{name}.effort")
+            call.drop_field(f"{name}.effort")
     elif reasoning.effort is not None:
-        config |= _effort(call, reasoning.effort, name, dialect)
+        config |= _render_effort(call, reasoning.effort, name, dialect)
     elif reasoning.enabled is not None:
-        config |= _switched(call, reasoning.enabled, name, dialect)
+        config |= _render_switch(call, reasoning.enabled, name, dialect)
     if reasoning.summary is not None:
         config["includeThoughts"] = True
     return config or None
 
 
-def _effort(call: Call, effort: str, name: str, dialect: Dialect) -> dict[str, Any]:
+def _render_effort(call: Call, effort: str, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
     if effort == "none":
-        return _switched(call, False, name, dialect)
+        return _render_switch(call, False, name, dialect)
     known = "high" if effort in ("xhigh", "max") else effort
     if known not in _LEVELS:
-        call.lose(name)
+        call.drop_field(name)
         return {}
     if known != effort:
-        call.lose(name)
-    return {"thinkingLevel": known.upper()} if dialect.thinking_levels else {"thinkingBudget": _BUDGETS[known]}
+        call.drop_field(name)
+    return {"thinkingLevel": known.upper()} if dialect.thinking_levels else {"thinkingBudget": _BUDGET_OF_EFFORT[known]}
 
 
-def _switched(call: Call, enabled: bool, name: str, dialect: Dialect) -> dict[str, Any]:
+def _render_switch(call: Call, enabled: bool, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
     if enabled:
-        return {} if dialect.thinking_levels else {"thinkingBudget": _AUTOMATIC}
+        return {} if dialect.thinking_levels else {"thinkingBudget": _AUTOMATIC_BUDGET}
     if not dialect.thinking_levels:
         return {"thinkingBudget": 0}
-    call.lose(name)  # these models always think; the least that all of them take is "low"
+    call.drop_field(name)  # these models always think; the least that all of them take is "low"
     return {"thinkingLevel": "LOW"}

@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.gemini_generate.json_values import given, items, mapping, rest
-from tornado_gate.wire.gemini_generate.model_features import Dialect
+from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, read_objects, select_unknown
+from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
-from tornado_gate.wire.gemini_generate.schema import as_json_schema
-from tornado_gate.wire.json_schema import down_level
+from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
+from tornado_gate.wire.json_schema import simplify_schema
 
-_DECLARATION: Final = ("name", "description", "parameters", "parametersJsonSchema")
+_DECLARATION_MEMBERS: Final = ("name", "description", "parameters", "parametersJsonSchema")
 
 
 def parse_tools(tools: Any) -> tuple[Tool | VendorTool, ...]:
     """Every function declared, and every other tool by itself."""
     parsed: list[Tool | VendorTool] = []
-    for entry in items(tools):
+    for entry in read_objects(tools):
         for name, value in entry.items():
             if name == "functionDeclarations":
-                parsed += [_parse_function(declaration) for declaration in items(value)]
+                parsed += [_parse_function(declaration) for declaration in read_objects(value)]
             elif value is not None:
                 parsed.append(VendorTool(wire_format=WIRE_FORMAT, value={name: value}))
     return tuple(parsed)
@@ -33,12 +33,12 @@ def parse_tools(tools: Any) -> tuple[Tool | VendorTool, ...]:
 def _parse_function(value: Mapping[str, Any]) -> Tool:
     parameters = value.get("parametersJsonSchema")
     if parameters is None and value.get("parameters") is not None:
-        parameters = as_json_schema(value["parameters"])
+        parameters = convert_to_json_schema(value["parameters"])
     return Tool(
         name=value["name"],
         description=value.get("description"),
         parameters=parameters,
-        extra=rest(value, *_DECLARATION),
+        extra=select_unknown(value, *_DECLARATION_MEMBERS),
     )
 
 
@@ -60,7 +60,7 @@ def parse_tool_choice(config: Mapping[str, Any]) -> ToolChoice | None:
     return ToolChoice(mode="vendor", vendor=config) if config else None
 
 
-def render_tools(call: Call, request: ChatRequest, own: bool, dialect: Dialect) -> list[dict[str, Any]]:
+def render_tools(call: Call, request: ChatRequest, own: bool, dialect: GeminiModelFeatures) -> list[dict[str, Any]]:
     """All functions in one entry, as the vendor wants it, then every other tool of this format."""
     declarations: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
@@ -71,30 +71,32 @@ def render_tools(call: Call, request: ChatRequest, own: bool, dialect: Dialect) 
         elif tool.wire_format == WIRE_FORMAT:
             others.append(dict(tool.value))
         else:
-            call.lose(path)
+            call.drop_field(path)
     return [{"functionDeclarations": declarations}, *others] if declarations else others
 
 
-def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Dialect) -> dict[str, Any]:
+def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: GeminiModelFeatures) -> dict[str, Any]:
     if tool.strict is not None:
-        call.lose(f"{path}.strict")
-    value = given(name=tool.name, description=tool.description)
+        call.drop_field(f"{path}.strict")
+    value = drop_none(name=tool.name, description=tool.description)
     if tool.parameters:
         if dialect.json_schema:
             value["parametersJsonSchema"] = tool.parameters
         else:
-            levelled = down_level(tool.parameters, lambda place: call.lose(_joined(f"{path}.parameters", place)))
+            levelled = simplify_schema(
+                tool.parameters, lambda place: call.drop_field(_join_path(f"{path}.parameters", place))
+            )
             if levelled.get("type") != "OBJECT" or levelled.get("properties"):  # an empty object is refused
                 value["parameters"] = levelled
     for name, member in tool.extra.items():
         if own:
             value.setdefault(name, member)
         elif member is not None:
-            call.lose(f"{path}.{name}")
+            call.drop_field(f"{path}.{name}")
     return value
 
 
-def _joined(path: str, place: str) -> str:
+def _join_path(path: str, place: str) -> str:
     return f"{path}.{place}" if place else path
 
 
@@ -115,6 +117,6 @@ def render_tool_choice(call: Call, request: ChatRequest, own: bool) -> dict[str,
         case "allowed":
             return {"mode": "ANY" if choice.required else "VALIDATED", "allowedFunctionNames": list(choice.names)}
     if own:
-        return dict(mapping(choice.vendor))
-    call.lose(request.field_name("tool_choice"))
+        return dict(read_object(choice.vendor))
+    call.drop_field(request.field_name("tool_choice"))
     return None

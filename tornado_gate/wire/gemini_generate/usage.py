@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate.wire.gemini_generate.json_values import count, items, mapping, rest
+from tornado_gate.wire.gemini_generate.json_values import read_count, read_object, read_objects, select_unknown
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "STOP": "stop",
@@ -37,7 +37,7 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "CONTINUATION": "length",
     "FUNCTION_CALL": "tool_calls",  # not the vendor's; seen from an upstream that is compatible nearly
 }
-_WORDS: Final[Mapping[FinishReason, str]] = {
+_REASON_WORDS: Final[Mapping[FinishReason, str]] = {
     "stop": "STOP",
     "length": "MAX_TOKENS",
     "tool_calls": "STOP",
@@ -45,8 +45,8 @@ _WORDS: Final[Mapping[FinishReason, str]] = {
     "error": "OTHER",
     "other": "OTHER",
 }
-_COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
-_EXTRA: Final = (
+_COUNT_MEMBERS: Final = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_EXTRA_MEMBERS: Final = (
     "toolUsePromptTokenCount",
     "promptTokensDetails",
     "cacheTokensDetails",
@@ -67,38 +67,44 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
     """The vendor's word: its own again when it was one, and never STOP for what is no normal end."""
     if raw != "FUNCTION_CALL" and _FINISH_REASONS.get(raw) == reason:
         return raw
-    return _WORDS[reason]
+    return _REASON_WORDS[reason]
 
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
     if not isinstance(value, dict):
         return None
-    prompt, candidates, thoughts, cached = (count(value.get(name)) for name in _COUNTS)
+    prompt, candidates, thoughts, cached = (read_count(value.get(name)) for name in _COUNT_MEMBERS)
     if prompt is None and candidates is None and thoughts is None:
         return None
-    extra = {name: member for name, member in rest(value, *_COUNTS, "totalTokenCount").items() if member is not None}
+    extra = {
+        name: member
+        for name, member in select_unknown(value, *_COUNT_MEMBERS, "totalTokenCount").items()
+        if member is not None
+    }
     output = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
     return Usage(
         input_tokens=prompt,
         output_tokens=output,
         cache_read_tokens=cached,
-        image_tokens=_image_tokens(value.get("promptTokensDetails")),
+        image_tokens=_count_image_tokens(value.get("promptTokensDetails")),
         reasoning_tokens=thoughts,
         extra=extra,
     )
 
 
-def _image_tokens(details: Any) -> int | None:
+def _count_image_tokens(details: Any) -> int | None:
     """What pictures took of the prompt; None when there were none."""
-    counts = [count(entry.get("tokenCount")) or 0 for entry in items(details) if entry.get("modality") == "IMAGE"]
+    counts = [
+        read_count(entry.get("tokenCount")) or 0 for entry in read_objects(details) if entry.get("modality") == "IMAGE"
+    ]
     return sum(counts) if counts else None
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
     """The vendor's usage object. Its three totals are never absent."""
     prompt, output, thoughts = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens
-    tools = count(usage.extra.get("toolUsePromptTokenCount")) or 0
+    tools = read_count(usage.extra.get("toolUsePromptTokenCount")) or 0
     value: dict[str, Any] = {
         "promptTokenCount": prompt,
         "candidatesTokenCount": max(0, output - (thoughts or 0)),
@@ -111,10 +117,10 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     if usage.image_tokens:
         shares = (("TEXT", prompt - usage.image_tokens), ("IMAGE", usage.image_tokens))
         value["promptTokensDetails"] = [{"modality": name, "tokenCount": max(0, share)} for name, share in shares]
-    return value | {name: usage.extra[name] for name in _EXTRA if name in usage.extra}
+    return value | {name: usage.extra[name] for name in _EXTRA_MEMBERS if name in usage.extra}
 
 
-def blocked(body: Mapping[str, Any]) -> str:
+def find_block_reason(body: Mapping[str, Any]) -> str:
     """Why the prompt was blocked, or "": then there are no candidates at all."""
-    reason = mapping(body.get("promptFeedback")).get("blockReason")
+    reason = read_object(body.get("promptFeedback")).get("blockReason")
     return reason if isinstance(reason, str) else ""

@@ -5,13 +5,13 @@ The server half (`parse_request`, `render_response`, `render_chunks`) is for the
 read what passes verbatim.
 """
 
-from tornado_gate.wire.openai_chat.errors import error_of, parse_error
-from tornado_gate.wire.openai_chat.meter import FrameMeter, frame_json, note_body
+from tornado_gate.wire.openai_chat.errors import find_error, parse_error
+from tornado_gate.wire.openai_chat.meter import ChatStreamMeter, note_body, parse_frame
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
 from tornado_gate.wire.openai_chat.response import parse_response, render_response
-from tornado_gate.wire.openai_chat.stream_parser import parse_chunks
-from tornado_gate.wire.openai_chat.stream_renderer import ChunkWriter, render_chunks
+from tornado_gate.wire.openai_chat.stream_parser import parse_stream
+from tornado_gate.wire.openai_chat.stream_renderer import ChatStreamRenderer, render_stream
 from tornado_gate.wire.openai_chat.usage import (
     parse_finish_reason,
     parse_usage,
@@ -21,20 +21,20 @@ from tornado_gate.wire.openai_chat.usage import (
 
 __all__ = [
     "WIRE_FORMAT",
-    "ChunkWriter",
-    "FrameMeter",
-    "error_of",
-    "frame_json",
+    "ChatStreamMeter",
+    "ChatStreamRenderer",
+    "find_error",
     "note_body",
-    "parse_chunks",
     "parse_error",
     "parse_finish_reason",
+    "parse_frame",
     "parse_request",
     "parse_response",
+    "parse_stream",
     "parse_usage",
-    "render_chunks",
     "render_finish_reason",
     "render_request",
     "render_response",
+    "render_stream",
     "render_usage",
 ]

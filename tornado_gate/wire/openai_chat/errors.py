@@ -11,11 +11,11 @@ from typing import Any, Final
 from tornado_gate.errors import GateError
 from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
 
-_STATUSES: Final = {"rate_limit": 429, "timeout": 504, "overloaded": 503, "invalid_request": 400}
+_STATUS_OF_WORD: Final = {"rate_limit": 429, "timeout": 504, "overloaded": 503, "invalid_request": 400}
 """By what stands in a type or a code, where no status says more than that the upstream failed."""
 
 
-def error_of(body: Any) -> GateError | None:
+def find_error(body: Any) -> GateError | None:
     """The error that a whole body or a stream's frame is, or None for a body that is none."""
     if not isinstance(body, dict):
         return None
@@ -29,15 +29,15 @@ def parse_error(error: Any) -> GateError:
 
     The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
     """
-    status = _status(error) if isinstance(error, Mapping) else 0
+    status = _get_status(error) if isinstance(error, Mapping) else 0
     return error_for_status(status, text=error_text(error), in_answer=True)
 
 
-def _status(error: Mapping[str, Any]) -> int:
+def _get_status(error: Mapping[str, Any]) -> int:
     status = status_in(error, "status", "status_code", "code")
     words = f"{error.get('type')} {error.get('code')}".lower()
     if "authentication" in words:
         return KEY_REFUSED
     if 400 <= status < 500 or status in (503, 504, 529):
         return status
-    return next((meant for word, meant in _STATUSES.items() if word in words), status)
+    return next((meant for word, meant in _STATUS_OF_WORD.items() if word in words), status)

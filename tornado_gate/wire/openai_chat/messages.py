@@ -26,7 +26,14 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State
-from tornado_gate.wire.openai_chat.parts import given, parse_parts, render_part, rest, unknown_members, with_extra
+from tornado_gate.wire.openai_chat.parts import (
+    add_extra,
+    drop_none,
+    parse_parts,
+    render_part,
+    select_unknown,
+    select_unknown_members,
+)
 
 
 def parse_message(value: Mapping[str, Any]) -> Message:
@@ -42,7 +49,7 @@ def parse_message(value: Mapping[str, Any]) -> Message:
         parts=parse_parts(content),
         name=value.get("name"),
         plain=not isinstance(content, list),
-        extra=rest(value, "role", "content", "name"),
+        extra=select_unknown(value, "role", "content", "name"),
     )
 
 
@@ -52,9 +59,9 @@ def _parse_assistant(value: Mapping[str, Any]) -> Message:
     if refusal is not None:
         parts.append(Refusal(text=refusal))
     if audio is not None:
-        parts.append(Audio(reference=audio.get("id"), extra=rest(audio, "id")))
+        parts.append(Audio(reference=audio.get("id"), extra=select_unknown(audio, "id")))
     parts += [parse_tool_call(call) for call in value.get("tool_calls") or ()]
-    extra = rest(value, "role", "content", "name", "refusal", "audio", "tool_calls")
+    extra = select_unknown(value, "role", "content", "name", "refusal", "audio", "tool_calls")
     if extra.get("function_call", ...) is None:
         del extra["function_call"]  # an SDK's dump of an answer has it as null
     return Message(
@@ -68,7 +75,7 @@ def _parse_assistant(value: Mapping[str, Any]) -> Message:
 
 def _parse_tool(value: Mapping[str, Any]) -> Message:
     content = value.get("content")
-    extra = rest(value, "role", "content", "name", "tool_call_id")
+    extra = select_unknown(value, "role", "content", "name", "tool_call_id")
     if value["role"] == "function":
         extra["role"] = "function"
     result = ToolResult(call_id=value.get("tool_call_id") or "", name=value.get("name"), parts=parse_parts(content))
@@ -79,13 +86,13 @@ def parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
     """One entry of ``tool_calls`` in a request. A call of a type unknown here keeps all of it in `extra`."""
     match value:
         case {"id": str(call_id), "type": "function", "function": {"name": str(name), "arguments": str(arguments)}}:
-            extra = unknown_members(value, "id", "type", inside="function", inner=("name", "arguments"))
+            extra = select_unknown_members(value, "id", "type", inside="function", inner=("name", "arguments"))
             return ToolCall(id=call_id, name=name, arguments=arguments, extra=extra)
         case {"id": str(call_id), "type": "custom", "custom": {"name": str(name), "input": str(text)}}:
-            extra = unknown_members(value, "id", "type", inside="custom", inner=("name", "input"))
+            extra = select_unknown_members(value, "id", "type", inside="custom", inner=("name", "input"))
             return ToolCall(id=call_id, name=name, arguments=text, kind="custom", extra=extra)
         case _:
-            extra = rest(value, "id", "type")
+            extra = select_unknown(value, "id", "type")
             return ToolCall(id=value.get("id") or "", name="", arguments="", kind=value["type"], extra=extra)
 
 
@@ -98,7 +105,7 @@ def render_tool_call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": call.kind}
 
 
-def names_of_parts(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Where a body says those parts that do not stand in ``content``: for `ChatRequest.path`."""
     names: dict[str, str] = {}
     for number, value in enumerate(messages):
@@ -123,22 +130,22 @@ def render_messages(call: Call, request: ChatRequest, own: bool) -> list[dict[st
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
-    renderer = _Renderer(call, request, own, request.wire_format.startswith("openai"), moved)
+    renderer = _MessageRenderer(call, request, own, request.wire_format.startswith("openai"), moved)
     for number, message in enumerate(request.messages):
         for value in renderer.render(number, message):
             if moved and value["role"] != "tool":
-                values.append(_from_tools(moved))
+                values.append(_make_tool_images_message(moved))
             values.append(value)
-    return [*values, _from_tools(moved)] if moved else values
+    return [*values, _make_tool_images_message(moved)] if moved else values
 
 
-def _from_tools(moved: list[dict[str, Any]]) -> dict[str, Any]:
+def _make_tool_images_message(moved: list[dict[str, Any]]) -> dict[str, Any]:
     content = [{"type": "text", "text": "Returned by the tool:"}, *moved]
     moved.clear()
     return {"role": "user", "content": content}
 
 
-class _Renderer(State):
+class _MessageRenderer(State):
     """Renders messages one by one; `number` is that of the one in hand.
 
     What must move out of a tool's result is added to `moved`. Paths are made when there is something to report.
@@ -151,10 +158,10 @@ class _Renderer(State):
     moved: list[dict[str, Any]]
     number: int = 0
 
-    def path(self, part: int | None = None) -> str:
+    def get_path(self, part: int | None = None) -> str:
         return self.request.path(self.number, part)
 
-    def part(self, part: Part) -> dict[str, Any] | None:
+    def render_part(self, part: Part) -> dict[str, Any] | None:
         return render_part(part, self.own, self.stored_here)
 
     def render(self, number: int, message: Message) -> Iterator[dict[str, Any]]:
@@ -164,94 +171,94 @@ class _Renderer(State):
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 value = self._render_result(message, index, part)
-                yield self._finished(value, message)
+                yield self._finish_message(value, message)
             else:
                 others.append((index, part))
         if others or message.role != "tool":
-            yield self._finished(self._render_turn(message, others), message)
+            yield self._finish_message(self._render_turn(message, others), message)
 
-    def _finished(self, value: dict[str, Any], message: Message) -> dict[str, Any]:
+    def _finish_message(self, value: dict[str, Any], message: Message) -> dict[str, Any]:
         if self.own:
             if "role" in message.extra:
                 value["role"] = message.extra["role"]
-            return with_extra(value, message.extra)
+            return add_extra(value, message.extra)
         if message.extra:
-            self._lose_extra(self.path(), message.extra)
+            self._drop_extra(self.get_path(), message.extra)
         return value
 
-    def _lose_extra(self, path: str, extra: Mapping[str, Any]) -> None:
+    def _drop_extra(self, path: str, extra: Mapping[str, Any]) -> None:
         for name, value in extra.items():
             if value is not None:
-                self.call.lose(f"{path}.{name}")
+                self.call.drop_field(f"{path}.{name}")
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
         def path(part: int) -> str:
-            return f"{self.path(index)}.content.{part}"
+            return f"{self.get_path(index)}.content.{part}"
 
         if result.is_error:
-            self.call.lose(f"{self.path(index)}.is_error")
+            self.call.drop_field(f"{self.get_path(index)}.is_error")
         parts = []
         for number, part in enumerate(result.parts):
             if self.own or isinstance(part, Text):
                 parts.append((number, part))
             else:
-                self.call.lose(path(number))
-                if (elsewhere := self.part(part)) is not None:
+                self.call.drop_field(path(number))
+                if (elsewhere := self.render_part(part)) is not None:
                     self.moved.append(elsewhere)
-        value: dict[str, Any] = {"role": "tool", "content": self._content(message.plain, parts, path)}
+        value: dict[str, Any] = {"role": "tool", "content": self._render_content(message.plain, parts, path)}
         if "role" not in message.extra:
             value["tool_call_id"] = result.call_id
         if result.name is not None:
             value["name"] = result.name
         if self.own:
-            return with_extra(value, result.extra)
+            return add_extra(value, result.extra)
         if result.extra:
-            self._lose_extra(self.path(index), result.extra)
+            self._drop_extra(self.get_path(index), result.extra)
         return value
 
     def _render_turn(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
         if message.role == "assistant":
             return self._render_assistant(message, parts)
-        value = {"role": message.role, "content": self._content(message.plain, parts, self.path)}
+        value = {"role": message.role, "content": self._render_content(message.plain, parts, self.get_path)}
         if message.name is not None:
             value["name"] = message.name
         return value
 
     def _render_assistant(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
         said: list[tuple[int, Part]] = []
-        fields: dict[str, Any] = given(name=message.name)
+        fields: dict[str, Any] = drop_none(name=message.name)
         calls: list[dict[str, Any]] = []
         for index, part in parts:
             match part:
                 case Text():
                     said.append((index, part))
                 case ToolCall(kind=kind) if self.own or kind in ("function", "custom"):
-                    calls.append(self._with_extra(render_tool_call(part), part.extra, index, inside=kind))
+                    calls.append(self._add_extra(render_tool_call(part), part.extra, index, inside=kind))
                 case Audio(reference=str(reference)):
-                    fields["audio"] = self._with_extra({"id": reference}, part.extra, index)
+                    fields["audio"] = self._add_extra({"id": reference}, part.extra, index)
                 case Refusal(text=text) if message.plain and "refusal" not in fields:
                     fields["refusal"] = text
                 case Image() | File() | Audio() if not self.own:  # the vendor takes them from users alone
-                    self.call.lose(self.path(index))
+                    self.call.drop_field(self.get_path(index))
                 case _:
                     said.append((index, part))
         if calls:
             fields["tool_calls"] = calls
-        content = self._content(message.plain, said, self.path) if said else None
+        content = self._render_content(message.plain, said, self.get_path) if said else None
         if not content:  # null is for a turn that says something else
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
 
-    def _with_extra(
+    def _add_extra(
         self, value: dict[str, Any], extra: Mapping[str, Any], part: int, inside: str = ""
     ) -> dict[str, Any]:
         if self.own:
-            return with_extra(value, extra, inside)
+            return add_extra(value, extra, inside)
         if extra:
-            self._lose_extra(self.path(part), extra)
+            self._drop_extra(self.get_path(part), extra)
         return value
 
-    def _content(
+    def _render_content(
         self, plain: bool, parts: Sequence[tuple[int, Part]], path: Callable[[int], str]
     ) -> str | list[dict[str, Any]]:
         """A string for a plain message of one text, else an array. `path` gives the caller's path of a part."""
@@ -259,13 +266,13 @@ class _Renderer(State):
             return only.text
         values: list[dict[str, Any]] = []
         for index, part in parts:
-            value = self.part(part)
+            value = self.render_part(part)
             if value is None:
-                self.call.lose(path(index))
+                self.call.drop_field(path(index))
                 continue
             values.append(value)
             if not self.own and not isinstance(part, VendorPart) and part.extra:
-                self._lose_extra(path(index), part.extra)
+                self._drop_extra(path(index), part.extra)
         if not plain:
             return values
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

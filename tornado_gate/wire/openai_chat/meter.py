@@ -14,15 +14,17 @@ import orjson
 
 from tornado_gate.streams import sse
 from tornado_gate.types import Meter
-from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
-_TELLING: Final = re.compile(rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"')
-_DONE: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
+_METERED_FRAME: Final = re.compile(
+    rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"'
+)
+_DONE_FRAME: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
 
 
-class FrameMeter:
+class ChatStreamMeter:
     """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
 
     `finished` says that a finish reason was seen, `done` that nothing may follow: ``[DONE]``, or an error.
@@ -35,15 +37,15 @@ class FrameMeter:
 
     def note(self, raw: bytes) -> bool:
         """Take one frame; True when it has usage and no choice: the chunk that only comes when it was asked for."""
-        if b"[DONE]" in raw and _DONE.search(raw) is not None:
+        if b"[DONE]" in raw and _DONE_FRAME.search(raw) is not None:
             self.done = True
             return False
-        if _TELLING.search(raw) is None:
+        if _METERED_FRAME.search(raw) is None:
             return False
-        body = frame_json(raw)
+        body = parse_frame(raw)
         if not isinstance(body, dict):
             return False
-        if error_of(body) is not None:
+        if find_error(body) is not None:
             self.done = True
             return False
         self._note_finish(body)
@@ -55,7 +57,7 @@ class FrameMeter:
             self._meter.finish_reason = reason
 
 
-def frame_json(raw: bytes) -> Any:
+def parse_frame(raw: bytes) -> Any:
     """The JSON in a raw frame's data; None when it has no data or no JSON."""
     frame = sse.parse(raw)
     try:
@@ -66,10 +68,10 @@ def frame_json(raw: bytes) -> Any:
 
 def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
-        raise no_answer()
+        raise wrong_format_error()
     note_usage(meter, body)
     meter.finish_reason = finish_of(body) or meter.finish_reason
 

@@ -23,20 +23,22 @@ _MEDIA_TYPES = {"mp3": "audio/mpeg", "wav": "audio/wav", "pcm16": "audio/pcm"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/pcm": "pcm16"}
 
 
-def rest(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members of `value` whose names are not `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
-def unknown_members(value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]) -> dict[str, Any]:
+def select_unknown_members(
+    value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]
+) -> dict[str, Any]:
     """The unknown members of `value`, and those of the object ``value[inside]`` under its name, for `extra`."""
-    extra = rest(value, *known, inside)
-    if deeper := rest(value[inside], *inner):
+    extra = select_unknown(value, *known, inside)
+    if deeper := select_unknown(value[inside], *inner):
         extra[inside] = deeper
     return extra
 
 
-def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
+def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
     """`value` with `extra` put back as `unknown_members` took it out; what `value` says itself stands."""
     for name, member in extra.items():
         if name == inside and isinstance(member, Mapping):
@@ -46,7 +48,7 @@ def with_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = ""
     return value
 
 
-def given(**members: Any) -> dict[str, Any]:
+def drop_none(**members: Any) -> dict[str, Any]:
     """The members that are not None, in their order."""
     return {name: member for name, member in members.items() if member is not None}
 
@@ -65,9 +67,9 @@ def parse_part(value: Mapping[str, Any]) -> Part:
     inner: Any = value.get(str(value.get("type")))
     match value.get("type"), inner:
         case "text", str(text):
-            return Text(text=text, extra=rest(value, "type", "text"))
+            return Text(text=text, extra=select_unknown(value, "type", "text"))
         case "refusal", str(text):
-            return Refusal(text=text, extra=rest(value, "type", "refusal"))
+            return Refusal(text=text, extra=select_unknown(value, "type", "refusal"))
         case "image_url" | "input_audio" | "file" as kind, dict():
             return _parse_medium(kind, value, inner) or VendorPart(wire_format=WIRE_FORMAT, value=value)
         case _:
@@ -77,16 +79,16 @@ def parse_part(value: Mapping[str, Any]) -> Part:
 def _parse_medium(kind: str, value: Mapping[str, Any], inner: Mapping[str, Any]) -> Part | None:
     match kind, inner:
         case "image_url", {"url": str(url)}:
-            extra = unknown_members(value, "type", inside="image_url", inner=("url", "detail"))
+            extra = select_unknown_members(value, "type", inside="image_url", inner=("url", "detail"))
             return Image(source=_parse_url(url), detail=inner.get("detail"), extra=extra)
         case "input_audio", {"data": str(sound), "format": str(name)}:
-            extra = unknown_members(value, "type", inside="input_audio", inner=("data", "format"))
+            extra = select_unknown_members(value, "type", inside="input_audio", inner=("data", "format"))
             return Audio(source=Data(media_type=_MEDIA_TYPES.get(name, f"audio/{name}"), base64=sound), extra=extra)
         case "file", {"file_data": str(text)}:
-            extra = unknown_members(value, "type", inside="file", inner=("file_data", "filename"))
+            extra = select_unknown_members(value, "type", inside="file", inner=("file_data", "filename"))
             return File(source=_parse_file_data(text), name=inner.get("filename"), extra=extra)
         case "file", {"file_id": str(file_id)}:
-            extra = unknown_members(value, "type", inside="file", inner=("file_id", "filename"))
+            extra = select_unknown_members(value, "type", inside="file", inner=("file_id", "filename"))
             return File(source=FileReference(id=file_id), name=inner.get("filename"), extra=extra)
     return None
 
@@ -119,7 +121,7 @@ def render_part(part: Part, own: bool, stored_here: bool = False) -> dict[str, A
     value = _render_part(part, own)
     if value is None or not own or isinstance(part, VendorPart):
         return value
-    return with_extra(value, part.extra, inside=value["type"])
+    return add_extra(value, part.extra, inside=value["type"])
 
 
 def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
@@ -139,20 +141,20 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
 def _render_medium(part: Image | Audio | File) -> dict[str, Any] | None:
     match part:
         case Image(source=Data() | Link() as source, detail=detail):
-            return {"type": "image_url", "image_url": given(url=_url(source), detail=detail)}
+            return {"type": "image_url", "image_url": drop_none(url=_render_url(source), detail=detail)}
         case Audio(source=Data(media_type=media_type, base64=sound)):
-            return {"type": "input_audio", "input_audio": {"data": sound, "format": _audio_format(media_type)}}
+            return {"type": "input_audio", "input_audio": {"data": sound, "format": _get_audio_format(media_type)}}
         case File(source=Data() as source, name=name):
-            file_data = _url(source) if source.media_type else source.base64
-            return {"type": "file", "file": given(file_data=file_data, filename=name)}
+            file_data = _render_url(source) if source.media_type else source.base64
+            return {"type": "file", "file": drop_none(file_data=file_data, filename=name)}
         case File(source=FileReference(id=file_id), name=name):
-            return {"type": "file", "file": given(file_id=file_id, filename=name)}
+            return {"type": "file", "file": drop_none(file_id=file_id, filename=name)}
     return None
 
 
-def _url(source: Data | Link) -> str:
+def _render_url(source: Data | Link) -> str:
     return source.url if isinstance(source, Link) else f"data:{source.media_type};base64,{source.base64}"
 
 
-def _audio_format(media_type: str) -> str:
+def _get_audio_format(media_type: str) -> str:
     return _AUDIO_FORMATS.get(media_type, without_parameters(media_type).removeprefix("audio/"))

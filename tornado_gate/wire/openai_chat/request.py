@@ -12,11 +12,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning, ResponseFormat, Tool, ToolChoice, VendorTool
-from tornado_gate.wire.openai_chat.messages import names_of_parts, parse_message, render_messages
-from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT, given, rest, unknown_members, with_extra
-from tornado_gate.wire.reasoning import effort_of
+from tornado_gate.wire.openai_chat.messages import map_part_names, parse_message, render_messages
+from tornado_gate.wire.openai_chat.parts import (
+    WIRE_FORMAT,
+    add_extra,
+    drop_none,
+    select_unknown,
+    select_unknown_members,
+)
+from tornado_gate.wire.reasoning import find_effort
 
-_SAME: Final = (
+_SHARED_FIELDS: Final = (
     "n",
     "temperature",
     "top_p",
@@ -33,9 +39,9 @@ _SAME: Final = (
 )
 """The fields that have the same name and shape on both sides, and where None means that nothing was said."""
 
-_KNOWN: Final = frozenset(
+_KNOWN_MEMBERS: Final = frozenset(
     (
-        *_SAME,
+        *_SHARED_FIELDS,
         "model",
         "messages",
         "stream",
@@ -51,7 +57,7 @@ _KNOWN: Final = frozenset(
     )
 )
 
-_MODES: Final = ("auto", "none", "required")
+_TOOL_MODES: Final = ("auto", "none", "required")
 _SCHEMA_MEMBERS: Final = ("name", "description", "schema", "strict")
 
 
@@ -59,9 +65,9 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
     stop = body.get("stop")
     options = body.get("stream_options") or {}
-    extra = {name: value for name, value in body.items() if name not in _KNOWN}
-    names = names_of_parts(body["messages"])
-    if unsaid := rest(options, "include_usage"):
+    extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
+    names = map_part_names(body["messages"])
+    if unsaid := select_unknown(options, "include_usage"):
         extra["stream_options"] = unsaid
     max_tokens = body.get("max_tokens")
     if body.get("max_completion_tokens") is not None:
@@ -87,7 +93,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
         modalities=tuple(body.get("modalities") or ()),
         extra=extra,
         names=names,
-        **{name: body.get(name) for name in _SAME},
+        **{name: body.get(name) for name in _SHARED_FIELDS},
     )
 
 
@@ -99,7 +105,7 @@ def _parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
                 description=function.get("description"),
                 parameters=function.get("parameters"),
                 strict=function.get("strict"),
-                extra=unknown_members(
+                extra=select_unknown_members(
                     value, "type", inside="function", inner=("name", "description", "parameters", "strict")
                 ),
             )
@@ -110,19 +116,19 @@ def _parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
 def _parse_tool_choice(value: Any) -> ToolChoice | None:
     if value is None:
         return None
-    if value in _MODES:
+    if value in _TOOL_MODES:
         return ToolChoice(mode=value)
     match value:
-        case {"type": "function", "function": {"name": str(name)}} if value == _forced(name):
+        case {"type": "function", "function": {"name": str(name)}} if value == _render_forced_tool(name):
             return ToolChoice(mode="tool", name=name)
         case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(tools)}}:
-            names = tuple(_function_name(tool) for tool in tools)
-            if value == _allowed(names, mode == "required"):
+            names = tuple(_get_function_name(tool) for tool in tools)
+            if value == _render_allowed_tools(names, mode == "required"):
                 return ToolChoice(mode="allowed", names=names, required=mode == "required")
     return ToolChoice(mode="vendor", vendor=value)
 
 
-def _function_name(tool: Any) -> str:
+def _get_function_name(tool: Any) -> str:
     match tool:
         case {"function": {"name": str(name)}}:
             return name
@@ -130,12 +136,12 @@ def _function_name(tool: Any) -> str:
             return ""
 
 
-def _forced(name: str) -> dict[str, Any]:
+def _render_forced_tool(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-def _allowed(names: Iterable[str], required: bool) -> dict[str, Any]:
-    allowed = {"mode": "required" if required else "auto", "tools": [_forced(name) for name in names]}
+def _render_allowed_tools(names: Iterable[str], required: bool) -> dict[str, Any]:
+    allowed = {"mode": "required" if required else "auto", "tools": [_render_forced_tool(name) for name in names]}
     return {"type": "allowed_tools", "allowed_tools": allowed}
 
 
@@ -144,7 +150,7 @@ def _parse_response_format(value: Any) -> ResponseFormat | None:
         return None
     kind = value["type"]
     if kind != "json_schema":
-        return ResponseFormat(kind=kind, extra=rest(value, "type"))
+        return ResponseFormat(kind=kind, extra=select_unknown(value, "type"))
     schema = value["json_schema"]
     return ResponseFormat(
         kind=kind,
@@ -152,7 +158,7 @@ def _parse_response_format(value: Any) -> ResponseFormat | None:
         description=schema.get("description"),
         schema=schema.get("schema"),
         strict=schema.get("strict"),
-        extra=unknown_members(value, "type", inside="json_schema", inner=_SCHEMA_MEMBERS),
+        extra=select_unknown_members(value, "type", inside="json_schema", inner=_SCHEMA_MEMBERS),
     )
 
 
@@ -171,10 +177,10 @@ def render_request(
         "model": call.target.upstream_model,
         "messages": render_messages(call, request, own),
     }
-    for name in _SAME:
+    for name in _SHARED_FIELDS:
         if (value := getattr(request, name)) is not None:
             body[name] = value
-    body |= given(
+    body |= drop_none(
         **{max_tokens_name: request.max_tokens},
         stop=list(request.stop) or None,
         tools=_render_tools(call, request, own) or None,
@@ -184,7 +190,7 @@ def render_request(
         modalities=list(request.modalities) or None,
     )
     if request.top_k is not None:
-        call.lose(request.field_name("top_k"))
+        call.drop_field(request.field_name("top_k"))
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
@@ -194,11 +200,11 @@ def render_request(
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
     if own:
-        with_extra(body, request.extra, inside="stream_options" if request.stream else "")
+        add_extra(body, request.extra, inside="stream_options" if request.stream else "")
         return
     for name, value in request.extra.items():
         if value is not None:
-            call.lose(name)
+            call.drop_field(name)
 
 
 def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
@@ -209,19 +215,21 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))
             else:
-                call.lose(path)
+                call.drop_field(path)
             continue
-        function = given(name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict)
-        values.append(_with_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
+        function = drop_none(
+            name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
+        )
+        values.append(_add_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
     return values
 
 
-def _with_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _add_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
     if own:
-        return with_extra(value, extra, inside=value["type"])
+        return add_extra(value, extra, inside=value["type"])
     for name, member in extra.items():
         if member is not None:
-            call.lose(f"{path}.{name}")
+            call.drop_field(f"{path}.{name}")
     return value
 
 
@@ -231,13 +239,13 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
         return None
     match choice.mode:
         case "tool":
-            return _forced(choice.name or "")
+            return _render_forced_tool(choice.name or "")
         case "allowed":
-            return _allowed(choice.names, choice.required)
+            return _render_allowed_tools(choice.names, choice.required)
         case "vendor" if own:
             return choice.vendor
         case "vendor":
-            call.lose(request.field_name("tool_choice"))
+            call.drop_field(request.field_name("tool_choice"))
             return None
         case mode:
             return mode
@@ -249,13 +257,13 @@ def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict
         return None
     value: dict[str, Any] = {"type": wanted.kind}
     if wanted.kind == "json_schema":
-        value["json_schema"] = given(  # other formats give schemas no name, this one wants one
+        value["json_schema"] = drop_none(  # other formats give schemas no name, this one wants one
             name=wanted.name or "response",
             description=wanted.description,
             schema=wanted.schema,
             strict=wanted.strict,
         )
-    return _with_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+    return _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
 
 
 def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
@@ -266,13 +274,15 @@ def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
     effort = reasoning.effort
     if reasoning.budget_tokens is not None:
         if effort is not None:
-            call.lose(f"{name}.budget_tokens")
+            call.drop_field(f"{name}.budget_tokens")
         elif reasoning.budget_tokens > 0:
-            effort = effort_of(reasoning.budget_tokens)
+            effort = find_effort(reasoning.budget_tokens)
     if reasoning.summary is not None:
-        call.lose(f"{name}.summary")
+        call.drop_field(f"{name}.summary")
     if effort is None and (reasoning.enabled is False or reasoning.budget_tokens == 0):
         return "none"
     if effort is None and reasoning.enabled:
-        call.lose(name)  # "think as long as you like": a model that reasons does so unasked, another cannot be told to
+        call.drop_field(
+            name
+        )  # "think as long as you like": a model that reasons does so unasked, another cannot be told to
     return effort

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.ids import unique
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
     Audio,
@@ -31,12 +31,18 @@ from tornado_gate.types import (
     ToolCall,
 )
 from tornado_gate.types.value import replace
-from tornado_gate.wire.openai_chat.errors import error_of
+from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_chat.messages import render_tool_call
-from tornado_gate.wire.openai_chat.parts import parse_image, render_part, rest, unknown_members, with_extra
+from tornado_gate.wire.openai_chat.parts import (
+    add_extra,
+    parse_image,
+    render_part,
+    select_unknown,
+    select_unknown_members,
+)
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage, render_finish_reason, render_usage
 
-LEGACY: Final = "function_call"
+LEGACY_CALL: Final = "function_call"
 """In the `extra` of a tool call that came as the legacy ``function_call``, and the vendor's finish reason after one."""
 
 ID_PREFIX: Final = "chatcmpl-"
@@ -46,7 +52,7 @@ TOP_EXTRA: Final = ("service_tier", "system_fingerprint", "moderation")
 _CALL_EXTRA: Final = ("extra_content",)  # Google's place for thought signatures, which must come back
 
 
-def answer_id(upstream_id: str | None, otherwise: str) -> str:
+def make_response_id(upstream_id: str | None, otherwise: str) -> str:
     """The upstream's id when it looks like one of this format."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
@@ -56,24 +62,24 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
 
     `audio_media_type` is that of the audio that was asked for; the answer does not say it.
     """
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
         raise UpstreamError("The upstream's answer is no chat completion.")
     created = body.get("created")
-    extra = rest(body, "id", "object", "created", "model", "choices", "usage")
+    extra = select_unknown(body, "id", "object", "created", "model", "choices", "usage")
     return ChatResult(
-        model=string(body.get("model")),
-        id=string(body.get("id")) or None,
+        model=read_string(body.get("model")),
+        id=read_string(body.get("id")) or None,
         created=int(created) if isinstance(created, (int, float)) and created else None,
-        choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_index)),
+        choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_get_index)),
         usage=parse_usage(body.get("usage")),
         extra={name: value for name, value in extra.items() if value is not None},
     )
 
 
-def _index(choice: Mapping[str, Any]) -> int:
+def _get_index(choice: Mapping[str, Any]) -> int:
     index = choice.get("index")
     return index if isinstance(index, int) else 0
 
@@ -81,14 +87,14 @@ def _index(choice: Mapping[str, Any]) -> int:
 def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
     message = choice.get("message")
     parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, dict) else ()
-    raw = string(choice.get("finish_reason"))
+    raw = read_string(choice.get("finish_reason"))
     calls_tools = any(isinstance(part, ToolCall) for part in parts)
-    extra = rest(choice, "index", "message", "finish_reason", "logprobs")
+    extra = select_unknown(choice, "index", "message", "finish_reason", "logprobs")
     return Choice(
         parts=parts,
         reason=parse_finish_reason(raw or "stop", calls_tools),
         raw_reason=raw,
-        stop_sequence=string(choice.get("stop_reason")) or None,  # vLLM's word for it
+        stop_sequence=read_string(choice.get("stop_reason")) or None,  # vLLM's word for it
         logprobs=_parse_logprobs(choice.get("logprobs")),
         extra={name: value for name, value in extra.items() if value is not None},
     )
@@ -101,7 +107,7 @@ def _parse_logprobs(value: Any) -> dict[str, Any] | None:
 
 
 def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterator[Part]:
-    thinking, text, refusal = content_pieces(message)
+    thinking, text, refusal = read_content(message)
     details = message.get("reasoning_details")
     if thinking or isinstance(details, list):
         yield Thinking(text=thinking, extra={"reasoning_details": details} if isinstance(details, list) else {})
@@ -117,16 +123,16 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
     yield from _parse_tool_calls(message.get("tool_calls"))
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
-        name, arguments = name_and_arguments(legacy, "arguments")
-        yield ToolCall(id=new_call_id(), name=name, arguments=arguments, extra={LEGACY: True})
+        name, arguments = read_name_and_arguments(legacy, "arguments")
+        yield ToolCall(id=make_call_id(), name=name, arguments=arguments, extra={LEGACY_CALL: True})
 
 
-def content_pieces(message: Mapping[str, Any]) -> tuple[str, str, str]:
+def read_content(message: Mapping[str, Any]) -> tuple[str, str, str]:
     """The thinking, text and refusal of a message or a delta; content may be a string, null, or a list of parts."""
-    thinking = string(message.get("reasoning_content")) or string(message.get("reasoning"))
-    refusal = string(message.get("refusal"))
+    thinking = read_string(message.get("reasoning_content")) or read_string(message.get("reasoning"))
+    refusal = read_string(message.get("refusal"))
     content = message.get("content")
-    text = string(content)
+    text = read_string(content)
     for part in content if isinstance(content, list) else ():
         match part:
             case {"type": "text" | "output_text", "text": str(piece)}:
@@ -134,11 +140,11 @@ def content_pieces(message: Mapping[str, Any]) -> tuple[str, str, str]:
             case {"type": "refusal", "refusal": str(piece)}:
                 refusal += piece
             case {"type": "thinking", "thinking": list(steps)}:  # Mistral
-                thinking += "".join(string(step.get("text")) for step in steps if isinstance(step, dict))
+                thinking += "".join(read_string(step.get("text")) for step in steps if isinstance(step, dict))
     return thinking, text, refusal
 
 
-def string(value: Any) -> str:
+def read_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -156,9 +162,9 @@ def _parse_audio(audio: Mapping[str, Any], media_type: str) -> Audio:
         decode_sound(sound)
     return Audio(
         source=Data(media_type=media_type, base64=sound) if isinstance(sound, str) else None,
-        reference=string(audio.get("id")) or None,
-        transcript=string(audio.get("transcript")) or None,
-        extra=rest(audio, "id", "data", "transcript"),
+        reference=read_string(audio.get("id")) or None,
+        transcript=read_string(audio.get("transcript")) or None,
+        extra=select_unknown(audio, "id", "data", "transcript"),
     )
 
 
@@ -176,7 +182,7 @@ def _parse_tool_calls(values: Any) -> Iterator[ToolCall]:
     for value in values if isinstance(values, list) else ():
         if isinstance(value, dict):
             call = _parse_tool_call(value)
-            yield replace(call, id=new_call_id()) if call.id in seen else call
+            yield replace(call, id=make_call_id()) if call.id in seen else call
             seen.add(call.id)
 
 
@@ -185,35 +191,37 @@ def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
     kind, text_name = ("custom", "input") if custom else ("function", "arguments")
     inner = value.get(kind)
     inner = inner if isinstance(inner, dict) else {}
-    name, arguments = name_and_arguments(inner, text_name)
+    name, arguments = read_name_and_arguments(inner, text_name)
     return ToolCall(
-        id=string(value.get("id")) or new_call_id(),
+        id=read_string(value.get("id")) or make_call_id(),
         name=name,
         arguments=arguments,
         kind=kind,
-        extra=unknown_members({**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)),
+        extra=select_unknown_members(
+            {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
+        ),
     )
 
 
-def name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, str]:
+def read_name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, str]:
     """Name and argument text of a call; arguments that came as a JSON value are written as text."""
     arguments = value.get(text_name)
     if arguments is None:
         arguments = ""
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return string(value.get("name")), text
+    return read_string(value.get("name")), text
 
 
-def new_call_id() -> str:
+def make_call_id() -> str:
     """An id for a call that came without one: the result of the tool must name it."""
-    return f"call_{unique()[:24]}"
+    return f"call_{make_unique_id()[:24]}"
 
 
 def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:
     """The vendor's whole answer; an id or time that the upstream gave in this format's shape is kept."""
     created = result.created or created
     body: dict[str, Any] = {
-        "id": answer_id(result.id, id),
+        "id": make_response_id(result.id, id),
         "object": "chat.completion",
         "created": created,
         "model": model,
@@ -221,10 +229,10 @@ def render_response(result: ChatResult, *, id: str, model: str, created: int) ->
     }
     if result.usage is not None:
         body["usage"] = render_usage(result.usage)
-    return body | known_extra(result.extra, *TOP_EXTRA)
+    return body | select_known_extra(result.extra, *TOP_EXTRA)
 
 
-def known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The members of `extra` that this format has words for; the others may be another format's."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
@@ -257,8 +265,8 @@ def _render_message(parts: tuple[Part, ...], created: int) -> dict[str, Any]:
                 message["audio"] = _render_audio(part, sound, created)
             case Image(source=Data() | Link()):
                 message.setdefault("images", []).append(render_part(part, own=False))
-            case ToolCall(extra=extra) if extra.get(LEGACY):
-                message[LEGACY] = {"name": part.name, "arguments": part.arguments}
+            case ToolCall(extra=extra) if extra.get(LEGACY_CALL):
+                message[LEGACY_CALL] = {"name": part.name, "arguments": part.arguments}
             case ToolCall():
                 message.setdefault("tool_calls", []).append(render_call(part))
     return message
@@ -282,4 +290,4 @@ def _render_audio(audio: Audio, sound: str, created: int) -> dict[str, Any]:
 
 def render_call(call: ToolCall) -> dict[str, Any]:
     """One entry of ``tool_calls``, with the members of `extra` that this format has words for."""
-    return with_extra(render_tool_call(call), known_extra(call.extra, *_CALL_EXTRA))
+    return add_extra(render_tool_call(call), select_known_extra(call.extra, *_CALL_EXTRA))

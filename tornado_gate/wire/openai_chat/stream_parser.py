@@ -29,13 +29,13 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_chat.errors import error_of
-from tornado_gate.wire.openai_chat.parts import rest
-from tornado_gate.wire.openai_chat.response import LEGACY, content_pieces, decode_sound, parse_images, string
-from tornado_gate.wire.openai_chat.tool_deltas import ToolDeltas
+from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.parts import select_unknown
+from tornado_gate.wire.openai_chat.response import LEGACY_CALL, decode_sound, parse_images, read_content, read_string
+from tornado_gate.wire.openai_chat.tool_deltas import ToolCallDeltas
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
 
-_WORDS: Final[Mapping[str, PartKind]] = {
+_TEXT_MEMBERS: Final[Mapping[str, PartKind]] = {
     "content": "text",
     "reasoning_content": "thinking",
     "reasoning": "thinking",
@@ -43,20 +43,20 @@ _WORDS: Final[Mapping[str, PartKind]] = {
 }
 """Members of a delta that are words of a part of this kind."""
 
-_LISTS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
+_LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
 """Lists of a delta that belong to the end of a part of this kind."""
 
 
-def parse_chunks(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
+def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
     """The events of a stream. `frames` are the parsed chunks, as `sse.json_frames` gives them.
 
     `audio_media_type` is that of the audio that was asked for. Raises UpstreamError for what is no chunk. A stream that
     just stops ends without a Finish, which the core makes an error.
     """
-    return stages.then(frames, _Reader(audio_media_type))
+    return stages.add_step(frames, _ChatStreamParser(audio_media_type))
 
 
-class _Reader(stages.Step[Any, StreamEvent]):
+class _ChatStreamParser(stages.Step[Any, StreamEvent]):
     """What is known of the stream so far."""
 
     def __init__(self, audio_media_type: str) -> None:
@@ -64,15 +64,15 @@ class _Reader(stages.Step[Any, StreamEvent]):
         self._started = False
         self._extra: dict[str, Any] = {}
         self._usage: Usage | None = None
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, _ChoiceParser] = {}
         self._next_part = itertools.count().__next__
 
     def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
         for frame in items:
-            if (delta := self.more_words(frame)) is not None:
+            if (delta := self.continue_text(frame)) is not None:
                 out.append(delta)
                 continue
-            if (error := error_of(frame)) is not None:
+            if (error := find_error(frame)) is not None:
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(frame, dict):
@@ -80,7 +80,7 @@ class _Reader(stages.Step[Any, StreamEvent]):
             out.extend(self.read(frame))  # as far as it comes
         return False
 
-    def more_words(self, frame: Any) -> PartDelta | None:
+    def continue_text(self, frame: Any) -> PartDelta | None:
         """The event of a chunk that says no more than a few words of the part that is open, as nearly all chunks do.
 
         None for any other chunk, which `read` must be asked for.
@@ -100,30 +100,30 @@ class _Reader(stages.Step[Any, StreamEvent]):
         entry = choices[0]
         number = entry.get("index") if type(entry) is dict else None
         choice = self._choices.get(number) if type(number) is int else None
-        return None if choice is None else choice.more_words(entry)
+        return None if choice is None else choice.continue_text(entry)
 
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one chunk."""
         choices = frame.get("choices")
         choices = choices if isinstance(choices, list) else []
         if not self._started:
-            unknown = rest(frame, *_CHUNK_MEMBERS)
+            unknown = select_unknown(frame, *_CHUNK_MEMBERS)
             self._extra |= {name: value for name, value in unknown.items() if value is not None}
             if not (choices or frame.get("model") or frame.get("usage")):
                 return  # Azure's first chunk says only how the prompt was filtered
             self._started = True
-            yield self._start(frame)
+            yield self._start_response(frame)
         for value in choices:
             if isinstance(value, dict):
                 yield from self._read_choice(value)
                 yield from self._read_usage(value.get("usage"))
         yield from self._read_usage(frame.get("usage"))
 
-    def _start(self, frame: Mapping[str, Any]) -> ResponseStart:
+    def _start_response(self, frame: Mapping[str, Any]) -> ResponseStart:
         created = frame.get("created")
         return ResponseStart(
-            model=string(frame.get("model")),
-            id=string(frame.get("id")) or None,
+            model=read_string(frame.get("model")),
+            id=read_string(frame.get("id")) or None,
             created=int(created) if isinstance(created, (int, float)) and created else None,
             extra=self._extra,
         )
@@ -133,7 +133,7 @@ class _Reader(stages.Step[Any, StreamEvent]):
         number = number if isinstance(number, int) else 0
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number, self._next_part, self._audio_media_type)
+            choice = self._choices[number] = _ChoiceParser(number, self._next_part, self._audio_media_type)
         return choice.read(value)
 
     def _read_usage(self, value: Any) -> Iterator[StreamEvent]:
@@ -147,7 +147,7 @@ _CHUNK_MEMBERS: Final = ("id", "object", "created", "model", "choices", "usage",
 _CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprobs", "usage")
 
 
-class _Sound(State):
+class _AudioState(State):
     """The audio part of a choice: its index in the stream, its id, and base64 that is not yet a whole step."""
 
     part: int
@@ -156,7 +156,7 @@ class _Sound(State):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-class _Choice:
+class _ChoiceParser:
     """One choice of the stream: `_open` is the kind and index of the part that deltas go to now."""
 
     def __init__(self, number: int, next_part: Callable[[], int], audio_media_type: str) -> None:
@@ -165,11 +165,11 @@ class _Choice:
         self._audio_media_type = audio_media_type
         self._open: tuple[PartKind, int] | None = None
         self._lists: dict[str, list[Any]] = {}
-        self._sound: _Sound | None = None
-        self._calls = ToolDeltas(number, next_part)
+        self._sound: _AudioState | None = None
+        self._calls = ToolCallDeltas(number, next_part)
         self._finished = False
 
-    def more_words(self, value: Mapping[str, Any]) -> PartDelta | None:
+    def continue_text(self, value: Mapping[str, Any]) -> PartDelta | None:
         """The event of an entry that only goes on with the words of the open part; None for any other entry."""
         said = value.get
         delta = said("delta")
@@ -183,7 +183,7 @@ class _Choice:
                 return None
             word, text = name, member
         kind, part = self._open
-        return PartDelta(index=part, data=text) if _WORDS.get(word) == kind else None
+        return PartDelta(index=part, data=text) if _TEXT_MEMBERS.get(word) == kind else None
 
     def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one entry of ``choices``."""
@@ -201,28 +201,28 @@ class _Choice:
             yield PartStart(index=part, kind="image", choice=self._number, part=image)
             yield PartEnd(index=part)
         yield from self._read_calls(delta)
-        if reason := string(value.get("finish_reason")):
-            yield from self._finish(reason, value)
+        if reason := read_string(value.get("finish_reason")):
+            yield from self._finish_choice(reason, value)
 
     def _read_words(self, delta: Mapping[str, Any], logprobs: Any) -> Iterator[StreamEvent]:
-        thinking, text, refusal = content_pieces(delta)
-        for name in _LISTS:
+        thinking, text, refusal = read_content(delta)
+        for name in _LIST_MEMBERS:
             if isinstance(entries := delta.get(name), list):
                 self._lists.setdefault(name, []).extend(entries)
         if thinking or delta.get("reasoning_details"):
-            yield from self._say("thinking", thinking)
-        entries = _entries(logprobs, "content")
+            yield from self._append_text("thinking", thinking)
+        entries = _read_logprobs(logprobs, "content")
         if text or (entries and self._may_say("text", delta.get("content"))):
-            yield from self._say("text", text, entries)
-        entries = _entries(logprobs, "refusal")
+            yield from self._append_text("text", text, entries)
+        entries = _read_logprobs(logprobs, "refusal")
         if refusal or (entries and self._may_say("refusal", delta.get("refusal"))):
-            yield from self._say("refusal", refusal, entries)
+            yield from self._append_text("refusal", refusal, entries)
 
     def _may_say(self, kind: PartKind, said: Any) -> bool:
         """Whether probabilities that came without a letter belong to a part of this kind."""
         return isinstance(said, str) or (self._open is not None and self._open[0] == kind)
 
-    def _say(
+    def _append_text(
         self, kind: PartKind, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None
     ) -> Iterator[StreamEvent]:
         if self._open is None or self._open[0] != kind:
@@ -233,12 +233,12 @@ class _Choice:
             yield PartDelta(index=self._open[1], data=text, logprobs=logprobs)
 
     def _read_audio(self, audio: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        named = string(audio.get("id"))
+        named = read_string(audio.get("id"))
         sound = self._sound
         if sound is None or (named and sound.id and named != sound.id):
             yield from self._close_sound()
             yield from self._close_open()
-            sound = self._sound = _Sound(self._next_part(), named)
+            sound = self._sound = _AudioState(self._next_part(), named)
             yield PartStart(
                 index=sound.part,
                 kind="audio",
@@ -246,20 +246,20 @@ class _Choice:
                 id=named,
                 media_type=self._audio_media_type,
             )
-        sound.extra |= rest(audio, "id", "data", "transcript")
-        text = sound.rest + string(audio.get("data"))
+        sound.extra |= select_unknown(audio, "id", "data", "transcript")
+        text = sound.rest + read_string(audio.get("data"))
         whole = len(text) - len(text) % 4
         sound.rest = text[whole:]
-        transcript = string(audio.get("transcript"))
+        transcript = read_string(audio.get("transcript"))
         if whole or transcript:
             yield PartDelta(index=sound.part, data=decode_sound(text[:whole]), transcript=transcript)
 
     def _read_calls(self, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
         calls = delta.get("tool_calls")
         values = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-        legacy = delta.get(LEGACY)
+        legacy = delta.get(LEGACY_CALL)
         if isinstance(legacy, dict):
-            values.append({"index": -1, "function": legacy, LEGACY: True})
+            values.append({"index": -1, "function": legacy, LEGACY_CALL: True})
         if values:
             yield from self._close_words()
         for value in values:
@@ -274,7 +274,7 @@ class _Choice:
         if self._open is not None:
             kind, part = self._open
             self._open = None
-            names = [name for name, owner in _LISTS.items() if owner == kind and name in self._lists]
+            names = [name for name, owner in _LIST_MEMBERS.items() if owner == kind and name in self._lists]
             yield PartEnd(index=part, extra={name: self._lists.pop(name) for name in names})
 
     def _close_sound(self) -> Iterator[StreamEvent]:
@@ -285,21 +285,21 @@ class _Choice:
                 yield PartDelta(index=sound.part, data=decode_sound(padded))
             yield PartEnd(index=sound.part, extra=sound.extra)
 
-    def _finish(self, raw: str, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _finish_choice(self, raw: str, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
         yield from self._close_open()
         yield from self._close_sound()
         yield from self._calls.close_all()
         self._finished = True
-        extra = rest(value, *_CHOICE_MEMBERS)
+        extra = select_unknown(value, *_CHOICE_MEMBERS)
         yield Finish(
             reason=parse_finish_reason(raw, bool(self._calls)),
             raw=raw,
             choice=self._number,
-            stop_sequence=string(value.get("stop_reason")) or None,  # vLLM's word for it
+            stop_sequence=read_string(value.get("stop_reason")) or None,  # vLLM's word for it
             extra={name: member for name, member in extra.items() if member is not None},
         )
 
 
-def _entries(logprobs: Any, kind: str) -> tuple[Mapping[str, Any], ...] | None:
+def _read_logprobs(logprobs: Any, kind: str) -> tuple[Mapping[str, Any], ...] | None:
     entries = logprobs.get(kind) if isinstance(logprobs, dict) else None
     return tuple(entries) if isinstance(entries, list) and entries else None

@@ -31,14 +31,20 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_chat.parts import given, render_part
-from tornado_gate.wire.openai_chat.response import LEGACY, TOP_EXTRA, answer_id, known_extra, render_call
+from tornado_gate.wire.openai_chat.parts import drop_none, render_part
+from tornado_gate.wire.openai_chat.response import (
+    LEGACY_CALL,
+    TOP_EXTRA,
+    make_response_id,
+    render_call,
+    select_known_extra,
+)
 from tornado_gate.wire.openai_chat.usage import render_finish_reason, render_usage
 
 _DELTA_NAMES = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
 
 
-def render_chunks(
+def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
@@ -46,13 +52,13 @@ def render_chunks(
     `id` and `created` (Unix seconds) are used where the upstream gave none in this format's shape. With `include_usage`
     the last chunk has usage and no choice, and every other one ``usage: null``.
     """
-    return stages.then(events, _Chunks(ChunkWriter(id, model, created, include_usage)))
+    return stages.add_step(events, _RenderChatChunksStep(ChatStreamRenderer(id, model, created, include_usage)))
 
 
-class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
+class _RenderChatChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
     __slots__ = ("_writer",)
 
-    def __init__(self, writer: ChunkWriter) -> None:
+    def __init__(self, writer: ChatStreamRenderer) -> None:
         self._writer = writer
 
     def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
@@ -61,26 +67,26 @@ class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
                 out.append(chunk)
 
     def end(self, out: list[dict[str, Any]]) -> None:
-        out += self._writer.last()
+        out += self._writer.render_last()
 
 
-class _Choice(State):
+class _ChoiceState(State):
     """One choice: whether its role was said, and how many tool calls it has so far."""
 
     number: int
-    role_said: bool = False
+    role_sent: bool = False
     calls: int = 0
 
 
-class _OpenPart(State):
+class _ChatPartState(State):
     """A part of a choice; `call` is its index among the choice's tool calls."""
 
     start: PartStart
-    choice: _Choice
+    choice: _ChoiceState
     call: int = 0
 
 
-class ChunkWriter(State):
+class ChatStreamRenderer(State):
     """One answer. Its members are as for `render_chunks`, which is this with the events around it."""
 
     id: str
@@ -89,12 +95,12 @@ class ChunkWriter(State):
     include_usage: bool
     usage: Usage | None = None
     _extra: dict[str, Any] = field(default_factory=dict)
-    _choices: dict[int, _Choice] = field(default_factory=dict)
-    _parts: dict[int, _OpenPart] = field(default_factory=dict)
+    _choices: dict[int, _ChoiceState] = field(default_factory=dict)
+    _parts: dict[int, _ChatPartState] = field(default_factory=dict)
     _around: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """What stands around the words of open parts in their frames."""
 
-    def frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+    def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
         """Append the frames of what `write` gives for `events`. Raises as that, after what came before."""
         for event in events:
             if type(event) is PartDelta and event.data and type(event.data) is str and not event.logprobs:
@@ -105,13 +111,13 @@ class ChunkWriter(State):
             if (chunk := self.write(event)) is not None:
                 out.append(sse.render_json(chunk))
                 if type(event) is PartDelta and event.index not in self._around:
-                    self._look_around(event.index)
+                    self._cache_delta_frame(event.index)
 
-    def _look_around(self, index: int) -> None:
+    def _cache_delta_frame(self, index: int) -> None:
         """The frame of a part's delta without its words, which its next ones can be put into."""
         part = self._parts[index]
         if name := _DELTA_NAMES.get(part.start.kind):
-            before, _, after = sse.render_json(self._chunk(part.choice, {name: ""})).rpartition(b'""')
+            before, _, after = sse.render_json(self._render_chunk(part.choice, {name: ""})).rpartition(b'""')
             self._around[index] = (before, after)
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
@@ -125,26 +131,26 @@ class ChunkWriter(State):
                 self._around.pop(index, None)
                 return self._write_end(self._parts.pop(index), event)
             case Finish():
-                choice = self._choice(event.choice)
-                delta = {} if choice.role_said else {"content": ""}
-                return self._chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
+                choice = self._get_choice(event.choice)
+                delta = {} if choice.role_sent else {"content": ""}
+                return self._render_chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
             case UsageReport(usage=usage):
                 self.usage = usage
             case ResponseStart():
-                self.id = answer_id(event.id, self.id)
+                self.id = make_response_id(event.id, self.id)
                 self.created = event.created or self.created
-                self._extra = known_extra(event.extra, *TOP_EXTRA)
+                self._extra = select_known_extra(event.extra, *TOP_EXTRA)
             case StreamError(error=error):
                 raise error
         return None
 
-    def last(self) -> list[dict[str, Any]]:
+    def render_last(self) -> list[dict[str, Any]]:
         """The chunk that has usage and no choice, when it was asked for and is known."""
         if not self.include_usage or self.usage is None:
             return []
-        return [{**self._envelope(), "choices": [], "usage": render_usage(self.usage)}]
+        return [{**self._render_envelope(), "choices": [], "usage": render_usage(self.usage)}]
 
-    def _envelope(self) -> dict[str, Any]:
+    def _render_envelope(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "object": "chat.completion.chunk",
@@ -153,75 +159,77 @@ class ChunkWriter(State):
             **self._extra,
         }
 
-    def _chunk(
-        self, choice: _Choice, delta: dict[str, Any], logprobs: Any = None, finish_reason: Any = None
+    def _render_chunk(
+        self, choice: _ChoiceState, delta: dict[str, Any], logprobs: Any = None, finish_reason: Any = None
     ) -> dict[str, Any]:
-        if not choice.role_said:
-            choice.role_said = True
+        if not choice.role_sent:
+            choice.role_sent = True
             delta = {"role": "assistant", "content": None, **delta}
         entry = {"index": choice.number, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
-        chunk = {**self._envelope(), "choices": [entry]}
+        chunk = {**self._render_envelope(), "choices": [entry]}
         if self.include_usage:
             chunk["usage"] = None
         return chunk
 
-    def _choice(self, number: int) -> _Choice:
+    def _get_choice(self, number: int) -> _ChoiceState:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number)
+            choice = self._choices[number] = _ChoiceState(number)
         return choice
 
     def _write_start(self, start: PartStart) -> dict[str, Any] | None:
-        choice = self._choice(start.choice)
-        part = self._parts[start.index] = _OpenPart(start, choice)
+        choice = self._get_choice(start.choice)
+        part = self._parts[start.index] = _ChatPartState(start, choice)
         match start:
-            case PartStart(kind="tool_call", extra=extra) if extra.get(LEGACY):
-                return self._chunk(choice, {LEGACY: {"name": start.name, "arguments": ""}})
+            case PartStart(kind="tool_call", extra=extra) if extra.get(LEGACY_CALL):
+                return self._render_chunk(choice, {LEGACY_CALL: {"name": start.name, "arguments": ""}})
             case PartStart(kind="tool_call"):
                 part.call = choice.calls
                 choice.calls += 1
                 call = ToolCall(id=start.id, name=start.name, arguments="", kind=start.tool_kind, extra=start.extra)
-                return self._chunk(choice, {"tool_calls": [{"index": part.call, **render_call(call)}]})
+                return self._render_chunk(choice, {"tool_calls": [{"index": part.call, **render_call(call)}]})
             case PartStart(kind="audio"):
-                return self._chunk(choice, {"audio": {"id": start.id, "transcript": ""}})
+                return self._render_chunk(choice, {"audio": {"id": start.id, "transcript": ""}})
             case PartStart(part=Image(source=Data() | Link()) as image):
-                return self._chunk(choice, {"images": [render_part(image, own=False)]})
+                return self._render_chunk(choice, {"images": [render_part(image, own=False)]})
         return None
 
-    def _write_delta(self, part: _OpenPart, event: PartDelta) -> dict[str, Any] | None:
+    def _write_delta(self, part: _ChatPartState, event: PartDelta) -> dict[str, Any] | None:
         kind = part.start.kind
         if (name := _DELTA_NAMES.get(kind)) and (event.data or event.logprobs):
             logprobs: dict[str, Any] | None = None
             if event.logprobs:
                 logprobs = {"content": None, "refusal": None}
                 logprobs["refusal" if name == "refusal" else "content"] = list(event.logprobs)
-            return self._chunk(part.choice, {name: event.data}, logprobs)
+            return self._render_chunk(part.choice, {name: event.data}, logprobs)
         if kind == "tool_call" and event.data:
-            return self._chunk(part.choice, _arguments(part, event.data))
+            return self._render_chunk(part.choice, _render_arguments(part, event.data))
         if kind == "audio" and (event.data or event.transcript):
             sound = event.data if isinstance(event.data, bytes) else b""
             encoded = base64.b64encode(sound).decode() or None
-            return self._chunk(part.choice, {"audio": given(data=encoded, transcript=event.transcript or None)})
+            return self._render_chunk(
+                part.choice, {"audio": drop_none(data=encoded, transcript=event.transcript or None)}
+            )
         return None
 
-    def _write_end(self, part: _OpenPart, event: PartEnd) -> dict[str, Any] | None:
+    def _write_end(self, part: _ChatPartState, event: PartEnd) -> dict[str, Any] | None:
         extra = {**part.start.extra, **event.extra}
         match part.start.kind:
             case "text":
-                delta = known_extra(extra, "annotations")
+                delta = select_known_extra(extra, "annotations")
             case "thinking":
-                delta = known_extra(extra, "reasoning_details")
+                delta = select_known_extra(extra, "reasoning_details")
             case "audio":
-                expiry = known_extra(extra, "expires_at")
+                expiry = select_known_extra(extra, "expires_at")
                 delta = {"audio": expiry} if expiry else {}
             case _:
                 delta = {}
-        return self._chunk(part.choice, delta) if delta else None
+        return self._render_chunk(part.choice, delta) if delta else None
 
 
-def _arguments(part: _OpenPart, text: str | bytes) -> dict[str, Any]:
-    if part.start.extra.get(LEGACY):
-        return {LEGACY: {"arguments": text}}
+def _render_arguments(part: _ChatPartState, text: str | bytes) -> dict[str, Any]:
+    if part.start.extra.get(LEGACY_CALL):
+        return {LEGACY_CALL: {"arguments": text}}
     if part.start.tool_kind == "custom":
         return {"tool_calls": [{"index": part.call, "custom": {"input": text}}]}
     return {"tool_calls": [{"index": part.call, "function": {"arguments": text}}]}

@@ -14,11 +14,11 @@ import orjson
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import PartDelta, PartEnd, PartStart, StreamEvent
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_chat.parts import unknown_members
-from tornado_gate.wire.openai_chat.response import name_and_arguments, new_call_id, string
+from tornado_gate.wire.openai_chat.parts import select_unknown_members
+from tornado_gate.wire.openai_chat.response import make_call_id, read_name_and_arguments, read_string
 
 
-class _Call(State):
+class _ToolCallState(State):
     """A call that has begun. `part` is -1 until its name is known, because a part cannot start without one."""
 
     kind: str
@@ -43,15 +43,15 @@ class _Call(State):
             return False
 
 
-class ToolDeltas:
+class ToolCallDeltas:
     """The calls of choice `choice`. `next_part` gives the index of a new part of the stream."""
 
     def __init__(self, choice: int, next_part: Callable[[], int]) -> None:
         self._choice = choice
         self._next_part = next_part
-        self._calls: list[_Call] = []
-        self._by_id: dict[str, _Call] = {}
-        self._by_index: dict[int, _Call] = {}
+        self._calls: list[_ToolCallState] = []
+        self._by_id: dict[str, _ToolCallState] = {}
+        self._by_index: dict[int, _ToolCallState] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -62,23 +62,23 @@ class ToolDeltas:
         kind, text_name = ("custom", "input") if custom else ("function", "arguments")
         inner = value.get(kind)
         inner = inner if isinstance(inner, dict) else {}
-        name, text = name_and_arguments(inner, text_name)
-        index, call_id = _index(value), string(value.get("id"))
-        call = self._find(index, call_id, name)
+        name, text = read_name_and_arguments(inner, text_name)
+        index, call_id = _get_index(value), read_string(value.get("id"))
+        call = self._find_call(index, call_id, name)
         if call is None:
             yield from self.close_complete()
-            call = _Call(kind, index)
+            call = _ToolCallState(kind, index)
             self._calls.append(call)
-        self._note(call, call_id, name)
-        call.extra |= unknown_members(
+        self._note_members(call, call_id, name)
+        call.extra |= select_unknown_members(
             {**value, kind: inner}, "id", "type", "index", inside=kind, inner=("name", text_name)
         )
         if text:
-            yield from self._add(call, text)
+            yield from self._append_arguments(call, text)
         elif call.name and call.part < 0:
-            yield self._start(call)
+            yield self._start_call(call)
 
-    def _find(self, index: int | None, call_id: str, name: str) -> _Call | None:
+    def _find_call(self, index: int | None, call_id: str, name: str) -> _ToolCallState | None:
         """The call that a delta belongs to, or None when it begins another."""
         known = self._by_id.get(call_id)
         if known is not None and (index is None or known.index in (None, index)):
@@ -90,16 +90,16 @@ class ToolDeltas:
             return None
         return call
 
-    def _note(self, call: _Call, call_id: str, name: str) -> None:
+    def _note_members(self, call: _ToolCallState, call_id: str, name: str) -> None:
         if call.index is not None:
             self._by_index[call.index] = call
         if call_id:
             known = self._by_id.setdefault(call_id, call)
             if call.part < 0:  # an id that another call has is no id: the tool's result could not be told apart
-                call.id = call_id if known is call else new_call_id()
+                call.id = call_id if known is call else make_call_id()
         call.name = call.name or name
 
-    def _add(self, call: _Call, text: str) -> Iterator[StreamEvent]:
+    def _append_arguments(self, call: _ToolCallState, text: str) -> Iterator[StreamEvent]:
         if call.closed:
             if text.strip() and text != "".join(call.pieces):
                 raise UpstreamError("The upstream went on with the arguments of a tool call that was complete.")
@@ -108,12 +108,12 @@ class ToolDeltas:
         if call.part >= 0:
             yield PartDelta(index=call.part, data=text)
         elif call.name:
-            yield self._start(call)
+            yield self._start_call(call)
             yield PartDelta(index=call.part, data="".join(call.pieces))
 
-    def _start(self, call: _Call) -> PartStart:
+    def _start_call(self, call: _ToolCallState) -> PartStart:
         call.part = self._next_part()
-        call.id = call.id or new_call_id()
+        call.id = call.id or make_call_id()
         extra, call.extra = call.extra, {}
         return PartStart(
             index=call.part,
@@ -129,7 +129,7 @@ class ToolDeltas:
         """Close the calls that are certainly over, because another part begins."""
         for call in self._calls:
             if not call.closed and call.part >= 0 and call.is_complete():
-                yield self._close(call)
+                yield self._close_call(call)
 
     def close_all(self) -> Iterator[StreamEvent]:
         """Close every call, because the choice is over."""
@@ -137,15 +137,15 @@ class ToolDeltas:
             if call.closed:
                 continue
             if call.part < 0:
-                yield self._start(call)
+                yield self._start_call(call)
                 yield PartDelta(index=call.part, data="".join(call.pieces))
-            yield self._close(call)
+            yield self._close_call(call)
 
-    def _close(self, call: _Call) -> PartEnd:
+    def _close_call(self, call: _ToolCallState) -> PartEnd:
         call.closed = True
         return PartEnd(index=call.part, extra=call.extra)
 
 
-def _index(value: Mapping[str, Any]) -> int | None:
+def _get_index(value: Mapping[str, Any]) -> int | None:
     index = value.get("index")
     return index if isinstance(index, int) else None

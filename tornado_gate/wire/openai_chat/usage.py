@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.types.value import replace
-from tornado_gate.wire.openai_chat.parts import rest
+from tornado_gate.wire.openai_chat.parts import select_unknown
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -28,13 +28,13 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "tool_use": "tool_calls",
 }
 
-_DETAILS: Final[Mapping[str, Mapping[str, str]]] = {
+_DETAIL_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = {
     "prompt_tokens_details": {"cached_tokens": "cache_read_tokens", "cache_write_tokens": "cache_write_tokens"},
     "completion_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
 """The counts inside an object of details, and where they are in `Usage`."""
 
-_TOTALS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
+_TOTAL_MEMBERS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 _CACHE_HIT: Final = "prompt_cache_hit_tokens"
 
 
@@ -55,10 +55,10 @@ def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
     if not isinstance(value, dict):
         return None
-    return plain_usage(value) or searched_usage(value)
+    return parse_plain_usage(value) or parse_any_usage(value)
 
 
-def plain_usage(value: dict[str, Any]) -> Usage | None:
+def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
     """The usage in a report as the vendor's are: whole numbers that add up, and details that are objects or null.
 
     None for every other report, and the same as `searched_usage`, in a quarter of its steps, for these, which are nearly all.
@@ -69,16 +69,16 @@ def plain_usage(value: dict[str, Any]) -> Usage | None:
         return None
     if not (type(given) is type(made) is type(total) is int) or given < 0 or made < 0 or total != given + made:
         return None
-    if len(value) == len(_TOTALS):
+    if len(value) == len(_TOTAL_MEMBERS):
         return Usage(input_tokens=given, output_tokens=made)
     shares: dict[str, int] = {}
     extra: dict[str, Any] = {}
     for name, member in value.items():
-        if member is None or name in _TOTALS:
+        if member is None or name in _TOTAL_MEMBERS:
             continue
-        if name not in _DETAILS:
+        if name not in _DETAIL_MEMBERS:
             extra[name] = member
-        elif type(member) is not dict or not _take_shares(member, _DETAILS[name], shares, extra, name):
+        elif type(member) is not dict or not _take_shares(member, _DETAIL_MEMBERS[name], shares, extra, name):
             return None
     if _CACHE_HIT in extra and "cache_read_tokens" not in shares:
         return None
@@ -102,34 +102,34 @@ def _take_shares(
     return True
 
 
-def searched_usage(value: dict[str, Any]) -> Usage | None:
+def parse_any_usage(value: dict[str, Any]) -> Usage | None:
     """The usage in a report of any shape."""
-    prompt, completion = _details(value, "prompt_tokens_details"), _details(value, "completion_tokens_details")
-    input_tokens = _first(value, "prompt_tokens", "input_tokens")
-    output_tokens = _first(value, "completion_tokens", "output_tokens")
+    prompt, completion = _get_details(value, "prompt_tokens_details"), _get_details(value, "completion_tokens_details")
+    input_tokens = _find_first_count(value, "prompt_tokens", "input_tokens")
+    output_tokens = _find_first_count(value, "completion_tokens", "output_tokens")
     if input_tokens is None and output_tokens is None:
         return None
-    cached = _first(prompt, "cached_tokens")
+    cached = _find_first_count(prompt, "cached_tokens")
     usage = Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        cache_read_tokens=_first(value, _CACHE_HIT) if cached is None else cached,
-        cache_write_tokens=_first(prompt, "cache_write_tokens"),
-        reasoning_tokens=_first(completion, "reasoning_tokens"),
-        extra=_unknown(value, prompt, completion),
+        cache_read_tokens=_find_first_count(value, _CACHE_HIT) if cached is None else cached,
+        cache_write_tokens=_find_first_count(prompt, "cache_write_tokens"),
+        reasoning_tokens=_find_first_count(completion, "reasoning_tokens"),
+        extra=_select_unknown(value, prompt, completion),
     )
-    total = _first(value, "total_tokens")
+    total = _find_first_count(value, "total_tokens")
     if total is not None and total != usage.total_tokens:  # some upstreams count reasoning in the total alone
         return replace(usage, extra={**usage.extra, "total_tokens": total})
     return usage
 
 
-def _details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     details = value.get(name)
     return details if isinstance(details, (dict, Mapping)) else {}
 
 
-def _first(value: Mapping[str, Any], *names: str) -> int | None:
+def _find_first_count(value: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         count = value.get(name)
         if type(count) is int and count >= 0:
@@ -139,10 +139,16 @@ def _first(value: Mapping[str, Any], *names: str) -> int | None:
     return None
 
 
-def _unknown(value: Mapping[str, Any], prompt: Mapping[str, Any], completion: Mapping[str, Any]) -> dict[str, Any]:
-    extra = {name: member for name, member in rest(value, *_TOTALS, *_DETAILS).items() if member is not None}
-    for name, details in zip(_DETAILS, (prompt, completion), strict=True):
-        if deeper := rest(details, *_DETAILS[name]):
+def _select_unknown(
+    value: Mapping[str, Any], prompt: Mapping[str, Any], completion: Mapping[str, Any]
+) -> dict[str, Any]:
+    extra = {
+        name: member
+        for name, member in select_unknown(value, *_TOTAL_MEMBERS, *_DETAIL_MEMBERS).items()
+        if member is not None
+    }
+    for name, details in zip(_DETAIL_MEMBERS, (prompt, completion), strict=True):
+        if deeper := select_unknown(details, *_DETAIL_MEMBERS[name]):
             extra[name] = deeper
     return extra
 
@@ -158,7 +164,7 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     completion = {"reasoning_tokens": usage.reasoning_tokens}
     for name, known in (("prompt_tokens_details", prompt), ("completion_tokens_details", completion)):
         said = {member: count for member, count in known.items() if count is not None}
-        details = {**_details(usage.extra, name), **said}
+        details = {**_get_details(usage.extra, name), **said}
         if details:
             value[name] = details
     for name, member in usage.extra.items():

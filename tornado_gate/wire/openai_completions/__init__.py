@@ -5,8 +5,8 @@ possible for. The chunks and whole answers of an upstream have the shape of chat
 `openai_chat.FrameMeter` and `openai_chat.note_body` read what passes verbatim.
 """
 
-from tornado_gate.wire.openai_completions.request import WIRE_FORMAT, parse_request, prompt_of
+from tornado_gate.wire.openai_completions.request import WIRE_FORMAT, parse_request, read_prompt
 from tornado_gate.wire.openai_completions.response import render_response
-from tornado_gate.wire.openai_completions.stream_renderer import render_chunks
+from tornado_gate.wire.openai_completions.stream_renderer import render_stream
 
-__all__ = ["WIRE_FORMAT", "parse_request", "prompt_of", "render_chunks", "render_response"]
+__all__ = ["WIRE_FORMAT", "parse_request", "read_prompt", "render_response", "render_stream"]

@@ -14,13 +14,13 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Message, Text
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_chat.parts import rest
+from tornado_gate.wire.openai_chat.parts import select_unknown
 
 WIRE_FORMAT: Final = formats.OPENAI_COMPLETIONS
 
-NAMES: Final[Mapping[str, str]] = {"messages": "prompt", "messages.0": "prompt", "messages.0.content.0": "prompt"}
+FIELD_NAMES: Final[Mapping[str, str]] = {"messages": "prompt", "messages.0": "prompt", "messages.0.content.0": "prompt"}
 
-_SAME: Final = (
+_SHARED_FIELDS: Final = (
     "n",
     "max_tokens",
     "temperature",
@@ -31,10 +31,10 @@ _SAME: Final = (
     "logit_bias",
     "user",
 )
-_KNOWN: Final = (*_SAME, "model", "prompt", "stream", "stream_options", "stop")
+_KNOWN_MEMBERS: Final = (*_SHARED_FIELDS, "model", "prompt", "stream", "stream_options", "stop")
 
 
-def prompt_of(body: Mapping[str, Any]) -> str:
+def read_prompt(body: Mapping[str, Any]) -> str:
     """The one prompt of a body that was checked. Raises InvalidField for tokens and for several prompts."""
     prompt = body["prompt"]
     if isinstance(prompt, str):
@@ -51,24 +51,28 @@ def prompt_of(body: Mapping[str, Any]) -> str:
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """The common request in a body that was checked before. Raises InvalidField for a prompt that is not one text."""
     stop, options = body.get("stop"), body.get("stream_options") or {}
-    extra = {name: value for name, value in body.items() if name not in _KNOWN and not _says_nothing(name, value, body)}
-    if unsaid := rest(options, "include_usage"):
+    extra = {
+        name: value
+        for name, value in body.items()
+        if name not in _KNOWN_MEMBERS and not _has_no_effect(name, value, body)
+    }
+    if unsaid := select_unknown(options, "include_usage"):
         extra["stream_options"] = unsaid
-    same: dict[str, Any] = {name: body.get(name) for name in _SAME}
+    same: dict[str, Any] = {name: body.get(name) for name in _SHARED_FIELDS}
     return ChatRequest(
         model=body["model"],
-        messages=(Message(role="user", parts=(Text(text=prompt_of(body)),)),),
+        messages=(Message(role="user", parts=(Text(text=read_prompt(body)),)),),
         wire_format=WIRE_FORMAT,
         stream=bool(body.get("stream")),
         include_usage=options.get("include_usage"),
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
         extra=extra,
-        names=NAMES,
+        names=FIELD_NAMES,
         **same,
     )
 
 
-def _says_nothing(name: str, value: Any, body: Mapping[str, Any]) -> bool:
+def _has_no_effect(name: str, value: Any, body: Mapping[str, Any]) -> bool:
     """Whether a field stands at what the vendor does without it."""
     match name:
         case "echo":

@@ -15,7 +15,7 @@ from tornado_gate.wire import openai_chat
 ID_PREFIX: Final = "cmpl-"
 
 
-def answer_id(upstream_id: str | None, otherwise: str) -> str:
+def make_response_id(upstream_id: str | None, otherwise: str) -> str:
     """The upstream's id when it looks like one of this format."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
@@ -23,7 +23,7 @@ def answer_id(upstream_id: str | None, otherwise: str) -> str:
 def render_response(result: ChatResult, *, id: str, model: str, created: int, echo: str = "") -> dict[str, Any]:
     """The whole answer; `echo` is what each choice begins with. `created` is Unix time in seconds."""
     return {
-        "id": answer_id(result.id, id),
+        "id": make_response_id(result.id, id),
         "object": "text_completion",
         "created": result.created or created,
         "model": model,
@@ -33,12 +33,12 @@ def render_response(result: ChatResult, *, id: str, model: str, created: int, ec
 
 
 def _render_choice(number: int, choice: Choice, echo: str) -> dict[str, Any]:
-    text = "".join(_words(part) for part in choice.parts)
+    text = "".join(_get_text(part) for part in choice.parts)
     reason = finish_reason(choice.reason)
     return {"text": echo + text, "index": number, "logprobs": None, "finish_reason": reason}
 
 
-def _words(part: Any) -> str:
+def _get_text(part: Any) -> str:
     match part:
         case Text(text=text) | Refusal(text=text) | Audio(transcript=str(text)):
             return text

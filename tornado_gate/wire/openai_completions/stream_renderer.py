@@ -12,12 +12,12 @@ from tornado_gate.streams import stages
 from tornado_gate.types import Finish, PartDelta, PartStart, ResponseStart, StreamError, StreamEvent, Usage, UsageReport
 from tornado_gate.types.value import State, field
 from tornado_gate.wire import openai_chat
-from tornado_gate.wire.openai_completions.response import answer_id, finish_reason
+from tornado_gate.wire.openai_completions.response import finish_reason, make_response_id
 
-_SPOKEN: Final = ("text", "refusal", "audio")
+_TEXT_PARTS: Final = ("text", "refusal", "audio")
 
 
-def render_chunks(
+def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool, echo: str = ""
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
@@ -25,13 +25,15 @@ def render_chunks(
     `echo` is what each choice begins with. With `include_usage` the last chunk has usage and no choice, and every other
     one ``usage: null``.
     """
-    return stages.then(events, _Chunks(_Writer(id, model, created, include_usage, echo)))
+    return stages.add_step(
+        events, _RenderCompletionsChunksStep(_CompletionsStreamRenderer(id, model, created, include_usage, echo))
+    )
 
 
-class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
+class _RenderCompletionsChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
     __slots__ = ("_writer",)
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: _CompletionsStreamRenderer) -> None:
         self._writer = writer
 
     def take(self, items: list[StreamEvent], out: list[dict[str, Any]]) -> None:
@@ -41,10 +43,10 @@ class _Chunks(stages.Step[StreamEvent, dict[str, Any]]):
     def end(self, out: list[dict[str, Any]]) -> None:
         writer = self._writer
         if writer.include_usage and writer.usage is not None:
-            out.append({**writer.envelope(), "choices": [], "usage": openai_chat.render_usage(writer.usage)})
+            out.append({**writer.render_envelope(), "choices": [], "usage": openai_chat.render_usage(writer.usage)})
 
 
-class _Writer(State):
+class _CompletionsStreamRenderer(State):
     id: str
     model: str
     created: int
@@ -59,31 +61,31 @@ class _Writer(State):
         match event:
             case PartDelta(index=index) if index in self._choice_of:
                 text = event.transcript or event.data
-                yield from self._say(self._choice_of[index], text if isinstance(text, str) else "")
-            case PartStart(kind=kind) if kind in _SPOKEN and event.part is None:
+                yield from self._render_text(self._choice_of[index], text if isinstance(text, str) else "")
+            case PartStart(kind=kind) if kind in _TEXT_PARTS and event.part is None:
                 self._choice_of[event.index] = event.choice
             case Finish():
-                yield from self._say(event.choice, "")
-                yield self._chunk(event.choice, "", finish_reason(event.reason))
+                yield from self._render_text(event.choice, "")
+                yield self._render_chunk(event.choice, "", finish_reason(event.reason))
             case UsageReport(usage=usage):
                 self.usage = usage
             case ResponseStart():
-                self.id = answer_id(event.id, self.id)
+                self.id = make_response_id(event.id, self.id)
                 self.created = event.created or self.created
             case StreamError(error=error):
                 raise error
 
-    def envelope(self) -> dict[str, Any]:
+    def render_envelope(self) -> dict[str, Any]:
         return {"id": self.id, "object": "text_completion", "created": self.created, "model": self.model}
 
-    def _say(self, choice: int, text: str) -> Iterator[dict[str, Any]]:
+    def _render_text(self, choice: int, text: str) -> Iterator[dict[str, Any]]:
         if choice not in self._begun:
             self._begun.add(choice)
             text = self.echo + text
         if text:
-            yield self._chunk(choice, text)
+            yield self._render_chunk(choice, text)
 
-    def _chunk(self, choice: int, text: str, reason: str | None = None) -> dict[str, Any]:
+    def _render_chunk(self, choice: int, text: str, reason: str | None = None) -> dict[str, Any]:
         entry = {"text": text, "index": choice, "logprobs": None, "finish_reason": reason}
-        chunk = {**self.envelope(), "choices": [entry]}
+        chunk = {**self.render_envelope(), "choices": [entry]}
         return chunk | {"usage": None} if self.include_usage else chunk

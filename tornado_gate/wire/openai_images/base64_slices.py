@@ -8,7 +8,7 @@ from typing import Final
 
 from tornado_gate.errors import UpstreamError
 
-SLICE: Final = 256 * 1024
+SLICE_BYTES: Final = 256 * 1024
 """Groups of base64 at once: 768 KiB of bytes, 1 MiB of text."""
 
 
@@ -16,8 +16,8 @@ async def encode(data: bytes) -> bytes:
     """The base64 of `data`, as ASCII."""
     view = memoryview(data)
     pieces = []
-    for at in range(0, len(data), 3 * SLICE):
-        pieces.append(binascii.b2a_base64(view[at : at + 3 * SLICE], newline=False))
+    for at in range(0, len(data), 3 * SLICE_BYTES):
+        pieces.append(binascii.b2a_base64(view[at : at + 3 * SLICE_BYTES], newline=False))
         await asyncio.sleep(0)
     return b"".join(pieces)
 
@@ -35,8 +35,8 @@ async def decode(text: str) -> bytes:
             raw = raw.translate(None, b"\r\n")
         raw += b"=" * (-len(raw) % 4)
         pieces = []
-        for at in range(0, len(raw), 4 * SLICE):
-            pieces.append(binascii.a2b_base64(raw[at : at + 4 * SLICE], strict_mode=True))
+        for at in range(0, len(raw), 4 * SLICE_BYTES):
+            pieces.append(binascii.a2b_base64(raw[at : at + 4 * SLICE_BYTES], strict_mode=True))
             await asyncio.sleep(0)
     except (UnicodeEncodeError, binascii.Error) as error:
         raise UpstreamError("The upstream sent a picture that is not base64.") from error

@@ -9,18 +9,18 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.codec.media_types import extension
+from tornado_gate.codec.media_types import get_extension
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch.pictures import check, picture_of, source_of
+from tornado_gate.http.fetch.pictures import check, parse_image_source, read_image
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link, Upload
 from tornado_gate.types.value import Value
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_images.request import fields_of, said
+from tornado_gate.wire.openai_images.request import read_fields, render_shared_fields
 
 EDITS: Final = formats.OPENAI_IMAGE_EDITS
 
-_IMAGE: Final = re.compile(r"image(\[\d*\])?")
+_IMAGE_FIELD: Final = re.compile(r"image(\[\d*\])?")
 
 
 class MemoryFile(Value, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class MemoryFile(Value, frozen=True, kw_only=True):
     media_type: str
     data: bytes
 
-    unshown = frozenset({"data"})
+    hidden_fields = frozenset({"data"})
 
     @property
     def size(self) -> int:
@@ -44,7 +44,7 @@ class MemoryFile(Value, frozen=True, kw_only=True):
         yield self.data
 
 
-class Renamed(Value, frozen=True, kw_only=True):
+class RenamedUpload(Value, frozen=True, kw_only=True):
     """An `Upload` in other clothes: another field's, and of the media type that it is rather than is called."""
 
     of: Upload
@@ -54,7 +54,7 @@ class Renamed(Value, frozen=True, kw_only=True):
     @property
     def filename(self) -> str:
         """The vendor wants an extension."""
-        return self.of.filename if "." in self.of.filename else f"picture.{extension(self.media_type)}"
+        return self.of.filename if "." in self.of.filename else f"picture.{get_extension(self.media_type)}"
 
     @property
     def size(self) -> int:
@@ -67,9 +67,9 @@ class Renamed(Value, frozen=True, kw_only=True):
         return self.of.chunks()
 
 
-def pictures_in(files: Sequence[Upload]) -> tuple[list[Upload], list[Upload], list[Upload]]:
+def sort_files(files: Sequence[Upload]) -> tuple[list[Upload], list[Upload], list[Upload]]:
     """The files of a form: pictures to edit, masks, and others."""
-    images = [file for file in files if _IMAGE.fullmatch(file.field)]
+    images = [file for file in files if _IMAGE_FIELD.fullmatch(file.field)]
     masks = [file for file in files if file.field == "mask"]
     return images, masks, [file for file in files if file not in images and file not in masks]
 
@@ -80,25 +80,25 @@ def parse_edit(body: Mapping[str, Any], files: Sequence[Upload] = ()) -> ImageRe
     In JSON ``images`` are objects with ``image_url``; a ``file_id`` is only the vendor's own to read. Files that
     have no word in the vocabulary are in `extra` as they are. Raises InvalidField for a picture that is nowhere.
     """
-    fields = fields_of(body)
+    fields = read_fields(body)
     extra = fields["extra"]
-    images, masks, others = pictures_in(files)
+    images, masks, others = sort_files(files)
     names: dict[str, str] = {"images": "image"}
     sources: list[FileSource] = list(images)
     mask: FileSource | None = masks[0] if masks else None
     if not images:
         names = {}
-        sources = [_reference(item, f"images.{index}") for index, item in enumerate(extra.pop("images", ()))]
-        mask = _reference(extra.pop("mask"), "mask") if "mask" in extra else mask
+        sources = [_parse_reference(item, f"images.{index}") for index, item in enumerate(extra.pop("images", ()))]
+        mask = _parse_reference(extra.pop("mask"), "mask") if "mask" in extra else mask
     extra |= {file.field: file for file in others}
     return ImageRequest(wire_format=EDITS, images=tuple(sources), mask=mask, names=names, **fields)
 
 
-def _reference(value: Mapping[str, Any], path: str) -> Data | Link:
+def _parse_reference(value: Mapping[str, Any], path: str) -> Data | Link:
     if value.get("image_url") is None:
         message = f"'{path}.file_id' is a file that this model cannot reach; send '{path}.image_url'."
         raise InvalidField(f"{path}.file_id", message, code="unsupported_value")
-    return source_of(value["image_url"], f"{path}.image_url")
+    return parse_image_source(value["image_url"], f"{path}.image_url")
 
 
 async def render_edit(call: Call, request: ImageRequest, *, answers_bytes: bool) -> FormBody:
@@ -106,36 +106,36 @@ async def render_edit(call: Call, request: ImageRequest, *, answers_bytes: bool)
 
     `answers_bytes` as in `render_request`. Pictures at addresses are fetched. Raises InvalidField for one that is none.
     """
-    body = said(call, request, EDITS, answers_bytes=answers_bytes)
+    body = render_shared_fields(call, request, EDITS, answers_bytes=answers_bytes)
     several = len(request.images) > 1
     files: list[Upload] = []
     for index, source in enumerate(request.images):
         param = f"{request.field_name('images')}.{index}" if several else request.field_name("images")
         param = request.names.get(f"images.{index}", param)
-        files.append(await _file(call, source, param, "image[]" if several else "image", f"image-{index + 1}"))
+        files.append(await _make_upload(call, source, param, "image[]" if several else "image", f"image-{index + 1}"))
     if request.mask is not None:
-        files.append(await _file(call, request.mask, request.field_name("mask"), "mask", "mask"))
+        files.append(await _make_upload(call, request.mask, request.field_name("mask"), "mask", "mask"))
     files += [value for value in body.values() if hasattr(value, "chunks")]
     fields = {name: value for name, value in body.items() if not hasattr(value, "chunks")}
-    return FormBody(dict(pair for name, value in fields.items() for pair in _flat(name, value)), files)
+    return FormBody(dict(pair for name, value in fields.items() for pair in _iterate_form_fields(name, value)), files)
 
 
-async def _file(call: Call, source: FileSource, param: str, field_name: str, name: str) -> Upload:
+async def _make_upload(call: Call, source: FileSource, param: str, field_name: str, name: str) -> Upload:
     if isinstance(source, Data | Link):
-        picture = await picture_of(call, source, param)
-        filename = f"{name}.{extension(picture.media_type)}"
+        picture = await read_image(call, source, param)
+        filename = f"{name}.{get_extension(picture.media_type)}"
         return MemoryFile(field=field_name, filename=filename, media_type=picture.media_type, data=picture.data)
     looked = await check(source, param)
     assert looked is not None, "a file of a form is no address"
-    return Renamed(of=source, field=field_name, media_type=looked[0])
+    return RenamedUpload(of=source, field=field_name, media_type=looked[0])
 
 
-def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_form_fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """A JSON value as the fields of a form: ``svg[model]``."""
     match value:
         case Mapping():
             for member, inner in value.items():
-                yield from _flat(f"{name}[{member}]", inner)
+                yield from _iterate_form_fields(f"{name}[{member}]", inner)
         case bool():
             yield name, "true" if value else "false"
         case list() | tuple():

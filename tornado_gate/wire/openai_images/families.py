@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from tornado_gate.codec.fields import listed
+from tornado_gate.codec.fields import format_choices
 from tornado_gate.types import Call
 from tornado_gate.types.value import Value
 
 _SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
-_THREES: Final = (
+_FAMILY_THREE_FIELDS: Final = (
     "background",
     "moderation",
     "output_format",
@@ -30,7 +30,7 @@ _THREES: Final = (
 """What only family three has a word for."""
 
 
-class Sides(Value, frozen=True, kw_only=True):
+class SizeLimits(Value, frozen=True, kw_only=True):
     """Bounds of a free size: pixels of each side, what it is a multiple of, how often the shorter may fit the longer."""
 
     least: int
@@ -38,20 +38,20 @@ class Sides(Value, frozen=True, kw_only=True):
     multiple: int = 1
     ratio: int | None = None
 
-    def take(self, width: int, height: int) -> bool:
+    def is_allowed(self, width: int, height: int) -> bool:
         short, long = sorted((width, height))
         if short < self.least or long > self.most or width % self.multiple or height % self.multiple:
             return False
         return self.ratio is None or long <= short * self.ratio
 
-    def said(self, times: str) -> str:
+    def describe(self, times: str) -> str:
         """In words; `times` stands between the sides."""
         words = f"WIDTH{times}HEIGHT with sides from {self.least} to {self.most}"
         words += f" that are multiples of {self.multiple}" if self.multiple > 1 else ""
         return words + (f" and no longer than {self.ratio} times each other" if self.ratio else "")
 
 
-class Family(Value, frozen=True, kw_only=True):
+class ModelFamily(Value, frozen=True, kw_only=True):
     """One row. `models` are patterns of the vendor's names; `name` is what conf says, "" for models without rules.
 
     `longest_prompt` is characters. `sizes` are words, or width and height in pixels; `sides` takes others. `qualities` of
@@ -60,29 +60,29 @@ class Family(Value, frozen=True, kw_only=True):
 
     name: str
     models: tuple[str, ...] = ()
-    longest_prompt: int = 32_000
-    most_images: int = 10
+    max_prompt_length: int = 32_000
+    max_images: int = 10
     sizes: tuple[str, ...]
-    sides: Sides | None = None
+    sides: SizeLimits | None = None
     qualities: tuple[str, ...] | None = None
     styles: tuple[str, ...] | None = None
     formats: tuple[str, ...] = ("png", "jpeg", "webp")
-    lacks: tuple[str, ...] = ()
+    unsupported_fields: tuple[str, ...] = ()
 
     def takes_size(self, size: str) -> bool:
         """`size` is a word, or as in ``1024x1536``."""
         if size in self.sizes:
             return True
         sides = _SIZE.fullmatch(size)
-        return bool(self.sides and sides and self.sides.take(int(sides[1]), int(sides[2])))
+        return bool(self.sides and sides and self.sides.is_allowed(int(sides[1]), int(sides[2])))
 
-    def allowed_sizes(self, times: str = "x") -> str:
+    def describe_sizes(self, times: str = "x") -> str:
         """The sizes in words; `times` stands between the sides. Where it is no ``x`` no word is a size."""
         named = [size.replace("x", times) for size in self.sizes if times == "x" or _SIZE.fullmatch(size)]
-        words = [listed(named)] if named else []
-        return " or ".join([*words, *([self.sides.said(times)] if self.sides else [])])
+        words = [format_choices(named)] if named else []
+        return " or ".join([*words, *([self.sides.describe(times)] if self.sides else [])])
 
-    def size_of_ratio(self, ratio: str) -> str | None:
+    def find_size_of_ratio(self, ratio: str) -> str | None:
         """The size that has the aspect ratio "3:2" to the pixel, or None."""
         wide, _, high = ratio.partition(":")
         if not (wide.isascii() and wide.isdecimal() and high.isascii() and high.isdecimal()):
@@ -94,63 +94,65 @@ class Family(Value, frozen=True, kw_only=True):
         return None
 
 
-ONE: Final = Family(
+FAMILY_ONE: Final = ModelFamily(
     name="one",
     models=("dall-e-2*",),
-    longest_prompt=1000,
+    max_prompt_length=1000,
     sizes=("256x256", "512x512", "1024x1024"),
     qualities=("standard", "auto"),
-    lacks=(*_THREES, "style"),
+    unsupported_fields=(*_FAMILY_THREE_FIELDS, "style"),
 )
-TWO: Final = Family(
+FAMILY_TWO: Final = ModelFamily(
     name="two",
     models=("dall-e-3*",),
-    longest_prompt=4000,
-    most_images=1,
+    max_prompt_length=4000,
+    max_images=1,
     sizes=("1792x1024", "1024x1792", "1024x1024"),
     qualities=("standard", "hd", "auto"),
     styles=("vivid", "natural"),
-    lacks=_THREES,
+    unsupported_fields=_FAMILY_THREE_FIELDS,
 )
-THREE: Final = Family(
+FAMILY_THREE: Final = ModelFamily(
     name="three",
     models=("gpt-image-*", "chatgpt-image-*"),
     sizes=("1024x1024", "1536x1024", "1024x1536", "auto"),
     qualities=("low", "medium", "high", "auto"),
-    lacks=("style",),
+    unsupported_fields=("style",),
 )
-THREE_WIDE: Final = Family(
+FAMILY_THREE_WIDE: Final = ModelFamily(
     name="three",
     models=("gpt-image-2*",),
-    sizes=THREE.sizes,
-    sides=Sides(least=16, most=3840, multiple=16, ratio=3),
+    sizes=FAMILY_THREE.sizes,
+    sides=SizeLimits(least=16, most=3840, multiple=16, ratio=3),
     qualities=("low", "medium", "high", "xhigh", "max", "auto"),
     formats=("png", "jpeg", "webp", "gif", "svg"),
-    lacks=THREE.lacks,
+    unsupported_fields=FAMILY_THREE.unsupported_fields,
 )
-NO_FAMILY: Final = Family(name="", sizes=("auto",), sides=Sides(least=16, most=8192))
+NO_FAMILY: Final = ModelFamily(name="", sizes=("auto",), sides=SizeLimits(least=16, most=8192))
 
-FAMILIES: Final = (ONE, TWO, THREE_WIDE, THREE)
+FAMILIES: Final = (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE_WIDE, FAMILY_THREE)
 """By name of the model the first row that fits counts."""
-_BY_NAME: Final[Mapping[str, Family]] = {family.name: family for family in (ONE, TWO, THREE)}
+_FAMILY_BY_NAME: Final[Mapping[str, ModelFamily]] = {
+    family.name: family for family in (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE)
+}
 
 
-def family_named(model: str) -> Family | None:
+def find_family_by_model(model: str) -> ModelFamily | None:
     """The family of a model by the vendor's names, with or without the name of a provider before a slash."""
     own = model.rpartition("/")[2]
     return next((family for family in FAMILIES if any(fnmatchcase(own, name) for name in family.models)), None)
 
 
-def family_of(call: Call) -> Family:
+def find_family(call: Call) -> ModelFamily:
     """The family of the model asked for, whoever answers: what conf says of it, else what its name says."""
-    if family := _BY_NAME.get(str(call.facts.get("image_family"))):
+    if family := _FAMILY_BY_NAME.get(str(call.facts.get("image_family"))):
         return family
-    return family_named(call.model) or NO_FAMILY
+    return find_family_by_model(call.model) or NO_FAMILY
 
 
-def owners(field: str) -> str:
+def describe_owners(field: str) -> str:
     """The families that have a field, in words: for those that lack it."""
-    names = [name for name, family in _BY_NAME.items() if field not in family.lacks]
+    names = [name for name, family in _FAMILY_BY_NAME.items() if field not in family.unsupported_fields]
     return f"family {' and '.join(names)}"
 
 
@@ -158,8 +160,8 @@ def uses_family_three(body: Mapping[str, Any]) -> bool:
     """Whether a body, not yet checked, asks for what only family three can do."""
     said = {name: value for name, value in body.items() if value is not None}
     return (
-        any(name in said for name in _THREES)
+        any(name in said for name in _FAMILY_THREE_FIELDS)
         or said.get("stream") in (True, "true")
-        or (said.get("size") in THREE.sizes and said["size"] not in ONE.sizes)
+        or (said.get("size") in FAMILY_THREE.sizes and said["size"] not in FAMILY_ONE.sizes)
         or said.get("quality") in ("low", "medium", "high")
     )

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ImageRequest
 from tornado_gate.wire import formats
-from tornado_gate.wire.openai_images.families import NO_FAMILY, family_named
+from tornado_gate.wire.openai_images.families import NO_FAMILY, find_family_by_model
 
 WIRE_FORMAT: Final = formats.OPENAI_IMAGES
 
-SAME: Final = (
+SHARED_FIELDS: Final = (
     "n",
     "size",
     "quality",
@@ -28,11 +28,11 @@ SAME: Final = (
     "user",
 )
 """Fields of one name here and in the vocabulary."""
-KNOWN: Final = (*SAME, "model", "prompt", "stream", "response_format")
+KNOWN_MEMBERS: Final = (*SHARED_FIELDS, "model", "prompt", "stream", "response_format")
 
-_ONLY_OF_BYTES: Final = ("background", "moderation", "output_compression", "input_fidelity", "partial_images")
+_BYTES_ONLY_FIELDS: Final = ("background", "moderation", "output_compression", "input_fidelity", "partial_images")
 """What only the models that always answer with bytes take."""
-_UNSAID: Final = ("negative_prompt", "prompt_extend", "seed")
+_UNSUPPORTED_FIELDS: Final = ("negative_prompt", "prompt_extend", "seed")
 """What this format has no word for."""
 
 
@@ -41,17 +41,17 @@ def parse_request(body: Mapping[str, Any]) -> ImageRequest:
 
     How the pictures are to come back (``response_format``) is no word of the vocabulary, and nobody's but the server's.
     """
-    return ImageRequest(wire_format=WIRE_FORMAT, **fields_of(body))
+    return ImageRequest(wire_format=WIRE_FORMAT, **read_fields(body))
 
 
-def fields_of(body: Mapping[str, Any]) -> dict[str, Any]:
+def read_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """The members of an ImageRequest that a body of this vendor's says, without its pictures."""
-    fields: dict[str, Any] = {name: body.get(name) for name in SAME}
+    fields: dict[str, Any] = {name: body.get(name) for name in SHARED_FIELDS}
     return fields | {
         "model": body["model"],
         "prompt": body["prompt"],
         "stream": is_true(body.get("stream")),
-        "extra": {name: value for name, value in body.items() if name not in KNOWN and value is not None},
+        "extra": {name: value for name, value in body.items() if name not in KNOWN_MEMBERS and value is not None},
     }
 
 
@@ -67,21 +67,21 @@ def render_request(call: Call, request: ImageRequest, *, answers_bytes: bool) ->
     stream nor know what those know.
     """
     if request.input_fidelity is not None and answers_bytes:
-        call.lose(request.field_name("input_fidelity"))
-    body = said(call, request, WIRE_FORMAT, answers_bytes=answers_bytes)
+        call.drop_field(request.field_name("input_fidelity"))
+    body = render_shared_fields(call, request, WIRE_FORMAT, answers_bytes=answers_bytes)
     body.pop("input_fidelity", None)
     return body
 
 
-def said(call: Call, request: ImageRequest, wire_format: str, *, answers_bytes: bool) -> dict[str, Any]:
+def render_shared_fields(call: Call, request: ImageRequest, wire_format: str, *, answers_bytes: bool) -> dict[str, Any]:
     """The fields that both ways to ask for pictures have."""
     body: dict[str, Any] = {"model": call.target.upstream_model, "prompt": request.prompt}
-    for name in SAME:
+    for name in SHARED_FIELDS:
         value = getattr(request, name)
         if value is None or (name == "partial_images" and not request.stream):
             continue
         if _is_refused(name, value, answers_bytes):
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
         else:
             body[name] = value
     if not answers_bytes:
@@ -89,33 +89,33 @@ def said(call: Call, request: ImageRequest, wire_format: str, *, answers_bytes: 
         body["response_format"] = "b64_json"
     elif request.stream:
         body["stream"] = True
-    _lose_unsaid(call, request, body)
+    _drop_unsupported(call, request, body)
     for name, value in request.extra.items():
         if request.wire_format == wire_format:
             body.setdefault(name, value)
         else:
-            call.lose(name)
+            call.drop_field(name)
     return body
 
 
 def _is_refused(name: str, value: Any, answers_bytes: bool) -> bool:
     if answers_bytes:
         return name == "style"
-    return name in _ONLY_OF_BYTES or (name == "output_format" and value != "png")  # which they answer with
+    return name in _BYTES_ONLY_FIELDS or (name == "output_format" and value != "png")  # which they answer with
 
 
-def _lose_unsaid(call: Call, request: ImageRequest, body: dict[str, Any]) -> None:
+def _drop_unsupported(call: Call, request: ImageRequest, body: dict[str, Any]) -> None:
     """An aspect ratio is said as the size that has it, if there is one."""
     if request.size is None and request.aspect_ratio is not None:
-        family = family_named(call.target.upstream_model) or NO_FAMILY
-        if size := family.size_of_ratio(request.aspect_ratio):
+        family = find_family_by_model(call.target.upstream_model) or NO_FAMILY
+        if size := family.find_size_of_ratio(request.aspect_ratio):
             body["size"] = size
         else:
-            call.lose(request.field_name("aspect_ratio"))
-    for name in _UNSAID:
+            call.drop_field(request.field_name("aspect_ratio"))
+    for name in _UNSUPPORTED_FIELDS:
         if getattr(request, name) not in (None, ""):
-            call.lose(request.field_name(name))
+            call.drop_field(request.field_name(name))
     if request.watermark:  # none is what these models do anyway
-        call.lose(request.field_name("watermark"))
+        call.drop_field(request.field_name("watermark"))
     if request.resolution not in (None, "1K"):  # of which all named sizes are
-        call.lose(request.field_name("resolution"))
+        call.drop_field(request.field_name("resolution"))

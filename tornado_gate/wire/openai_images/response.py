@@ -12,44 +12,44 @@ import orjson
 
 from tornado_gate.codec.media_types import sniff
 from tornado_gate.errors import UpstreamError
-from tornado_gate.types import ImageResult, MadeImage, Usage
-from tornado_gate.wire.openai_chat import error_of
+from tornado_gate.types import GeneratedImage, ImageResult, Usage
+from tornado_gate.wire.openai_chat import find_error
 from tornado_gate.wire.openai_images.base64_slices import decode, encode
 from tornado_gate.wire.openai_images.usage import parse_usage, render_usage
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
-Fetch = Callable[[str], Awaitable[bytes]]
+ImageFetcher = Callable[[str], Awaitable[bytes]]
 """Reads a picture at an address that an upstream gave."""
-Place = Callable[[MadeImage, int], Awaitable[str]]
+ImageSaver = Callable[[GeneratedImage, int], Awaitable[str]]
 """Keeps the picture of this number, from 0, and says its address."""
 
-_WORDS: Final = ("background", "output_format", "quality", "size")
-_VENDORS: Final = ("safety_identifier", "svg_usage")
+_SETTING_MEMBERS: Final = ("background", "output_format", "quality", "size")
+_VENDOR_MEMBERS: Final = ("safety_identifier", "svg_usage")
 """What the vendor says beyond the vocabulary."""
 
 
-async def parse_response(body: Any, *, fetch: Fetch | None = None) -> ImageResult:
+async def parse_response(body: Any, *, fetch: ImageFetcher | None = None) -> ImageResult:
     """The pictures in an upstream's answer. `fetch` reads those that are given by address.
 
     Raises the error that the answer may be, and UpstreamError for an answer without pictures.
     """
-    if (error := error_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")) or not body["data"]:
-        raise no_answer()
-    said = {name: body[name] for name in _WORDS if isinstance(body.get(name), str)}
-    images = [await _image(entry, said.get("output_format", ""), fetch) for entry in body["data"]]
+        raise wrong_format_error()
+    said = {name: body[name] for name in _SETTING_MEMBERS if isinstance(body.get(name), str)}
+    images = [await _parse_image(entry, said.get("output_format", ""), fetch) for entry in body["data"]]
     created = body.get("created")
     return ImageResult(
         images=tuple(images),
         created=created if isinstance(created, int) and not isinstance(created, bool) else None,
         usage=parse_usage(body.get("usage")),
-        extra={name: body[name] for name in _VENDORS if body.get(name) is not None},
+        extra={name: body[name] for name in _VENDOR_MEMBERS if body.get(name) is not None},
         **said,
     )
 
 
-async def _image(entry: Mapping[str, Any], output_format: str, fetch: Fetch | None) -> MadeImage:
+async def _parse_image(entry: Mapping[str, Any], output_format: str, fetch: ImageFetcher | None) -> GeneratedImage:
     inline, address = entry.get("b64_json"), entry.get("url")
     if isinstance(inline, str) and inline:
         data = await decode(inline)
@@ -60,16 +60,16 @@ async def _image(entry: Mapping[str, Any], output_format: str, fetch: Fetch | No
             raise UpstreamError("The upstream sent the address of a picture where its bytes were asked for.")
         data = await fetch(address)
     else:
-        raise no_answer()
+        raise wrong_format_error()
     revised = entry.get("revised_prompt")
-    return MadeImage(
+    return GeneratedImage(
         data=data,
-        media_type=media_type_of(data, output_format),
+        media_type=find_media_type(data, output_format),
         revised_prompt=revised if isinstance(revised, str) and revised else None,
     )
 
 
-def media_type_of(data: bytes, output_format: str) -> str:
+def find_media_type(data: bytes, output_format: str) -> str:
     """What a picture is: what is there, else what the upstream calls it. Raises UpstreamError for another kind of file."""
     seen = sniff(data)
     if seen.startswith("image/"):
@@ -79,7 +79,7 @@ def media_type_of(data: bytes, output_format: str) -> str:
     return {"svg": "image/svg+xml", "": "image/png"}.get(output_format, f"image/{output_format}")
 
 
-def format_of(media_type: str) -> str:
+def get_format(media_type: str) -> str:
     """The vendor's word for a media type: png, jpeg, webp."""
     return media_type.partition("/")[2].partition("+")[0]
 
@@ -88,10 +88,10 @@ async def render_response(
     result: ImageResult,
     *,
     created: int,
-    place: Place | None,
+    place: ImageSaver | None,
     usage: Usage | None,
     details: bool,
-    revised: Callable[[MadeImage], str | None] = lambda image: image.revised_prompt,
+    revised: Callable[[GeneratedImage], str | None] = lambda image: image.revised_prompt,
 ) -> bytes:
     """The JSON text of the answer. `created` (Unix seconds) stands in for the upstream's own.
 
@@ -102,19 +102,19 @@ async def render_response(
     for index, image in enumerate(result.images):
         rest = {} if (words := revised(image)) is None else {"revised_prompt": words}
         if place is None:
-            entries.append(await with_picture(image.data, rest))
+            entries.append(await insert_image(image.data, rest))
         else:
             entries.append(orjson.dumps({"url": await place(image, index), **rest}))
     body: dict[str, Any] = {"created": result.created or created}
     if details:
-        body |= {name: value for name in _WORDS if (value := getattr(result, name)) and value != "auto"}
-        body |= {name: result.extra[name] for name in _VENDORS if name in result.extra}
+        body |= {name: value for name in _SETTING_MEMBERS if (value := getattr(result, name)) and value != "auto"}
+        body |= {name: result.extra[name] for name in _VENDOR_MEMBERS if name in result.extra}
     body["data"] = []
     text = orjson.dumps(body).removesuffix(b"]}") + b",".join(entries) + b"]"
     return text + (b"}" if usage is None else b"," + orjson.dumps({"usage": render_usage(usage)})[1:])
 
 
-async def with_picture(data: bytes, rest: Mapping[str, Any]) -> bytes:
+async def insert_image(data: bytes, rest: Mapping[str, Any]) -> bytes:
     """The JSON text of an object with the members `rest` and ``b64_json``: base64 needs no second look for escapes."""
     others = orjson.dumps(rest)[:-1]
     encoded = await encode(data)

@@ -10,10 +10,10 @@ from typing import Any
 
 from tornado_gate.types import Usage
 from tornado_gate.types.value import replace
-from tornado_gate.wire.openai_chat.parts import rest
+from tornado_gate.wire.openai_chat.parts import select_unknown
 
-_TOP = ("total_tokens", "input_tokens", "output_tokens", "input_tokens_details")
-_DETAILS = ("text_tokens", "image_tokens", "cached_tokens")
+_TOP_MEMBERS = ("total_tokens", "input_tokens", "output_tokens", "input_tokens_details")
+_DETAIL_MEMBERS = ("text_tokens", "image_tokens", "cached_tokens")
 
 
 def parse_usage(value: Any) -> Usage | None:
@@ -22,26 +22,26 @@ def parse_usage(value: Any) -> Usage | None:
         return None
     details = value.get("input_tokens_details")
     details = details if isinstance(details, Mapping) else {}
-    input_tokens, output_tokens = _count(value, "input_tokens"), _count(value, "output_tokens")
+    input_tokens, output_tokens = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
     if input_tokens is None and output_tokens is None:
         return None
-    extra = {name: member for name, member in rest(value, *_TOP).items() if member is not None}
-    if deeper := rest(details, *_DETAILS):
+    extra = {name: member for name, member in select_unknown(value, *_TOP_MEMBERS).items() if member is not None}
+    if deeper := select_unknown(details, *_DETAIL_MEMBERS):
         extra["input_tokens_details"] = deeper
     usage = Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        image_tokens=_count(details, "image_tokens"),
-        cache_read_tokens=_count(details, "cached_tokens"),
+        image_tokens=_read_count(details, "image_tokens"),
+        cache_read_tokens=_read_count(details, "cached_tokens"),
         extra=extra,
     )
-    total = _count(value, "total_tokens")
+    total = _read_count(value, "total_tokens")
     if total is not None and total != usage.total_tokens:
         return replace(usage, extra={**extra, "total_tokens": total})
     return usage
 
 
-def _count(value: Mapping[str, Any], name: str) -> int | None:
+def _read_count(value: Mapping[str, Any], name: str) -> int | None:
     count = value.get(name)
     if isinstance(count, int | float) and not isinstance(count, bool) and count >= 0:
         return int(count)
@@ -66,7 +66,7 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     return value
 
 
-def added(usages: list[Usage]) -> Usage | None:
+def sum_usages(usages: list[Usage]) -> Usage | None:
     """The sum of what several pictures took; None of none."""
     if len(usages) < 2:
         return usages[0] if usages else None

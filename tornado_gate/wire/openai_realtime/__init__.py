@@ -5,50 +5,50 @@ stands between a caller and an upstream that differ; `Session`, `check_client_ev
 answers itself.
 """
 
-from tornado_gate.wire.openai_realtime.dialects import BETA_PROTOCOL, dialect_of, dialect_of_session_update
-from tornado_gate.wire.openai_realtime.event_checks import audio_of, check_client_event, check_session
+from tornado_gate.wire.openai_realtime.dialects import BETA_PROTOCOL, detect_dialect, detect_session_update_dialect
+from tornado_gate.wire.openai_realtime.event_checks import check_client_event, check_session, read_audio
 from tornado_gate.wire.openai_realtime.events import (
-    to_beta_client,
-    to_beta_server,
-    to_current_client,
-    to_current_server,
+    translate_client_to_beta,
+    translate_client_to_current,
+    translate_server_to_beta,
+    translate_server_to_current,
 )
 from tornado_gate.wire.openai_realtime.items import check_item
-from tornado_gate.wire.openai_realtime.names import WIRE_FORMAT, new_id
-from tornado_gate.wire.openai_realtime.reports import error_event, usage_of
+from tornado_gate.wire.openai_realtime.names import WIRE_FORMAT, make_id
+from tornado_gate.wire.openai_realtime.reports import make_error_event, parse_usage
 from tornado_gate.wire.openai_realtime.schemas import (
-    item_to_beta,
-    item_to_current,
-    response_to_beta,
-    response_to_current,
+    convert_item_to_beta,
+    convert_item_to_current,
+    convert_response_to_beta,
+    convert_response_to_current,
 )
-from tornado_gate.wire.openai_realtime.session import Session, TurnDetection
+from tornado_gate.wire.openai_realtime.session import SessionConfig, TurnDetection
 from tornado_gate.wire.openai_realtime.texts import peek_type
-from tornado_gate.wire.openai_realtime.translator import Translator, parse_client
+from tornado_gate.wire.openai_realtime.translator import EventTranslator, parse_client_event
 
 __all__ = [
     "BETA_PROTOCOL",
     "WIRE_FORMAT",
-    "Session",
-    "Translator",
+    "EventTranslator",
+    "SessionConfig",
     "TurnDetection",
-    "audio_of",
     "check_client_event",
     "check_item",
     "check_session",
-    "dialect_of",
-    "dialect_of_session_update",
-    "error_event",
-    "item_to_beta",
-    "item_to_current",
-    "new_id",
-    "parse_client",
+    "convert_item_to_beta",
+    "convert_item_to_current",
+    "convert_response_to_beta",
+    "convert_response_to_current",
+    "detect_dialect",
+    "detect_session_update_dialect",
+    "make_error_event",
+    "make_id",
+    "parse_client_event",
+    "parse_usage",
     "peek_type",
-    "response_to_beta",
-    "response_to_current",
-    "to_beta_client",
-    "to_beta_server",
-    "to_current_client",
-    "to_current_server",
-    "usage_of",
+    "read_audio",
+    "translate_client_to_beta",
+    "translate_client_to_current",
+    "translate_server_to_beta",
+    "translate_server_to_current",
 ]

@@ -16,8 +16,8 @@ from tornado_gate.types import RealtimeDialect
 BETA_PROTOCOL: Final = "openai-beta.realtime-v1"
 
 _AGENTS_PROTOCOL: Final = "openai-agents-sdk."
-_STAINLESS: Final = "x-stainless-"
-_SDK: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
+_STAINLESS_PREFIX: Final = "x-stainless-"
+_SDK_USER_AGENT: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
 
 _CURRENT_MEMBERS: Final = ("type", "audio", "output_modalities", "max_output_tokens")
 _BETA_MEMBERS: Final = (
@@ -34,7 +34,7 @@ _BETA_MEMBERS: Final = (
 )
 
 
-def dialect_of(headers: Mapping[str, str], query: Mapping[str, str], protocols: Iterable[str]) -> RealtimeDialect:
+def detect_dialect(headers: Mapping[str, str], query: Mapping[str, str], protocols: Iterable[str]) -> RealtimeDialect:
     """The dialect of a handshake. `headers` are lower-case; `protocols` are the subprotocols that the caller offers.
 
     An ``api-version`` in the query that ends with ``-preview`` is how Azure's address says the beta dialect.
@@ -43,12 +43,12 @@ def dialect_of(headers: Mapping[str, str], query: Mapping[str, str], protocols: 
     betas = [word.strip().lower() for word in headers.get("openai-beta", "").split(",")]
     if BETA_PROTOCOL in offered or "realtime=v1" in betas or query.get("api-version", "").endswith("-preview"):
         return "beta"
-    if any(protocol.startswith(_AGENTS_PROTOCOL) for protocol in offered) or _names_an_sdk(headers):
+    if any(protocol.startswith(_AGENTS_PROTOCOL) for protocol in offered) or _is_sdk(headers):
         return "current"
     return "beta"
 
 
-def dialect_of_session_update(event: Mapping[str, Any]) -> RealtimeDialect | None:
+def detect_session_update_dialect(event: Mapping[str, Any]) -> RealtimeDialect | None:
     """The dialect that a ``session.update`` is written in; None for one that reads the same in both, and for other events."""
     if event.get("type") == "transcription_session.update":
         return "beta"
@@ -60,5 +60,7 @@ def dialect_of_session_update(event: Mapping[str, Any]) -> RealtimeDialect | Non
     return "beta" if any(name in session for name in _BETA_MEMBERS) else None
 
 
-def _names_an_sdk(headers: Mapping[str, str]) -> bool:
-    return any(name.startswith(_STAINLESS) for name in headers) or bool(_SDK.search(headers.get("user-agent", "")))
+def _is_sdk(headers: Mapping[str, str]) -> bool:
+    return any(name.startswith(_STAINLESS_PREFIX) for name in headers) or bool(
+        _SDK_USER_AGENT.search(headers.get("user-agent", ""))
+    )

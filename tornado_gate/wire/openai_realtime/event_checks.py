@@ -15,42 +15,53 @@ from typing import Any, Final
 from marshmallow import Schema
 from marshmallow.validate import Equal
 
-from tornado_gate.codec.checks import missing, need_array, need_object, wrong
-from tornado_gate.codec.fields import Array, Body, Boolean, Integer, Number, Object, OneOf, String, check, named
+from tornado_gate.codec.checks import need_array, need_object, raise_invalid, raise_missing
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    Boolean,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    check,
+    describe_type,
+)
 from tornado_gate.errors import InvalidField
-from tornado_gate.wire.openai_realtime.items import audio_bytes, check_item
-from tornado_gate.wire.openai_realtime.schemas import FORMATS, PCM_RATE
+from tornado_gate.wire.openai_realtime.items import check_item, decode_audio
+from tornado_gate.wire.openai_realtime.schemas import CURRENT_FORMATS, PCM_RATE
 
-LONGEST_EVENT_ID: Final = 512
-LONGEST_ID: Final = 512
+MAX_EVENT_ID_LENGTH: Final = 512
+MAX_ID_LENGTH: Final = 512
 
 
-def _most_tokens() -> OneOf:
+def _make_max_tokens_field() -> OneOf:
     return OneOf(by_type={int: Integer(least=1), str: String(choices=("inf",))}, allow_none=True)
 
 
-def _modalities() -> Array:
+def _make_modalities_field() -> Array:
     return Array(String(choices=("text", "audio")), least=1, most=2, allow_none=True)
 
 
-def _voice() -> OneOf:
-    return OneOf(by_type={str: String(), dict: Object(_Voice)}, allow_none=True)
+def _make_voice_field() -> OneOf:
+    return OneOf(by_type={str: String(), dict: Object(_RealtimeVoiceSchema)}, allow_none=True)
 
 
-def _beta_format() -> String:
-    return String(choices=tuple(FORMATS), allow_none=True)
+def _make_beta_format_field() -> String:
+    return String(choices=tuple(CURRENT_FORMATS), allow_none=True)
 
 
-class _Voice(Body):
+class _RealtimeVoiceSchema(BodySchema):
     id = String(required=True)
 
 
-class _Format(Body):
-    type = String(choices=tuple(FORMATS.values()))
+class _AudioFormatSchema(BodySchema):
+    type = String(choices=tuple(CURRENT_FORMATS.values()))
     rate = Integer(validate=Equal(PCM_RATE, error=f"must be {PCM_RATE}"), allow_none=True)
 
 
-class _TurnDetection(Body):
+class _TurnDetectionSchema(BodySchema):
     type = String(choices=("server_vad", "semantic_vad"), allow_none=True)
     threshold = Number(least=0, most=1, allow_none=True)
     prefix_padding_ms = Integer(least=0, allow_none=True)
@@ -61,135 +72,135 @@ class _TurnDetection(Body):
     eagerness = String(choices=("low", "medium", "high", "auto"), allow_none=True)
 
 
-class _Transcription(Body):
+class _TranscriptionSchema(BodySchema):
     model = String(allow_none=True)
     language = String(allow_none=True)
     prompt = String(allow_none=True)
 
 
-class _Noise(Body):
+class _NoiseReductionSchema(BodySchema):
     type = String(choices=("near_field", "far_field"), allow_none=True)
 
 
-class _Input(Body):
-    format = Object(_Format, allow_none=True)
-    transcription = Object(_Transcription, allow_none=True)
-    noise_reduction = Object(_Noise, allow_none=True)
-    turn_detection = Object(_TurnDetection, allow_none=True)
+class _InputSchema(BodySchema):
+    format = Object(_AudioFormatSchema, allow_none=True)
+    transcription = Object(_TranscriptionSchema, allow_none=True)
+    noise_reduction = Object(_NoiseReductionSchema, allow_none=True)
+    turn_detection = Object(_TurnDetectionSchema, allow_none=True)
 
 
-class _Output(Body):
-    format = Object(_Format, allow_none=True)
-    voice = _voice()
+class _OutputSchema(BodySchema):
+    format = Object(_AudioFormatSchema, allow_none=True)
+    voice = _make_voice_field()
     speed = Number(least=0.25, most=1.5, allow_none=True)
 
 
-class _Audio(Body):
-    input = Object(_Input, allow_none=True)
-    output = Object(_Output, allow_none=True)
+class _SessionAudioSchema(BodySchema):
+    input = Object(_InputSchema, allow_none=True)
+    output = Object(_OutputSchema, allow_none=True)
 
 
-class _Tool(Body):
+class _ToolSchema(BodySchema):
     type = String(allow_none=True)
     name = String(allow_none=True)
     description = String(allow_none=True)
     parameters = Object(allow_none=True)
 
 
-class _Common(Body):
+class _CommonSchema(BodySchema):
     """What a session and a response share, in both dialects."""
 
     instructions = String(allow_none=True)
-    modalities = _modalities()
-    output_modalities = _modalities()
-    audio = Object(_Audio, allow_none=True)
-    voice = _voice()
-    output_audio_format = _beta_format()
+    modalities = _make_modalities_field()
+    output_modalities = _make_modalities_field()
+    audio = Object(_SessionAudioSchema, allow_none=True)
+    voice = _make_voice_field()
+    output_audio_format = _make_beta_format_field()
     temperature = Number(least=0, most=2, allow_none=True)
-    max_output_tokens = _most_tokens()
-    max_response_output_tokens = _most_tokens()
-    tools = Array(Object(_Tool), allow_none=True)
+    max_output_tokens = _make_max_tokens_field()
+    max_response_output_tokens = _make_max_tokens_field()
+    tools = Array(Object(_ToolSchema), allow_none=True)
     tool_choice = OneOf(by_type={str: String(choices=("auto", "none", "required")), dict: Object()}, allow_none=True)
 
 
-class _Session(_Common):
+class _SessionSchema(_CommonSchema):
     type = String(choices=("realtime", "transcription"))
     model = String(allow_none=True)
-    input_audio_format = _beta_format()
-    input_audio_transcription = Object(_Transcription, allow_none=True)
-    input_audio_noise_reduction = Object(_Noise, allow_none=True)
-    turn_detection = Object(_TurnDetection, allow_none=True)
+    input_audio_format = _make_beta_format_field()
+    input_audio_transcription = Object(_TranscriptionSchema, allow_none=True)
+    input_audio_noise_reduction = Object(_NoiseReductionSchema, allow_none=True)
+    turn_detection = Object(_TurnDetectionSchema, allow_none=True)
     speed = Number(least=0.25, most=1.5, allow_none=True)
 
 
-class _Response(_Common):
+class _ResponseSchema(_CommonSchema):
     conversation = String(allow_none=True)
     metadata = Object(allow_none=True)
     input = Array(Object(), allow_none=True)
 
 
-class _Event(Body):
-    event_id = String(longest=LONGEST_EVENT_ID, allow_none=True)
+class _EventSchema(BodySchema):
+    event_id = String(longest=MAX_EVENT_ID_LENGTH, allow_none=True)
 
 
-class _SessionUpdate(_Event):
-    session = Object(_Session, required=True)
+class _SessionUpdateSchema(_EventSchema):
+    session = Object(_SessionSchema, required=True)
 
 
-class _ResponseCreate(_Event):
-    response = Object(_Response, allow_none=True)
+class _ResponseCreateSchema(_EventSchema):
+    response = Object(_ResponseSchema, allow_none=True)
 
 
-class _ResponseCancel(_Event):
-    response_id = String(longest=LONGEST_ID, allow_none=True)
+class _ResponseCancelSchema(_EventSchema):
+    response_id = String(longest=MAX_ID_LENGTH, allow_none=True)
 
 
-class _Append(_Event):
+class _AudioAppendSchema(_EventSchema):
     audio = String(required=True)
 
 
-class _ItemCreate(_Event):
+class _ItemCreateSchema(_EventSchema):
     item = Object(required=True)
-    previous_item_id = String(longest=LONGEST_ID, allow_none=True)
+    previous_item_id = String(longest=MAX_ID_LENGTH, allow_none=True)
 
 
-class _ItemNamed(_Event):
-    item_id = String(required=True, longest=LONGEST_ID)
+class _ItemReferenceSchema(_EventSchema):
+    item_id = String(required=True, longest=MAX_ID_LENGTH)
 
 
-class _Truncate(_ItemNamed):
+class _ItemTruncateSchema(_ItemReferenceSchema):
     content_index = Integer(required=True, least=0)
     audio_end_ms = Integer(required=True, least=0)
 
 
-EVENTS: Final[Mapping[str, Schema]] = {
-    "session.update": _SessionUpdate(),
-    "transcription_session.update": _SessionUpdate(),
-    "input_audio_buffer.append": _Append(),
-    "input_audio_buffer.commit": _Event(),
-    "input_audio_buffer.clear": _Event(),
-    "output_audio_buffer.clear": _Event(),
-    "conversation.item.create": _ItemCreate(),
-    "conversation.item.retrieve": _ItemNamed(),
-    "conversation.item.truncate": _Truncate(),
-    "conversation.item.delete": _ItemNamed(),
-    "response.create": _ResponseCreate(),
-    "response.cancel": _ResponseCancel(),
+EVENT_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "session.update": _SessionUpdateSchema(),
+    "transcription_session.update": _SessionUpdateSchema(),
+    "input_audio_buffer.append": _AudioAppendSchema(),
+    "input_audio_buffer.commit": _EventSchema(),
+    "input_audio_buffer.clear": _EventSchema(),
+    "output_audio_buffer.clear": _EventSchema(),
+    "conversation.item.create": _ItemCreateSchema(),
+    "conversation.item.retrieve": _ItemReferenceSchema(),
+    "conversation.item.truncate": _ItemTruncateSchema(),
+    "conversation.item.delete": _ItemReferenceSchema(),
+    "response.create": _ResponseCreateSchema(),
+    "response.cancel": _ResponseCancelSchema(),
 }
 """Every client event of both dialects."""
 
 
 def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
     """Raises InvalidField with the path of the first fault. `input_format` is what the session's sound is in."""
-    body = need_event(event)
+    body = require_event(event)
     kind = body["type"]
-    schema = EVENTS.get(kind)
+    schema = EVENT_SCHEMAS.get(kind)
     if schema is None:
         raise InvalidField("type", f"There is no client event of type '{kind[:100]}'.")
     check(schema, body)
     match kind:
         case "input_audio_buffer.append":
-            audio_of(body, input_format)
+            read_audio(body, input_format)
         case "conversation.item.create":
             check_item(body["item"], "item", input_format)
         case "response.create":
@@ -198,31 +209,31 @@ def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
                 check_item(item, f"response.input.{index}", input_format, references=True)
 
 
-def need_event(event: Any) -> dict[str, Any]:
+def require_event(event: Any) -> dict[str, Any]:
     """The event, if it is an object with a type. Raises InvalidField."""
     if not isinstance(event, dict):
-        raise InvalidField("", f"An event must be an object, not {named(event)}.")
+        raise InvalidField("", f"An event must be an object, not {describe_type(event)}.")
     if "type" not in event:
-        missing("type")
+        raise_missing("type")
     if not isinstance(event["type"], str):
-        wrong("type", f"must be a string, not {named(event['type'])}")
+        raise_invalid("type", f"must be a string, not {describe_type(event['type'])}")
     return event
 
 
-def audio_of(event: Mapping[str, Any], input_format: str = "audio/pcm") -> bytes:
+def read_audio(event: Mapping[str, Any], input_format: str = "audio/pcm") -> bytes:
     """The sound in an ``input_audio_buffer.append``. Raises InvalidField for what is no base64, or half a sample."""
-    return audio_bytes(event.get("audio"), "audio", input_format)
+    return decode_audio(event.get("audio"), "audio", input_format)
 
 
 def check_session(session: Any, path: str = "session") -> dict[str, Any]:
     """A session as either dialect writes it. Raises InvalidField with paths below `path`."""
     body = need_object(session, path)
     try:
-        check(_SESSION, body)
+        check(_SESSION_SCHEMA, body)
     except InvalidField as error:
         param = f"{path}.{error.param}"
         raise InvalidField(param, error.message.replace(f"'{error.param}'", f"'{param}'", 1), code=error.code) from None
     return body
 
 
-_SESSION: Final = _Session()
+_SESSION_SCHEMA: Final = _SessionSchema()

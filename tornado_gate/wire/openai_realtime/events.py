@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.wire.openai_realtime import schemas
-from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES, new_id
-from tornado_gate.wire.openai_realtime.schemas import Lose, forget
+from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES, make_id
+from tornado_gate.wire.openai_realtime.schemas import FieldDropper, ignore_drop
 
 Event = dict[str, Any]
 
@@ -25,59 +25,67 @@ _SESSION_TYPES: Final = {
     "transcription_session.updated": "session.updated",
 }
 _TRANSCRIPTION_TYPES: Final = {current: beta for beta, current in _SESSION_TYPES.items()}
-_TRANSCRIPTION: Final = "transcription"
+_TRANSCRIPTION_SESSION: Final = "transcription"
 
 
-def to_current_client(event: Event, lose: Lose = forget) -> Event:
+def translate_client_to_current(event: Event, lose: FieldDropper = ignore_drop) -> Event:
     """A client event for an upstream of the current dialect. Raises InvalidField where it cannot be said."""
     match event.get("type"):
         case "session.update":
-            return _with(event, "session", lambda session: _asked_session(session, "realtime", lose))
+            return _translate_member(
+                event, "session", lambda session: _render_requested_session(session, "realtime", lose)
+            )
         case "transcription_session.update":
             event = {**event, "type": "session.update"}
-            return _with(event, "session", lambda session: _asked_session(session, _TRANSCRIPTION, lose))
+            return _translate_member(
+                event, "session", lambda session: _render_requested_session(session, _TRANSCRIPTION_SESSION, lose)
+            )
         case "response.create":
-            return _with(event, "response", lambda response: schemas.asked_to_current(response, lose))
+            return _translate_member(
+                event, "response", lambda response: schemas.convert_response_create_to_current(response, lose)
+            )
         case "conversation.item.create":
-            return _with(event, "item", schemas.item_to_current)
+            return _translate_member(event, "item", schemas.convert_item_to_current)
         case _:
             return event
 
 
-def to_beta_client(event: Event, lose: Lose = forget) -> Event:
+def translate_client_to_beta(event: Event, lose: FieldDropper = ignore_drop) -> Event:
     """A client event for an upstream of the beta dialect. Raises InvalidField where it cannot be said."""
     match event.get("type"):
         case "session.update":
             return _session_update_to_beta(event, lose)
         case "response.create":
-            return _with(event, "response", lambda response: schemas.asked_to_beta(response, lose))
+            return _translate_member(
+                event, "response", lambda response: schemas.convert_response_create_to_beta(response, lose)
+            )
         case "conversation.item.create":
-            return _with(event, "item", schemas.item_to_beta)
+            return _translate_member(event, "item", schemas.convert_item_to_beta)
         case _:
             return event
 
 
-def _asked_session(session: Any, kind: str, lose: Lose) -> Any:
-    current = schemas.session_to_current(session, kind)
+def _render_requested_session(session: Any, kind: str, lose: FieldDropper) -> Any:
+    current = schemas.convert_session_to_current(session, kind)
     if not isinstance(current, dict):
         return current
-    if kind == _TRANSCRIPTION and "output_modalities" in current:
+    if kind == _TRANSCRIPTION_SESSION and "output_modalities" in current:
         lose("session.modalities")
         del current["output_modalities"]
     return schemas.drop_beta_only(current, "session", lose)
 
 
-def _session_update_to_beta(event: Event, lose: Lose) -> Event:
+def _session_update_to_beta(event: Event, lose: FieldDropper) -> Event:
     session = event.get("session")
     if not isinstance(session, Mapping):
         return event
-    transcribes = session.get("type") == _TRANSCRIPTION
+    transcribes = session.get("type") == _TRANSCRIPTION_SESSION
     keep = ("include",) if transcribes else ()
-    asked = schemas.drop_current_only(schemas.session_to_beta(session), "session", lose, keep)
+    asked = schemas.drop_current_only(schemas.convert_session_to_beta(session), "session", lose, keep)
     return {**event, "type": "transcription_session.update" if transcribes else event["type"], "session": asked}
 
 
-def to_current_server(event: Event) -> list[Event]:
+def translate_server_to_current(event: Event) -> list[Event]:
     """A server event for a caller of the current dialect.
 
     The item of ``conversation.item.created`` is done at once unless it says that it is in progress; then
@@ -89,16 +97,22 @@ def to_current_server(event: Event) -> list[Event]:
     if kind in CURRENT_NAMES:
         return [{**event, "type": CURRENT_NAMES[kind]}]
     if kind == "conversation.item.created":
-        return _added(_with({**event, "type": "conversation.item.added"}, "item", schemas.item_to_current))
+        return _add_done_event(
+            _translate_member({**event, "type": "conversation.item.added"}, "item", schemas.convert_item_to_current)
+        )
     if kind in _SESSION_TYPES:
         event = {**event, "type": _SESSION_TYPES[kind]}
-        return [_with(event, "session", lambda session: schemas.session_to_current(session, _TRANSCRIPTION))]
+        return [
+            _translate_member(
+                event, "session", lambda session: schemas.convert_session_to_current(session, _TRANSCRIPTION_SESSION)
+            )
+        ]
     if kind == "response.function_call_arguments.done":
         return [{**event, "name": event.get("name") or ""}]  # required in the current dialect, unknown in the other
-    return [_with(event, *_TO_CURRENT[kind])] if kind in _TO_CURRENT else [event]
+    return [_translate_member(event, *_MEMBERS_TO_CURRENT[kind])] if kind in _MEMBERS_TO_CURRENT else [event]
 
 
-def to_beta_server(event: Event) -> list[Event]:
+def translate_server_to_beta(event: Event) -> list[Event]:
     """A server event for a caller of the beta dialect. None is left of ``conversation.item.done``."""
     kind = event.get("type")
     if not isinstance(kind, str):
@@ -108,11 +122,11 @@ def to_beta_server(event: Event) -> list[Event]:
     if kind == "conversation.item.done":
         return []
     if kind == "conversation.item.added":
-        return [_with({**event, "type": "conversation.item.created"}, "item", schemas.item_to_beta)]
-    if kind in _TRANSCRIPTION_TYPES and _kind_of_session(event) == _TRANSCRIPTION:
+        return [_translate_member({**event, "type": "conversation.item.created"}, "item", schemas.convert_item_to_beta)]
+    if kind in _TRANSCRIPTION_TYPES and _get_session_type(event) == _TRANSCRIPTION_SESSION:
         event = {**event, "type": _TRANSCRIPTION_TYPES[kind]}
-        return [_with(event, "session", schemas.session_to_beta)]
-    return [_with(event, *_TO_BETA[kind])] if kind in _TO_BETA else [event]
+        return [_translate_member(event, "session", schemas.convert_session_to_beta)]
+    return [_translate_member(event, *_MEMBERS_TO_BETA[kind])] if kind in _MEMBERS_TO_BETA else [event]
 
 
 def is_open(event: Event) -> bool:
@@ -121,63 +135,63 @@ def is_open(event: Event) -> bool:
     return isinstance(item, Mapping) and item.get("status") == "in_progress"
 
 
-def done_event(event: Event, previous: Any = None) -> Event:
+def make_done_event(event: Event, previous: Any = None) -> Event:
     """``conversation.item.done`` for the item of `event`, under an id derived from that of `event`."""
     event_id = event.get("event_id")
     result: Event = {
         "type": "conversation.item.done",
-        "event_id": f"{event_id}_done" if isinstance(event_id, str) and event_id else new_id("event"),
+        "event_id": f"{event_id}_done" if isinstance(event_id, str) and event_id else make_id("event"),
         "item": event.get("item"),
     }
     return {**result, "previous_item_id": previous} if previous is not None else result
 
 
-def _added(event: Event) -> list[Event]:
+def _add_done_event(event: Event) -> list[Event]:
     if is_open(event) or not isinstance(event.get("item"), Mapping):
         return [event]
-    return [event, done_event(event, event.get("previous_item_id"))]
+    return [event, make_done_event(event, event.get("previous_item_id"))]
 
 
-def _kind_of_session(event: Event) -> Any:
+def _get_session_type(event: Event) -> Any:
     session = event.get("session")
     return session.get("type") if isinstance(session, Mapping) else None
 
 
-def _with(event: Event, name: str, translate: Callable[[Any], Any]) -> Event:
+def _translate_member(event: Event, name: str, translate: Callable[[Any], Any]) -> Event:
     return {**event, name: translate(event[name])} if name in event else event
 
 
-Member = tuple[str, Callable[[Any], Any]]
+MemberTranslation = tuple[str, Callable[[Any], Any]]
 """The member of an event that differs, and how it is translated."""
 
-_TO_CURRENT: Final[Mapping[str, Member]] = {
-    "session.created": ("session", schemas.session_to_current),
-    "session.updated": ("session", schemas.session_to_current),
-    "conversation.item.retrieved": ("item", schemas.item_to_current),
-    "response.created": ("response", schemas.response_to_current),
-    "response.done": ("response", schemas.response_to_current),
-    "response.output_item.added": ("item", schemas.item_to_current),
-    "response.output_item.done": ("item", schemas.item_to_current),
-    "response.content_part.added": ("part", schemas.plain_part),
-    "response.content_part.done": ("part", schemas.plain_part),
+_MEMBERS_TO_CURRENT: Final[Mapping[str, MemberTranslation]] = {
+    "session.created": ("session", schemas.convert_session_to_current),
+    "session.updated": ("session", schemas.convert_session_to_current),
+    "conversation.item.retrieved": ("item", schemas.convert_item_to_current),
+    "response.created": ("response", schemas.convert_response_to_current),
+    "response.done": ("response", schemas.convert_response_to_current),
+    "response.output_item.added": ("item", schemas.convert_item_to_current),
+    "response.output_item.done": ("item", schemas.convert_item_to_current),
+    "response.content_part.added": ("part", schemas.rename_part),
+    "response.content_part.done": ("part", schemas.rename_part),
 }
-_TO_BETA: Final[Mapping[str, Member]] = {
-    "session.created": ("session", schemas.session_to_beta),
-    "session.updated": ("session", schemas.session_to_beta),
-    "conversation.item.created": ("item", schemas.item_to_beta),
-    "conversation.item.retrieved": ("item", schemas.item_to_beta),
-    "response.created": ("response", schemas.response_to_beta),
-    "response.done": ("response", schemas.response_to_beta),
-    "response.output_item.added": ("item", schemas.item_to_beta),
-    "response.output_item.done": ("item", schemas.item_to_beta),
-    "response.content_part.added": ("part", schemas.plain_part),
-    "response.content_part.done": ("part", schemas.plain_part),
+_MEMBERS_TO_BETA: Final[Mapping[str, MemberTranslation]] = {
+    "session.created": ("session", schemas.convert_session_to_beta),
+    "session.updated": ("session", schemas.convert_session_to_beta),
+    "conversation.item.created": ("item", schemas.convert_item_to_beta),
+    "conversation.item.retrieved": ("item", schemas.convert_item_to_beta),
+    "response.created": ("response", schemas.convert_response_to_beta),
+    "response.done": ("response", schemas.convert_response_to_beta),
+    "response.output_item.added": ("item", schemas.convert_item_to_beta),
+    "response.output_item.done": ("item", schemas.convert_item_to_beta),
+    "response.content_part.added": ("part", schemas.rename_part),
+    "response.content_part.done": ("part", schemas.rename_part),
 }
 
 TO_CURRENT_TYPES: Final = frozenset(
-    {*_TO_CURRENT, *_SESSION_TYPES, "conversation.item.created", "response.function_call_arguments.done"}
+    {*_MEMBERS_TO_CURRENT, *_SESSION_TYPES, "conversation.item.created", "response.function_call_arguments.done"}
 )
 """Server events of the beta dialect that differ in more than their name."""
 
-TO_BETA_TYPES: Final = frozenset({*_TO_BETA, "conversation.item.added", "conversation.item.done"})
+TO_BETA_TYPES: Final = frozenset({*_MEMBERS_TO_BETA, "conversation.item.added", "conversation.item.done"})
 """Server events of the current dialect that differ in more than their name."""

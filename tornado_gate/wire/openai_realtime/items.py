@@ -9,14 +9,21 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import choice_member, need_member, need_object, optional_string, string_member, wrong
-from tornado_gate.codec.fields import named
+from tornado_gate.codec.checks import (
+    choice_member,
+    need_member,
+    need_object,
+    optional_string,
+    raise_invalid,
+    string_member,
+)
+from tornado_gate.codec.fields import describe_type
 
-_TYPES: Final = ("message", "function_call", "function_call_output")
-_FOREIGN: Final = ("mcp_approval_response", "mcp_list_tools", "mcp_call", "mcp_approval_request")
+_ITEM_TYPES: Final = ("message", "function_call", "function_call_output")
+_MCP_ITEM_TYPES: Final = ("mcp_approval_response", "mcp_list_tools", "mcp_call", "mcp_approval_request")
 _ROLES: Final = ("user", "assistant", "system")
 _STATUSES: Final = ("completed", "incomplete", "in_progress")
-_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+_PART_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "user": ("input_text", "input_audio", "input_image", "text", "item_reference"),
     "assistant": ("output_text", "output_audio", "text", "audio", "item_reference"),
     "system": ("input_text", "text", "item_reference"),
@@ -28,7 +35,7 @@ def check_item(item: Any, path: str, input_format: str = "audio/pcm", references
     """Raises InvalidField for the first fault. `references` says that an item may be named instead of said."""
     body = need_object(item, path)
     optional_string(body, "id", path)
-    types = (*_TYPES, *_FOREIGN, "item_reference") if references else (*_TYPES, *_FOREIGN)
+    types = (*_ITEM_TYPES, *_MCP_ITEM_TYPES, "item_reference") if references else (*_ITEM_TYPES, *_MCP_ITEM_TYPES)
     kind = choice_member(body, "type", path, types)
     if body.get("status") is not None:
         choice_member(body, "status", path, _STATUSES)
@@ -50,18 +57,18 @@ def _check_message(body: dict[str, Any], path: str, input_format: str) -> None:
     role = choice_member(body, "role", path, _ROLES)
     content = need_member(body, "content", path)
     if not isinstance(content, list):
-        wrong(f"{path}.content", f"must be an array, not {named(content)}")
+        raise_invalid(f"{path}.content", f"must be an array, not {describe_type(content)}")
     for index, part in enumerate(content):
         _check_part(part, f"{path}.content.{index}", role, input_format)
 
 
 def _check_part(part: Any, path: str, role: str, input_format: str) -> None:
     body = need_object(part, path)
-    match choice_member(body, "type", path, _PARTS[role]):
+    match choice_member(body, "type", path, _PART_TYPES[role]):
         case "input_text" | "output_text" | "text":
             string_member(body, "text", path)
         case "input_audio":
-            audio_bytes(need_member(body, "audio", path), f"{path}.audio", input_format)
+            decode_audio(need_member(body, "audio", path), f"{path}.audio", input_format)
             optional_string(body, "transcript", path)
         case "output_audio" | "audio":
             optional_string(body, "audio", path)
@@ -72,17 +79,17 @@ def _check_part(part: Any, path: str, role: str, input_format: str) -> None:
             string_member(body, "id", path)
 
 
-def audio_bytes(value: Any, path: str, input_format: str) -> bytes:
+def decode_audio(value: Any, path: str, input_format: str) -> bytes:
     """Sound from base64. Raises InvalidField for what is no base64, and for PCM that ends within a sample of 16 bits.
 
     A message holds at most a few megabytes of it, which take a few milliseconds.
     """
     if not isinstance(value, str):
-        wrong(path, f"must be a string, not {named(value)}")
+        raise_invalid(path, f"must be a string, not {describe_type(value)}")
     try:
         data = binascii.a2b_base64(value, strict_mode=True)
     except ValueError:  # of which binascii.Error is one; the other is for text beyond ASCII
-        wrong(path, "is not base64")
+        raise_invalid(path, "is not base64")
     if input_format == "audio/pcm" and len(data) % 2:
-        wrong(path, f"has {len(data)} bytes, and PCM of 16 bits has two for each sample")
+        raise_invalid(path, f"has {len(data)} bytes, and PCM of 16 bits has two for each sample")
     return data

@@ -26,10 +26,10 @@ CURRENT_NAMES: Final[Mapping[str, str]] = {
 BETA_NAMES: Final[Mapping[str, str]] = {current: beta for beta, current in CURRENT_NAMES.items()}
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_CHARACTER_OF: Final = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+_CHARACTER_OF_BYTE: Final = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
 _ID_LENGTH: Final = 21
 
 
-def new_id(prefix: str) -> str:
+def make_id(prefix: str) -> str:
     """An id as the vendor's look: ``new_id("event")`` is ``event_`` and 21 letters and digits. Also item, resp, sess, conv."""
-    return f"{prefix}_{secrets.token_bytes(_ID_LENGTH).translate(_CHARACTER_OF).decode()}"
+    return f"{prefix}_{secrets.token_bytes(_ID_LENGTH).translate(_CHARACTER_OF_BYTE).decode()}"

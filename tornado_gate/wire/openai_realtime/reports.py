@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from tornado_gate.errors import GateError
 from tornado_gate.types import RealtimeDialect, Usage
-from tornado_gate.wire.openai_realtime.names import new_id
+from tornado_gate.wire.openai_realtime.names import make_id
 
-_TOP: Final = ("input_tokens", "output_tokens", "total_tokens", "input_token_details", "output_token_details")
-_SHARES: Final = ("cached_tokens", "image_tokens")
+_TOP_MEMBERS: Final = ("input_tokens", "output_tokens", "total_tokens", "input_token_details", "output_token_details")
+_SHARE_MEMBERS: Final = ("cached_tokens", "image_tokens")
 
 
-def usage_of(event: Mapping[str, Any]) -> Usage | None:
+def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     """The tokens that a ``response.done`` reports; None for one that counts none, and for other events.
 
     Shares that `Usage` has no field for, as those of sound, are in ``extra["input_token_details"]`` and its sibling.
@@ -25,37 +25,37 @@ def usage_of(event: Mapping[str, Any]) -> Usage | None:
     value = response.get("usage") if isinstance(response, Mapping) else None
     if not isinstance(value, Mapping):
         return None
-    taken, made = _count(value, "input_tokens"), _count(value, "output_tokens")
+    taken, made = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
     if taken is None and made is None:
         return None
-    inside, outside = _object(value, "input_token_details"), _object(value, "output_token_details")
-    extra: dict[str, Any] = {name: member for name, member in value.items() if name not in _TOP}
-    if shares := {name: member for name, member in inside.items() if name not in _SHARES}:
+    inside, outside = _read_object(value, "input_token_details"), _read_object(value, "output_token_details")
+    extra: dict[str, Any] = {name: member for name, member in value.items() if name not in _TOP_MEMBERS}
+    if shares := {name: member for name, member in inside.items() if name not in _SHARE_MEMBERS}:
         extra["input_token_details"] = shares
     if outside:
         extra["output_token_details"] = dict(outside)
     return Usage(
         input_tokens=taken,
         output_tokens=made,
-        cache_read_tokens=_count(inside, "cached_tokens"),
-        image_tokens=_count(inside, "image_tokens"),
+        cache_read_tokens=_read_count(inside, "cached_tokens"),
+        image_tokens=_read_count(inside, "image_tokens"),
         extra=extra,
     )
 
 
-def _count(value: Mapping[str, Any], name: str) -> int | None:
+def _read_count(value: Mapping[str, Any], name: str) -> int | None:
     count = value.get(name)
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
-def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _read_object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     member = value.get(name)
     return member if isinstance(member, Mapping) else {}
 
 
-def error_event(error: GateError, event_id: str | None, dialect: RealtimeDialect) -> dict[str, Any]:
+def make_error_event(error: GateError, event_id: str | None, dialect: RealtimeDialect) -> dict[str, Any]:
     """The event that tells a caller of a failure; `event_id` is that of the client's event it is about.
 
     Both dialects have the same shape, which is also the contract's error body.
     """
-    return {"type": "error", "event_id": new_id("event"), "error": {**error.body(), "event_id": event_id or None}}
+    return {"type": "error", "event_id": make_id("event"), "error": {**error.body(), "event_id": event_id or None}}

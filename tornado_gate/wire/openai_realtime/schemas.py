@@ -13,106 +13,112 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tornado_gate.codec.checks import wrong
+from tornado_gate.codec.checks import raise_invalid
 
-Lose = Callable[[str], None]
+FieldDropper = Callable[[str], None]
 """Called with the path, in the caller's spelling, of what the upstream's dialect cannot say."""
 
 PCM_RATE: Final = 24_000
 """Samples a second: the one rate that the format knows for PCM."""
 
-FORMATS: Final[Mapping[str, str]] = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
+CURRENT_FORMATS: Final[Mapping[str, str]] = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
 """The beta dialect's word for a sound format to the current one's type."""
 
-_BETA_FORMATS: Final = {current: beta for beta, current in FORMATS.items()}
-_KINDS: Final = ("realtime", "transcription")
+_BETA_FORMATS: Final = {current: beta for beta, current in CURRENT_FORMATS.items()}
+_SESSION_KINDS: Final = ("realtime", "transcription")
 MISSING: Final = object()
 """What `take` gives where there is nothing."""
 
 
-def forget(path: str) -> None:
+def ignore_drop(path: str) -> None:
     """A `lose` for where nobody is to be told."""
 
 
-def _format_to_current(value: Any) -> Any:
+def _convert_format_to_current(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    kind = FORMATS.get(value, value)
+    kind = CURRENT_FORMATS.get(value, value)
     return {"type": kind, "rate": PCM_RATE} if kind == "audio/pcm" else {"type": kind}
 
 
-def _format_to_beta(value: Any, path: str) -> Any:
+def _convert_format_to_beta(value: Any, path: str) -> Any:
     kind = value.get("type", "audio/pcm") if isinstance(value, Mapping) else None
     if not isinstance(kind, str):
         return value
     rate = value.get("rate")
     if kind == "audio/pcm" and rate not in (None, PCM_RATE):
-        wrong(f"{path}.rate", f"must be {PCM_RATE} for an upstream that knows no other rate")
+        raise_invalid(f"{path}.rate", f"must be {PCM_RATE} for an upstream that knows no other rate")
     return _BETA_FORMATS.get(kind, kind)
 
 
-def _modalities_to_current(value: Any) -> Any:
+def _convert_modalities_to_current(value: Any) -> Any:
     """Sound always comes with its transcript, so the current dialect refuses both together and calls it "audio"."""
     if isinstance(value, list) and "audio" in value:
         return [one for one in value if one != "text"]
     return value
 
 
-def _modalities_to_beta(value: Any, path: str) -> Any:
+def _convert_modalities_to_beta(value: Any, path: str) -> Any:
     if isinstance(value, list) and "audio" in value and "text" not in value:
         return ["text", *value]
     return value
 
 
-def _voice_to_beta(value: Any, path: str) -> Any:
+def _convert_voice_to_beta(value: Any, path: str) -> Any:
     return value["id"] if isinstance(value, Mapping) and isinstance(value.get("id"), str) else value
 
 
-def _same(value: Any, path: str = "") -> Any:
+def _keep_value(value: Any, path: str = "") -> Any:
     return value
 
 
-class _Move(NamedTuple):
+class _MemberMapping(NamedTuple):
     """One member: its name in the beta dialect, its path in the current one, and what happens to its value."""
 
     beta: str
     current: tuple[str, ...]
-    to_current: Callable[[Any], Any] = _same
-    to_beta: Callable[[Any, str], Any] = _same
+    to_current: Callable[[Any], Any] = _keep_value
+    to_beta: Callable[[Any, str], Any] = _keep_value
 
 
-_MODALITIES = _Move("modalities", ("output_modalities",), _modalities_to_current, _modalities_to_beta)
-_OUTPUT_FORMAT = _Move("output_audio_format", ("audio", "output", "format"), _format_to_current, _format_to_beta)
-_VOICE = _Move("voice", ("audio", "output", "voice"), _same, _voice_to_beta)
-_MOST_TOKENS = _Move("max_response_output_tokens", ("max_output_tokens",))
-_SESSION: Final = (
+_MODALITIES = _MemberMapping(
+    "modalities", ("output_modalities",), _convert_modalities_to_current, _convert_modalities_to_beta
+)
+_OUTPUT_FORMAT = _MemberMapping(
+    "output_audio_format", ("audio", "output", "format"), _convert_format_to_current, _convert_format_to_beta
+)
+_VOICE = _MemberMapping("voice", ("audio", "output", "voice"), _keep_value, _convert_voice_to_beta)
+_MAX_TOKENS = _MemberMapping("max_response_output_tokens", ("max_output_tokens",))
+_SESSION_MAPPINGS: Final = (
     _MODALITIES,
     _VOICE,
-    _Move("input_audio_format", ("audio", "input", "format"), _format_to_current, _format_to_beta),
+    _MemberMapping(
+        "input_audio_format", ("audio", "input", "format"), _convert_format_to_current, _convert_format_to_beta
+    ),
     _OUTPUT_FORMAT,
-    _Move("input_audio_transcription", ("audio", "input", "transcription")),
-    _Move("input_audio_noise_reduction", ("audio", "input", "noise_reduction")),
-    _Move("turn_detection", ("audio", "input", "turn_detection")),
-    _Move("speed", ("audio", "output", "speed")),
-    _MOST_TOKENS,
+    _MemberMapping("input_audio_transcription", ("audio", "input", "transcription")),
+    _MemberMapping("input_audio_noise_reduction", ("audio", "input", "noise_reduction")),
+    _MemberMapping("turn_detection", ("audio", "input", "turn_detection")),
+    _MemberMapping("speed", ("audio", "output", "speed")),
+    _MAX_TOKENS,
 )
-_RESPONSE: Final = (_MODALITIES, _VOICE, _OUTPUT_FORMAT)
-_RESPONSE_ASKED: Final = (*_RESPONSE, _MOST_TOKENS)
-_BETA_ONLY: Final = ("temperature", "client_secret")
-_CURRENT_ONLY: Final = ("include", "parallel_tool_calls", "prompt", "reasoning", "truncation")
+_RESPONSE_MAPPINGS: Final = (_MODALITIES, _VOICE, _OUTPUT_FORMAT)
+_RESPONSE_CREATE_MAPPINGS: Final = (*_RESPONSE_MAPPINGS, _MAX_TOKENS)
+_BETA_ONLY_MEMBERS: Final = ("temperature", "client_secret")
+_CURRENT_ONLY_MEMBERS: Final = ("include", "parallel_tool_calls", "prompt", "reasoning", "truncation")
 
 
-def session_to_current(session: Any, kind: str = "realtime", path: str = "session") -> Any:
+def convert_session_to_current(session: Any, kind: str = "realtime", path: str = "session") -> Any:
     """A session, with the member ``type`` that the current dialect demands."""
     if not isinstance(session, Mapping):
         return session
-    current = _to_current(session, _SESSION, path)
-    return current if current.get("type") in _KINDS else {**current, "type": kind}
+    current = _convert_to_current(session, _SESSION_MAPPINGS, path)
+    return current if current.get("type") in _SESSION_KINDS else {**current, "type": kind}
 
 
-def param_to_beta(param: str) -> str:
+def convert_param_to_beta(param: str) -> str:
     """The path of a field of the current dialect as a client of the beta dialect wrote it: ``session.voice``."""
-    for move in _SESSION:
+    for move in _SESSION_MAPPINGS:
         for top in ("session", "response"):
             current = ".".join((top, *move.current))
             if param == current or param.startswith(current + "."):
@@ -120,9 +126,9 @@ def param_to_beta(param: str) -> str:
     return param
 
 
-def param_to_current(param: str) -> str:
+def convert_param_to_current(param: str) -> str:
     """The reverse of `param_to_beta`."""
-    for move in _SESSION:
+    for move in _SESSION_MAPPINGS:
         for top in ("session", "response"):
             beta = f"{top}.{move.beta}"
             if param == beta or param.startswith(beta + "."):
@@ -130,134 +136,138 @@ def param_to_current(param: str) -> str:
     return param
 
 
-def session_to_beta(session: Any, path: str = "session") -> Any:
+def convert_session_to_beta(session: Any, path: str = "session") -> Any:
     """A session, without the ``type`` that the beta dialect does not know."""
     if not isinstance(session, Mapping):
         return session
-    result = _to_beta(session, _SESSION, path)
-    if result.get("type") in _KINDS:
+    result = _convert_to_beta(session, _SESSION_MAPPINGS, path)
+    if result.get("type") in _SESSION_KINDS:
         del result["type"]
     return result
 
 
-def response_to_current(response: Any) -> Any:
+def convert_response_to_current(response: Any) -> Any:
     """A response as a server tells of it."""
     if not isinstance(response, Mapping):
         return response
-    return _items(_to_current(response, _RESPONSE, "response"), "output", item_to_current)
+    return _translate_items(
+        _convert_to_current(response, _RESPONSE_MAPPINGS, "response"), "output", convert_item_to_current
+    )
 
 
-def response_to_beta(response: Any) -> Any:
+def convert_response_to_beta(response: Any) -> Any:
     """A response as a server tells of it."""
     if not isinstance(response, Mapping):
         return response
-    return _items(_to_beta(response, _RESPONSE, "response"), "output", item_to_beta)
+    return _translate_items(_convert_to_beta(response, _RESPONSE_MAPPINGS, "response"), "output", convert_item_to_beta)
 
 
-def asked_to_current(response: Any, lose: Lose) -> Any:
+def convert_response_create_to_current(response: Any, lose: FieldDropper) -> Any:
     """What ``response.create`` asks for."""
     if not isinstance(response, Mapping):
         return response
-    result = _to_current(response, _RESPONSE_ASKED, "response")
-    return drop_beta_only(_items(result, "input", item_to_current), "response", lose)
+    result = _convert_to_current(response, _RESPONSE_CREATE_MAPPINGS, "response")
+    return drop_beta_only(_translate_items(result, "input", convert_item_to_current), "response", lose)
 
 
-def asked_to_beta(response: Any, lose: Lose) -> Any:
+def convert_response_create_to_beta(response: Any, lose: FieldDropper) -> Any:
     """What ``response.create`` asks for."""
     if not isinstance(response, Mapping):
         return response
-    result = _to_beta(response, _RESPONSE_ASKED, "response")
-    return drop_current_only(_items(result, "input", item_to_beta), "response", lose)
+    result = _convert_to_beta(response, _RESPONSE_CREATE_MAPPINGS, "response")
+    return drop_current_only(_translate_items(result, "input", convert_item_to_beta), "response", lose)
 
 
-def drop_beta_only(asked: dict[str, Any], path: str, lose: Lose) -> dict[str, Any]:
+def drop_beta_only(asked: dict[str, Any], path: str, lose: FieldDropper) -> dict[str, Any]:
     """Without what the current dialect has no member for."""
-    return _drop(asked, _BETA_ONLY, path, lose)
+    return _drop_members(asked, _BETA_ONLY_MEMBERS, path, lose)
 
 
-def drop_current_only(asked: dict[str, Any], path: str, lose: Lose, keep: tuple[str, ...] = ()) -> dict[str, Any]:
+def drop_current_only(
+    asked: dict[str, Any], path: str, lose: FieldDropper, keep: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Without what the beta dialect has no member for, but with `keep`."""
-    return _drop(asked, tuple(name for name in _CURRENT_ONLY if name not in keep), path, lose)
+    return _drop_members(asked, tuple(name for name in _CURRENT_ONLY_MEMBERS if name not in keep), path, lose)
 
 
-def _drop(asked: dict[str, Any], names: tuple[str, ...], path: str, lose: Lose) -> dict[str, Any]:
+def _drop_members(asked: dict[str, Any], names: tuple[str, ...], path: str, lose: FieldDropper) -> dict[str, Any]:
     for name in names:
         if asked.get(name) is not None:
             lose(f"{path}.{name}")
     return {name: value for name, value in asked.items() if name not in names}
 
 
-def item_to_current(item: Any) -> Any:
+def convert_item_to_current(item: Any) -> Any:
     """An item of the conversation. Who speaks decides what a ``text`` is in the current dialect."""
     role = item.get("role") if isinstance(item, Mapping) else None
     if role in ("user", "system"):
-        return _with_parts(item, {"text": "input_text", "audio": "input_audio"})
-    return _with_parts(item, {"text": "output_text", "audio": "output_audio"})
+        return _rename_parts(item, {"text": "input_text", "audio": "input_audio"})
+    return _rename_parts(item, {"text": "output_text", "audio": "output_audio"})
 
 
-def item_to_beta(item: Any) -> Any:
+def convert_item_to_beta(item: Any) -> Any:
     """An item of the conversation."""
-    return _with_parts(item, _BETA_PARTS)
+    return _rename_parts(item, _BETA_PARTS)
 
 
-def plain_part(part: Any) -> Any:
+def rename_part(part: Any) -> Any:
     """The part of ``response.content_part.*``, whose types are ``text`` and ``audio`` in both dialects."""
-    return _renamed(part, _BETA_PARTS)
+    return _rename_type(part, _BETA_PARTS)
 
 
 _BETA_PARTS: Final = {"output_text": "text", "output_audio": "audio"}
 
 
-def _with_parts(item: Any, names: Mapping[str, str]) -> Any:
+def _rename_parts(item: Any, names: Mapping[str, str]) -> Any:
     content = item.get("content") if isinstance(item, Mapping) else None
     if not isinstance(content, list):
         return item
-    return {**item, "content": [_renamed(part, names) for part in content]}
+    return {**item, "content": [_rename_type(part, names) for part in content]}
 
 
-def _renamed(part: Any, names: Mapping[str, str]) -> Any:
+def _rename_type(part: Any, names: Mapping[str, str]) -> Any:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(kind, str) or kind not in names:
         return part
     return {**part, "type": names[kind]}
 
 
-def _items(response: dict[str, Any], name: str, translate: Callable[[Any], Any]) -> dict[str, Any]:
+def _translate_items(response: dict[str, Any], name: str, translate: Callable[[Any], Any]) -> dict[str, Any]:
     items = response.get(name)
     return {**response, name: [translate(item) for item in items]} if isinstance(items, list) else response
 
 
-def _to_current(value: Mapping[str, Any], moves: tuple[_Move, ...], path: str) -> dict[str, Any]:
+def _convert_to_current(value: Mapping[str, Any], moves: tuple[_MemberMapping, ...], path: str) -> dict[str, Any]:
     moved = {move.beta for move in moves}
     result = {name: member for name, member in value.items() if name not in moved}
     for move in moves:
         if move.beta in value:
-            _put(result, move.current, move.to_current(value[move.beta]), path)
+            _put_member(result, move.current, move.to_current(value[move.beta]), path)
     return result
 
 
-def _to_beta(value: Mapping[str, Any], moves: tuple[_Move, ...], path: str) -> dict[str, Any]:
+def _convert_to_beta(value: Mapping[str, Any], moves: tuple[_MemberMapping, ...], path: str) -> dict[str, Any]:
     result = dict(value)
     found: dict[str, Any] = {}
     for move in moves:
-        member = take(result, move.current)
+        member = take_member(result, move.current)
         if member is not MISSING:
             found[move.beta] = move.to_beta(member, ".".join((path, *move.current)))
     return {**result, **found}
 
 
-def _put(value: dict[str, Any], at: tuple[str, ...], member: Any, path: str) -> None:
+def _put_member(value: dict[str, Any], at: tuple[str, ...], member: Any, path: str) -> None:
     """Set the member at a path of names. Raises InvalidField where there is something on the way that is no object."""
     for depth, name in enumerate(at[:-1], start=1):
         inner = value.get(name)
         if inner is not None and not isinstance(inner, Mapping):
-            wrong(".".join((path, *at[:depth])), "must be an object")
+            raise_invalid(".".join((path, *at[:depth])), "must be an object")
         value[name] = dict(inner or {})
         value = value[name]
     value[at[-1]] = member
 
 
-def take(value: dict[str, Any], at: tuple[str, ...]) -> Any:
+def take_member(value: dict[str, Any], at: tuple[str, ...]) -> Any:
     """Take the member at a path of names out, and the objects that are empty without it."""
     name, deeper = at[0], at[1:]
     if not deeper:
@@ -266,7 +276,7 @@ def take(value: dict[str, Any], at: tuple[str, ...]) -> Any:
     if not isinstance(inner, Mapping):
         return MISSING
     rest = dict(inner)
-    member = take(rest, deeper)
+    member = take_member(rest, deeper)
     if rest:
         value[name] = rest
     else:

@@ -18,12 +18,12 @@ from tornado_gate.wire.openai_realtime.event_checks import check_session
 from tornado_gate.wire.openai_realtime.schemas import PCM_RATE
 
 Modality = Literal["text", "audio"]
-SoundFormat = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
+AudioFormat = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
 
 BETA_TEMPERATURE: Final = 0.8
 """What the beta dialect tells of a session whose temperature nobody set."""
 
-_TOLD: Final = ("id", "object", "expires_at")
+_RESPONSE_ONLY_MEMBERS: Final = ("id", "object", "expires_at")
 """Members that only a server sets; a client that echoes them changes nothing."""
 
 
@@ -39,7 +39,7 @@ class TurnDetection(Value, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> TurnDetection:
+    def parse(cls, value: Mapping[str, Any]) -> TurnDetection:
         """From what was checked. What is not said has its default, whatever it was before."""
         known = set(cls.__struct_fields__) - {"kind", "extra"}
         return cls(
@@ -57,7 +57,7 @@ class TurnDetection(Value, frozen=True, kw_only=True):
         return {"type": self.kind, "threshold": self.threshold, **times, **acts, **self.extra}
 
 
-class Session(Value, frozen=True, kw_only=True):
+class SessionConfig(Value, frozen=True, kw_only=True):
     """`modalities` are ("text",), or ("text", "audio") for speech with its transcript. Formats are media types.
 
     `max_output_tokens` None is "inf". `temperature` None is that of the model. `turn_detection` None means that the client
@@ -72,8 +72,8 @@ class Session(Value, frozen=True, kw_only=True):
     instructions: str = ""
     voice: str = "alloy"
     speed: float = 1.0
-    input_format: SoundFormat = "audio/pcm"
-    output_format: SoundFormat = "audio/pcm"
+    input_format: AudioFormat = "audio/pcm"
+    output_format: AudioFormat = "audio/pcm"
     turn_detection: TurnDetection | None = TurnDetection()
     transcription: Mapping[str, Any] | None = None
     noise_reduction: Mapping[str, Any] | None = None
@@ -83,40 +83,41 @@ class Session(Value, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> Session:
+    def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> SessionConfig:
         """This session with what ``session.update`` sets; or ``response.create`` for one response, with `path` "response".
 
         Only what is there changes; null turns off what can be off and is as good as not there for the rest. Raises InvalidField
         with paths in the caller's spelling.
         """
         said = check_session(session, path)
-        current = schemas.session_to_current(said, self.kind, path) if dialect == "beta" else said
-        rest = {name: value for name, value in current.items() if name not in _TOLD}
+        current = schemas.convert_session_to_current(said, self.kind, path) if dialect == "beta" else said
+        rest = {name: value for name, value in current.items() if name not in _RESPONSE_ONLY_MEMBERS}
         changes: dict[str, Any] = {}
-        for name, at in _NULLABLE.items():
-            value = schemas.take(rest, at)
+        for name, at in _NULLABLE_MEMBERS.items():
+            value = schemas.take_member(rest, at)
             if value is not schemas.MISSING:
                 changes[name] = value
-        for name, at in _PLAIN.items():
-            value = schemas.take(rest, at)
+        for name, at in _PLAIN_MEMBERS.items():
+            value = schemas.take_member(rest, at)
             if value is not schemas.MISSING and value is not None:
                 changes[name] = value
-        return replace(self, **_read(changes), extra=_merged(self.extra, rest))
+        return replace(self, **_read_changes(changes), extra=_merge(self.extra, rest))
 
     def render(self, dialect: RealtimeDialect) -> dict[str, Any]:
         """The ``session`` of ``session.created`` and ``session.updated``."""
         sound_in = {
-            "format": _format(self.input_format),
+            "format": _render_format(self.input_format),
             "transcription": self.transcription,
             "noise_reduction": self.noise_reduction,
             "turn_detection": self.turn_detection.render() if self.turn_detection else None,
         }
-        told = {"id": self.id, "object": _OBJECTS[self.kind], "type": self.kind, "model": self.model}
+        told = {"id": self.id, "object": _OBJECT_OF_KIND[self.kind], "type": self.kind, "model": self.model}
         if self.kind == "transcription":
-            current = _merged({**told, "audio": {"input": sound_in}}, self.extra)
+            current = _merge({**told, "audio": {"input": sound_in}}, self.extra)
         else:
-            current = _merged(
-                {**told, **self._speech(), "audio": {"input": sound_in, "output": self._sound()}}, self.extra
+            current = _merge(
+                {**told, **self._render_beta_audio(), "audio": {"input": sound_in, "output": self._render_audio()}},
+                self.extra,
             )
         if self.expires_at is not None:
             current["expires_at"] = self.expires_at
@@ -124,12 +125,12 @@ class Session(Value, frozen=True, kw_only=True):
             current["temperature"] = self.temperature
         if dialect == "current":
             return current
-        beta: dict[str, Any] = schemas.session_to_beta(current)
+        beta: dict[str, Any] = schemas.convert_session_to_beta(current)
         if self.kind == "realtime":
             beta.setdefault("temperature", BETA_TEMPERATURE)
         return beta
 
-    def _speech(self) -> dict[str, Any]:
+    def _render_beta_audio(self) -> dict[str, Any]:
         return {
             "output_modalities": ["audio"] if "audio" in self.modalities else ["text"],
             "instructions": self.instructions,
@@ -138,19 +139,19 @@ class Session(Value, frozen=True, kw_only=True):
             "max_output_tokens": "inf" if self.max_output_tokens is None else self.max_output_tokens,
         }
 
-    def _sound(self) -> dict[str, Any]:
-        return {"format": _format(self.output_format), "voice": self.voice, "speed": self.speed}
+    def _render_audio(self) -> dict[str, Any]:
+        return {"format": _render_format(self.output_format), "voice": self.voice, "speed": self.speed}
 
 
-_OBJECTS: Final = {"realtime": "realtime.session", "transcription": "realtime.transcription_session"}
-_NULLABLE: Final[Mapping[str, tuple[str, ...]]] = {
+_OBJECT_OF_KIND: Final = {"realtime": "realtime.session", "transcription": "realtime.transcription_session"}
+_NULLABLE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "turn_detection": ("audio", "input", "turn_detection"),
     "transcription": ("audio", "input", "transcription"),
     "noise_reduction": ("audio", "input", "noise_reduction"),
 }
 """Fields of a session that null turns off, and where they are in the current dialect."""
 
-_PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
+_PLAIN_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": ("type",),
     "model": ("model",),
     "modalities": ("output_modalities",),
@@ -166,10 +167,10 @@ _PLAIN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def _read(changes: dict[str, Any]) -> dict[str, Any]:
+def _read_changes(changes: dict[str, Any]) -> dict[str, Any]:
     """Values of the wire as those of a session."""
     if (turns := changes.get("turn_detection")) is not None:
-        changes["turn_detection"] = TurnDetection.of(turns)
+        changes["turn_detection"] = TurnDetection.parse(turns)
     if "modalities" in changes:
         changes["modalities"] = ("text", "audio") if "audio" in changes["modalities"] else ("text",)
     if isinstance(voice := changes.get("voice"), Mapping):
@@ -184,11 +185,11 @@ def _read(changes: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _format(kind: SoundFormat) -> dict[str, Any]:
+def _render_format(kind: AudioFormat) -> dict[str, Any]:
     return {"type": kind, "rate": PCM_RATE} if kind == "audio/pcm" else {"type": kind}
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Both, object by object; what is above wins, but null for an object says nothing."""
     result = dict(below)
     for name, value in above.items():
@@ -196,7 +197,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         if not isinstance(inner, Mapping):
             result[name] = value
         elif isinstance(value, Mapping):
-            result[name] = _merged(inner, value)
+            result[name] = _merge(inner, value)
         elif value is not None:
             result[name] = value
     return result

@@ -19,32 +19,32 @@ from typing import Any, Final
 
 import orjson
 
-HEAD: Final = 300
+MAX_TYPE_POSITION: Final = 300
 """Characters in which the type must stand."""
 
-_SPACE = r"[ \t\r\n]*"
-_STRING = r'"[^"\\\x00-\x1f]*"'
-_SCALAR = rf"(?:{_STRING}|-?[0-9][0-9.eE+-]*|true|false|null)"
-_TYPE = re.compile(
-    rf"{_SPACE}\{{{_SPACE}(?:(?!\"type\"){_STRING}{_SPACE}:{_SPACE}{_SCALAR}{_SPACE},{_SPACE})*"
-    rf'"type"{_SPACE}:{_SPACE}"([a-z0-9_.]+)"{_SPACE}[,}}]'
+_SPACE_PATTERN = r"[ \t\r\n]*"
+_STRING_PATTERN = r'"[^"\\\x00-\x1f]*"'
+_SCALAR_PATTERN = rf"(?:{_STRING_PATTERN}|-?[0-9][0-9.eE+-]*|true|false|null)"
+_TYPE_PATTERN = re.compile(
+    rf"{_SPACE_PATTERN}\{{{_SPACE_PATTERN}(?:(?!\"type\"){_STRING_PATTERN}{_SPACE_PATTERN}:{_SPACE_PATTERN}{_SCALAR_PATTERN}{_SPACE_PATTERN},{_SPACE_PATTERN})*"
+    rf'"type"{_SPACE_PATTERN}:{_SPACE_PATTERN}"([a-z0-9_.]+)"{_SPACE_PATTERN}[,}}]'
 )
 
 
 def find_type(text: str) -> re.Match[str] | None:
     """The place of the type, group 1 of the match, where it is sure without parsing; None otherwise."""
-    found = _TYPE.match(text, 0, HEAD)
+    found = _TYPE_PATTERN.match(text, 0, MAX_TYPE_POSITION)
     if found is None or "\\" in text or text.find('"type"', found.end(1)) >= 0:
         return None
     return found
 
 
-def renamed(text: str, found: re.Match[str], name: str) -> str:
+def replace_type(text: str, found: re.Match[str], name: str) -> str:
     """`text` with another type and no other character changed."""
     return text[: found.start(1)] + name + text[found.end(1) :]
 
 
-def load(text: str) -> dict[str, Any] | None:
+def parse_event(text: str) -> dict[str, Any] | None:
     """The event in `text`; None for what is no JSON object with a type that is a string."""
     try:
         event = orjson.loads(text)
@@ -55,7 +55,7 @@ def load(text: str) -> dict[str, Any] | None:
     return event
 
 
-def dump(event: dict[str, Any]) -> str:
+def render_event(event: dict[str, Any]) -> str:
     """The text of an event."""
     return orjson.dumps(event).decode()
 
@@ -64,5 +64,5 @@ def peek_type(text: str) -> str | None:
     """The type of the event in `text`; None for what is no event."""
     if found := find_type(text):
         return found.group(1)
-    event = load(text)
+    event = parse_event(text)
     return None if event is None else event["type"]

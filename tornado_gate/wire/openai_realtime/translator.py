@@ -16,81 +16,88 @@ from tornado_gate.errors import InvalidField, RequestError
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.wire.openai_realtime import events
 from tornado_gate.wire.openai_realtime.names import BETA_NAMES, CURRENT_NAMES
-from tornado_gate.wire.openai_realtime.schemas import Lose, forget, param_to_beta, param_to_current
-from tornado_gate.wire.openai_realtime.texts import dump, find_type, load, renamed
+from tornado_gate.wire.openai_realtime.schemas import (
+    FieldDropper,
+    convert_param_to_beta,
+    convert_param_to_current,
+    ignore_drop,
+)
+from tornado_gate.wire.openai_realtime.texts import find_type, parse_event, render_event, replace_type
 
-MOST_REMEMBERED: Final = 1000
+MAX_REMEMBERED: Final = 1000
 """Items that are in the making at once. An upstream that finishes none of so many is not waited for."""
 
 
-class Translator:
+class EventTranslator:
     """`lose` is called with the path of what a client asks for and the upstream's dialect cannot say."""
 
-    def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: Lose = forget) -> None:
+    def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: FieldDropper = ignore_drop) -> None:
         self.caller = caller
         self.upstream = upstream
         self._lose = lose
         to_current = caller == "current"
         self._names = CURRENT_NAMES if to_current else BETA_NAMES
         self._types = events.TO_CURRENT_TYPES if to_current else events.TO_BETA_TYPES
-        self._open: FIFOCache[str, Any] = FIFOCache(MOST_REMEMBERED)
-        self._functions: FIFOCache[str, Any] = FIFOCache(MOST_REMEMBERED)
+        self._open: FIFOCache[str, Any] = FIFOCache(MAX_REMEMBERED)
+        self._functions: FIFOCache[str, Any] = FIFOCache(MAX_REMEMBERED)
 
-    def client(self, text: str) -> list[str]:
+    def translate_client_message(self, text: str) -> list[str]:
         """The messages for the upstream. Raises InvalidField for what is no event, or cannot be said there."""
         if self.caller == self.upstream:
             return [text]
         found = find_type(text)
         if found is not None and found.group(1) not in events.CLIENT_TYPES:
             return [text]
-        event = parse_client(text)
+        event = parse_client_event(text)
         if event["type"] not in events.CLIENT_TYPES:
             return [text]
-        translate = events.to_current_client if self.upstream == "current" else events.to_beta_client
-        return [dump(translate(event, self._lose))]
+        translate = (
+            events.translate_client_to_current if self.upstream == "current" else events.translate_client_to_beta
+        )
+        return [render_event(translate(event, self._lose))]
 
-    def server(self, text: str) -> list[str]:
+    def translate_server_message(self, text: str) -> list[str]:
         """The messages for the caller. What is no event, or none that can be read, passes as it came."""
         if self.caller == self.upstream:
             return [text]
         if found := find_type(text):
             kind = found.group(1)
             if kind in self._names:
-                return [renamed(text, found, self._names[kind])]
+                return [replace_type(text, found, self._names[kind])]
             if kind not in self._types and kind != "error":
                 return [text]
-        event = load(text)
+        event = parse_event(text)
         if event is not None and event["type"] == "error":
-            return [self._error(text, event)]
+            return [self._translate_error(text, event)]
         if event is None or not (event["type"] in self._names or event["type"] in self._types):
             return [text]
         try:
-            return [dump(translated) for translated in self._translate(event)]
+            return [render_event(translated) for translated in self._translate_server_event(event)]
         except (InvalidField, orjson.JSONEncodeError):
             return [text]
 
-    def _error(self, text: str, event: events.Event) -> str:
+    def _translate_error(self, text: str, event: events.Event) -> str:
         """An error names the field as the caller wrote it."""
         error = event.get("error")
         param = error.get("param") if isinstance(error, dict) else None
         if not isinstance(error, dict) or not isinstance(param, str):
             return text
-        own = param_to_beta(param) if self.caller == "beta" else param_to_current(param)
-        return text if own == param else dump({**event, "error": {**error, "param": own}})
+        own = convert_param_to_beta(param) if self.caller == "beta" else convert_param_to_current(param)
+        return text if own == param else render_event({**event, "error": {**error, "param": own}})
 
-    def _translate(self, event: events.Event) -> list[events.Event]:
+    def _translate_server_event(self, event: events.Event) -> list[events.Event]:
         if self.caller == "beta":
-            return events.to_beta_server(event)
-        translated = events.to_current_server(event)
+            return events.translate_server_to_beta(event)
+        translated = events.translate_server_to_current(event)
         match event["type"]:
             case "conversation.item.created" if events.is_open(event):
                 self._remember(self._open, event, event.get("previous_item_id"))
             case "response.output_item.added":
                 self._note_function(event)
             case "response.function_call_arguments.done":
-                return [self._with_name(translated[0])]
-            case "response.output_item.done" if (item_id := _item_id(event)) in self._open:
-                return [events.done_event(translated[0], self._open.pop(str(item_id))), *translated]
+                return [self._add_function_name(translated[0])]
+            case "response.output_item.done" if (item_id := _get_item_id(event)) in self._open:
+                return [events.make_done_event(translated[0], self._open.pop(str(item_id))), *translated]
             case "response.done":
                 self._functions.clear()
         return translated
@@ -100,18 +107,18 @@ class Translator:
         if isinstance(item, dict) and isinstance(item.get("name"), str):
             self._remember(self._functions, event, item["name"])
 
-    def _with_name(self, event: events.Event) -> events.Event:
+    def _add_function_name(self, event: events.Event) -> events.Event:
         item_id = event.get("item_id")
         if event["name"] or not isinstance(item_id, str):
             return event
         return {**event, "name": self._functions.pop(item_id, "")}
 
     def _remember(self, where: FIFOCache[str, Any], event: events.Event, what: Any) -> None:
-        if (item_id := _item_id(event)) is not None:
+        if (item_id := _get_item_id(event)) is not None:
             where[item_id] = what
 
 
-def parse_client(text: str) -> dict[str, Any]:
+def parse_client_event(text: str) -> dict[str, Any]:
     """The event in a client's message. Raises InvalidField for what is no JSON object, or has no type."""
     try:
         event = load_object(text.encode())
@@ -127,7 +134,7 @@ def parse_client(text: str) -> dict[str, Any]:
     return event
 
 
-def _item_id(event: events.Event) -> str | None:
+def _get_item_id(event: events.Event) -> str | None:
     item = event.get("item")
     item_id = item.get("id") if isinstance(item, dict) else None
     return item_id if isinstance(item_id, str) else None

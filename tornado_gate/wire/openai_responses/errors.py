@@ -12,10 +12,10 @@ from tornado_gate.errors import GateError
 from tornado_gate.http.upstream_errors import error_for_status
 from tornado_gate.wire import openai_chat
 
-_ENDED_BADLY = ("failed", "cancelled")
+_FAILED_STATUSES = ("failed", "cancelled")
 
 
-def failure_of(body: Any) -> GateError | None:
+def find_error(body: Any) -> GateError | None:
     """The error that a response or an event is, or None for one that is none.
 
     The vendor documents the ``error`` event as flat; it was seen with an ``error`` object inside, as other routes have it.
@@ -27,13 +27,13 @@ def failure_of(body: Any) -> GateError | None:
     response = body.get("response") if body.get("type") == "response.failed" else body
     response = response if isinstance(response, Mapping) else body
     if response.get("error"):
-        return openai_chat.parse_error(_with_known_code(response["error"]))
-    if body.get("type") == "response.failed" or body.get("status") in _ENDED_BADLY:
+        return openai_chat.parse_error(_add_known_code(response["error"]))
+    if body.get("type") == "response.failed" or body.get("status") in _FAILED_STATUSES:
         return error_for_status(0, in_answer=True)
-    return openai_chat.error_of(body)
+    return openai_chat.find_error(body)
 
 
-def _with_known_code(error: Any) -> Any:
+def _add_known_code(error: Any) -> Any:
     """`error` with the type that the chat format's reader knows, where this format only gives a code."""
     if isinstance(error, Mapping) and error.get("code") == "invalid_prompt" and not error.get("type"):
         return {**error, "type": "invalid_request_error"}
@@ -46,7 +46,7 @@ def render_failure(error: GateError) -> dict[str, Any]:
     return {"code": "rate_limit_exceeded" if error.status == 429 else code, "message": error.message}
 
 
-def failed_response(response: Mapping[str, Any], error: GateError) -> dict[str, Any]:
+def make_failed_response(response: Mapping[str, Any], error: GateError) -> dict[str, Any]:
     """`response` as one that failed with `error`."""
     return {**response, "status": "failed", "error": render_failure(error)}
 

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from tornado_gate.types import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_content, said
+from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_content, select_unknown_non_null
 
-_BOOKKEEPING: Final = ("id", "status", "type")
-_NOT_SAID_BY_THE_MODEL: Final = frozenset(
+_BOOKKEEPING_MEMBERS: Final = ("id", "status", "type")
+_NON_MODEL_ITEM_TYPES: Final = frozenset(
     ("additional_tools", "compaction_trigger", "item_reference", "mcp_approval_response")
 )
 
 
-def kind_of(item: Mapping[str, Any]) -> str:
+def get_item_type(item: Mapping[str, Any]) -> str:
     """The type of an item. It may be left out of messages and of references."""
     kind = item.get("type")
     if isinstance(kind, str):
@@ -30,14 +30,14 @@ def kind_of(item: Mapping[str, Any]) -> str:
     return "message" if "role" in item else "item_reference"
 
 
-def items_of(value: str | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def read_items(value: str | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """``input`` as a list of items: a string is what the user says."""
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": value}]}]
     return [dict(item) for item in value]
 
 
-class Conversation(State):
+class ParsedConversation(State):
     """The messages of a request, and the caller's paths of what does not stand where `ChatRequest.path` looks unasked."""
 
     messages: list[Message] = field(default_factory=list)
@@ -54,18 +54,18 @@ class Conversation(State):
                 self.names[f"messages.{number}.content.{index}"] = path
 
 
-def parse_input(conversation: Conversation, items: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+def parse_input(conversation: ParsedConversation, items: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Add the messages of items that were checked, each with its path; see `paths_of`."""
-    turn = _Turn()
+    turn = _AssistantTurn()
     for place, item in items:
         if not turn.take(place, item):
             turn.end(conversation)
-            turn = _Turn()
+            turn = _AssistantTurn()
             _add_other(conversation, place, item)
     turn.end(conversation)
 
 
-def paths_of(
+def iterate_paths(
     value: str | Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The items of a conversation with their paths: those `earlier` came by ``previous_response_id``."""
@@ -76,12 +76,12 @@ def paths_of(
         yield from ((f"input.{number}", item) for number, item in enumerate(value))
 
 
-def _below(place: str, name: str) -> str:
+def _join_path(place: str, name: str) -> str:
     """The path of what is below `place`. A caller sees nothing of an item that is only known by an id."""
     return f"{place}.{name}" if place.startswith("input.") else place
 
 
-class _Turn(State):
+class _AssistantTurn(State):
     """What the model said in a row, item by item. `paths` are those of the parts."""
 
     parts: list[Part] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Turn(State):
 
     def take(self, place: str, item: Mapping[str, Any]) -> bool:
         """Add an item of the model's that stands at `place`; False when it is somebody else's."""
-        kind = kind_of(item)
+        kind = get_item_type(item)
         match kind:
             case "message":
                 if item.get("role") != "assistant":
@@ -101,7 +101,7 @@ class _Turn(State):
                 self._take_part(place, parse_call(item))
             case "reasoning":
                 self._take_part(place, parse_reasoning(item))
-            case _ if kind.endswith("_output") or kind in _NOT_SAID_BY_THE_MODEL:
+            case _ if kind.endswith("_output") or kind in _NON_MODEL_ITEM_TYPES:
                 return False
             case _:
                 self._take_part(place, VendorPart(wire_format=WIRE_FORMAT, value=item))
@@ -110,8 +110,8 @@ class _Turn(State):
     def _take_message(self, place: str, item: Mapping[str, Any]) -> None:
         parts = parse_content(item.get("content"))
         self.parts += parts
-        self.paths += [_below(place, f"content.{number}") for number in range(len(parts))]
-        if extra := said(item, *_BOOKKEEPING, "role", "content"):
+        self.paths += [_join_path(place, f"content.{number}") for number in range(len(parts))]
+        if extra := select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "role", "content"):
             self.extra |= extra
             self.place = place  # of all items of the turn, the one whose fields the message carries
         self.place = self.place or place
@@ -121,7 +121,7 @@ class _Turn(State):
         self.paths.append(place)
         self.place = self.place or place
 
-    def end(self, conversation: Conversation) -> None:
+    def end(self, conversation: ParsedConversation) -> None:
         """Add the message, when anything was said."""
         if not self.parts and not self.extra:
             return
@@ -138,33 +138,33 @@ def parse_call(item: Mapping[str, Any]) -> ToolCall:
         name=item.get("name") or "",
         arguments=item.get(text_name) or "",
         kind=kind,
-        extra=said(item, *_BOOKKEEPING, "call_id", "name", text_name),
+        extra=select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "call_id", "name", text_name),
     )
 
 
 def parse_reasoning(item: Mapping[str, Any]) -> Thinking:
     """A ``reasoning`` item. One without any summary or text is redacted: all that it has is its encrypted content."""
-    pieces = _texts(item.get("summary")) or _texts(item.get("content"))
+    pieces = _read_texts(item.get("summary")) or _read_texts(item.get("content"))
     encrypted = item.get("encrypted_content")
     return Thinking(
         text="\n\n".join(pieces),
         signature=Opaque(issuer="", value=encrypted) if encrypted else None,
         redacted=not pieces,
-        extra=said(item, *_BOOKKEEPING, "summary", "content", "encrypted_content"),
+        extra=select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "summary", "content", "encrypted_content"),
     )
 
 
-def _texts(values: Any) -> list[str]:
+def _read_texts(values: Any) -> list[str]:
     pieces = (value.get("text") for value in (values if isinstance(values, list) else ()) if isinstance(value, Mapping))
     return [piece for piece in pieces if isinstance(piece, str)]
 
 
-def _add_other(conversation: Conversation, place: str, item: Mapping[str, Any]) -> None:
+def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, Any]) -> None:
     """What is not the model's: one message for each item. A result's own fields are the message's `extra`."""
-    match kind_of(item):
+    match get_item_type(item):
         case "message":
             message = _parse_message(item)
-            paths = [_below(place, f"content.{number}") for number in range(len(message.parts))]
+            paths = [_join_path(place, f"content.{number}") for number in range(len(message.parts))]
             conversation.add(message, place, paths)
         case "function_call_output" | "custom_tool_call_output":
             output = item.get("output")
@@ -173,9 +173,9 @@ def _add_other(conversation: Conversation, place: str, item: Mapping[str, Any]) 
                 parts=parse_content(output),
                 name=item.get("name"),
             )
-            extra = said(item, *_BOOKKEEPING, "call_id", "output", "name")
+            extra = select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "call_id", "output", "name")
             message = Message(role="tool", parts=(result,), plain=not isinstance(output, list), extra=extra)
-            conversation.add(message, place, [_below(place, "output")])
+            conversation.add(message, place, [_join_path(place, "output")])
         case _:
             message = Message(role="user", parts=(VendorPart(wire_format=WIRE_FORMAT, value=item),))
             conversation.add(message, place, [place])
@@ -189,5 +189,5 @@ def _parse_message(item: Mapping[str, Any]) -> Message:
         role=item["role"],
         parts=parts,
         plain=alone or not isinstance(content, list),
-        extra=said(item, *_BOOKKEEPING, "role", "content"),
+        extra=select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "role", "content"),
     )

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from tornado_gate.types import Call, ChatRequest, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field
-from tornado_gate.wire.openai_chat.parts import given, with_extra
+from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
 
 
-class PathOf(Protocol):
+class PathGetter(Protocol):
     """The caller's path of one message, or of the part of that number in it."""
 
     def __call__(self, part: int | None = None, /) -> str: ...
@@ -30,15 +30,15 @@ def render_input(call: Call, request: ChatRequest, own: bool) -> tuple[str | Non
 
     What cannot be said is reported to `call.lose`, under the caller's path of it.
     """
-    writer = _Writer(call, request, own)
-    instructions, first = _instructions(request.messages)
+    writer = _InputItemWriter(call, request, own)
+    instructions, first = _render_instructions(request.messages)
     items: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages[first:], first):
         items += writer.write(message, partial(request.path, number))
     return instructions, items
 
 
-def _instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
+def _render_instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
     """The text of ``instructions`` and the number of messages that it stands for."""
     match messages[0] if len(messages) > 1 else None:
         case Message(role="system", plain=True, name=None, parts=(Text(text=text, extra=extra),)) as first:
@@ -47,7 +47,7 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
             return None, 0
 
 
-class _Writer(State):
+class _InputItemWriter(State):
     """Knows which calls were of custom tools, because their results are items of another type."""
 
     call: Call
@@ -55,10 +55,10 @@ class _Writer(State):
     own: bool
     custom: set[str] = field(default_factory=set)
 
-    def write(self, message: Message, path: PathOf) -> Iterator[dict[str, Any]]:
+    def write(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
         """The items of one message."""
         if message.name is not None:
-            self.call.lose(f"{path()}.name")
+            self.call.drop_field(f"{path()}.name")
         if message.role == "assistant":
             yield from self._write_turn(message, path)
             return
@@ -73,84 +73,88 @@ class _Writer(State):
                 others.append((place, part))
         if others or not message.parts:
             role = "user" if message.role == "tool" else message.role
-            value = {"role": role, "content": self._content(others, message.plain)}
-            yield self._with_extra(value, message.extra, path())
+            value = {"role": role, "content": self._render_content(others, message.plain)}
+            yield self._add_extra(value, message.extra, path())
         else:
-            self._with_extra({}, message.extra, path())
+            self._add_extra({}, message.extra, path())
 
-    def _content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
-        values = [value for place, part in parts if (value := self._part(part, place)) is not None]
+    def _render_content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
+        values = [value for place, part in parts if (value := self._render_part(part, place)) is not None]
         if plain and len(values) == 1 and values[0].keys() == {"type", "text"}:
             return str(values[0]["text"])
         return values or ("" if plain else [])
 
-    def _part(self, part: Part, path: str, answered: bool = False) -> dict[str, Any] | None:
+    def _render_part(self, part: Part, path: str, answered: bool = False) -> dict[str, Any] | None:
         stored_here = self.request.wire_format.startswith("openai")
         value = render_part(part, self.own, answered=answered, stored_here=stored_here)
         if value is None:
-            self.call.lose(path)
+            self.call.drop_field(path)
         elif not self.own and not isinstance(part, VendorPart):
-            self._lose(part.extra, path)
+            self._drop_extra(part.extra, path)
         return value
 
     def _write_result(self, message: Message, result: ToolResult, path: str) -> dict[str, Any]:
         if result.is_error:
-            self.call.lose(f"{path}.is_error")
+            self.call.drop_field(f"{path}.is_error")
         kind = "custom_tool_call_output" if result.call_id in self.custom else "function_call_output"
         parts = [(f"{path}.content.{number}", part) for number, part in enumerate(result.parts)]
-        value: dict[str, Any] = {"type": kind, "call_id": result.call_id, "output": self._content(parts, message.plain)}
+        value: dict[str, Any] = {
+            "type": kind,
+            "call_id": result.call_id,
+            "output": self._render_content(parts, message.plain),
+        }
         if self.own:
-            return with_extra(value | given(name=result.name), {**message.extra, **result.extra})
-        return self._with_extra(value, result.extra, path)
+            return add_extra(value | drop_none(name=result.name), {**message.extra, **result.extra})
+        return self._add_extra(value, result.extra, path)
 
-    def _write_turn(self, message: Message, path: PathOf) -> Iterator[dict[str, Any]]:
+    def _write_turn(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
         said: list[dict[str, Any]] = []
-        extra = self._with_extra({}, message.extra, path())
+        extra = self._add_extra({}, message.extra, path())
         for number, part in enumerate(message.parts):
             place = path(number)
-            item = self._own_item(part, place)
+            item = self._render_own_item(part, place)
             if item is None and not isinstance(part, (Thinking, ToolCall)):
-                value = self._part(part, place, answered=True)
+                value = self._render_part(part, place, answered=True)
                 said += [value] if value is not None else []
             elif item is not None:
-                yield from _message(said, extra)
+                yield from _render_message_item(said, extra)
                 said = []
                 yield item
-        yield from _message(said, extra)
+        yield from _render_message_item(said, extra)
 
-    def _own_item(self, part: Part, path: str) -> dict[str, Any] | None:
+    def _render_own_item(self, part: Part, path: str) -> dict[str, Any] | None:
         """The item that a part of the model's turn is by itself; None for text, and for what was lost."""
         match part:
             case Thinking(signature=signature) if signature is not None and isinstance(signature.value, str):
                 summary = [] if part.redacted else [{"type": "summary_text", "text": part.text}]
                 value = {"type": "reasoning", "summary": summary, "encrypted_content": signature.value}
-                return self._with_extra(value, part.extra, path)
+                return self._add_extra(value, part.extra, path)
             case ToolCall(kind="function"):
                 value = {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
-                return self._with_extra(value, part.extra, path)
+                return self._add_extra(value, part.extra, path)
             case ToolCall(kind="custom"):
                 self.custom.add(part.id)
                 value = {"type": "custom_tool_call", "call_id": part.id, "name": part.name, "input": part.arguments}
-                return self._with_extra(value, part.extra, path)
+                return self._add_extra(value, part.extra, path)
             case Thinking() | ToolCall():
-                self.call.lose(path)
+                self.call.drop_field(path)
             case VendorPart(wire_format=wire_format, value=vendors) if self.own and wire_format == WIRE_FORMAT:
                 return None if str(vendors.get("type")).startswith(("input_", "output_")) else dict(vendors)
         return None
 
-    def _with_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _add_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
         if self.own:
-            return with_extra(value, extra)
-        self._lose(extra, path)
+            return add_extra(value, extra)
+        self._drop_extra(extra, path)
         return value
 
-    def _lose(self, extra: Mapping[str, Any], path: str) -> None:
+    def _drop_extra(self, extra: Mapping[str, Any], path: str) -> None:
         for name, member in extra.items():
             if member is not None:
-                self.call.lose(f"{path}.{name}")
+                self.call.drop_field(f"{path}.{name}")
 
 
-def _message(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _render_message_item(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The item of a run of text: a bare string where it is one text and nothing else."""
     if not said:
         return

@@ -15,14 +15,14 @@ from typing import Any, Final
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
 from tornado_gate.wire import formats
 from tornado_gate.wire.openai_chat import parts as chat_parts
-from tornado_gate.wire.openai_chat.parts import given, with_extra
+from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 
 WIRE_FORMAT: Final = formats.OPENAI_RESPONSES
 
-_TEXTS: Final = ("input_text", "output_text", "text")  # the last is the contract's own word
+_TEXT_TYPES: Final = ("input_text", "output_text", "text")  # the last is the contract's own word
 
 
-def said(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def select_unknown_non_null(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members of `value` that are not `known` and say something."""
     return {name: member for name, member in value.items() if name not in known and member is not None and member != []}
 
@@ -39,35 +39,43 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 def parse_part(value: Mapping[str, Any]) -> Part:
     """One part object."""
     match value:
-        case {"type": kind, "text": str(text)} if kind in _TEXTS:
-            return Text(text=text, extra=said(value, "type", "text", "logprobs"))
+        case {"type": kind, "text": str(text)} if kind in _TEXT_TYPES:
+            return Text(text=text, extra=select_unknown_non_null(value, "type", "text", "logprobs"))
         case {"type": "refusal", "refusal": str(text)}:
-            return Refusal(text=text, extra=said(value, "type", "refusal"))
+            return Refusal(text=text, extra=select_unknown_non_null(value, "type", "refusal"))
         case {"type": "input_image"}:
             return _parse_image(value)
         case {"type": "input_file"}:
             return _parse_file(value)
         case {"type": "input_audio", "input_audio": {"data": str(), "format": str()}}:
             part = chat_parts.parse_part(value)  # the one part that both formats spell alike
-            return part if isinstance(part, Audio) else _vendor(value)
+            return part if isinstance(part, Audio) else _parse_vendor_part(value)
         case _:
-            return _vendor(value)
+            return _parse_vendor_part(value)
 
 
-def _vendor(value: Mapping[str, Any]) -> VendorPart:
+def _parse_vendor_part(value: Mapping[str, Any]) -> VendorPart:
     return VendorPart(wire_format=WIRE_FORMAT, value=value)
 
 
 def _parse_image(value: Mapping[str, Any]) -> Part:
     url, file_id, detail = value.get("image_url"), value.get("file_id"), value.get("detail")
     if isinstance(url, str):
-        return Image(source=_source_of(url), detail=detail, extra=said(value, "type", "image_url", "detail"))
+        return Image(
+            source=_parse_source(url),
+            detail=detail,
+            extra=select_unknown_non_null(value, "type", "image_url", "detail"),
+        )
     if isinstance(file_id, str):
-        return Image(source=FileReference(id=file_id), detail=detail, extra=said(value, "type", "file_id", "detail"))
-    return _vendor(value)
+        return Image(
+            source=FileReference(id=file_id),
+            detail=detail,
+            extra=select_unknown_non_null(value, "type", "file_id", "detail"),
+        )
+    return _parse_vendor_part(value)
 
 
-def _source_of(url: str) -> Source:
+def _parse_source(url: str) -> Source:
     image = chat_parts.parse_part({"type": "image_url", "image_url": {"url": url}})
     return image.source if isinstance(image, Image) else Link(url=url)
 
@@ -78,14 +86,16 @@ def _parse_file(value: Mapping[str, Any]) -> Part:
         case {"file_data": str(text)}:
             file = chat_parts.parse_part({"type": "file", "file": {"file_data": text}})
             source: Source = file.source if isinstance(file, File) else Data(media_type="", base64=text)
-            return File(source=source, name=name, extra=said(value, "type", "file_data", "filename"))
+            return File(source=source, name=name, extra=select_unknown_non_null(value, "type", "file_data", "filename"))
         case {"file_id": str(file_id)}:
             source = FileReference(id=file_id)
-            return File(source=source, name=name, extra=said(value, "type", "file_id", "filename"))
+            return File(source=source, name=name, extra=select_unknown_non_null(value, "type", "file_id", "filename"))
         case {"file_url": str(url)}:
-            return File(source=Link(url=url), name=name, extra=said(value, "type", "file_url", "filename"))
+            return File(
+                source=Link(url=url), name=name, extra=select_unknown_non_null(value, "type", "file_url", "filename")
+            )
         case _:
-            return _vendor(value)
+            return _parse_vendor_part(value)
 
 
 def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: bool = False) -> dict[str, Any] | None:
@@ -102,7 +112,7 @@ def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: b
         return dict(part.value)
     if value is None or not own or isinstance(part, VendorPart):
         return value
-    return with_extra(value, part.extra, inside=value["type"])
+    return add_extra(value, part.extra, inside=value["type"])
 
 
 def _render_answered(part: Part) -> dict[str, Any] | None:
@@ -120,22 +130,22 @@ def _render_asked(part: Part) -> dict[str, Any] | None:
         case Text(text=text):
             return {"type": "input_text", "text": text}
         case Image(source=FileReference(id=file_id), detail=detail):
-            return {"type": "input_image", "file_id": file_id} | given(detail=detail)
+            return {"type": "input_image", "file_id": file_id} | drop_none(detail=detail)
         case Image(detail=detail):
-            return {"type": "input_image", "image_url": _said_by_chat(part)["url"]} | given(detail=detail)
+            return {"type": "input_image", "image_url": _render_as_chat(part)["url"]} | drop_none(detail=detail)
         case File(source=FileReference(id=file_id), name=name):
-            return {"type": "input_file", "file_id": file_id} | given(filename=name)
+            return {"type": "input_file", "file_id": file_id} | drop_none(filename=name)
         case File(source=Link(url=url), name=name):
-            return {"type": "input_file", "file_url": url} | given(filename=name)
+            return {"type": "input_file", "file_url": url} | drop_none(filename=name)
         case File(name=name):
-            return {"type": "input_file", "file_data": _said_by_chat(part)["file_data"]} | given(filename=name)
+            return {"type": "input_file", "file_data": _render_as_chat(part)["file_data"]} | drop_none(filename=name)
         case Audio(source=Data()):
-            return {"type": "input_audio", "input_audio": _said_by_chat(part)}
+            return {"type": "input_audio", "input_audio": _render_as_chat(part)}
         case _:
             return None
 
 
-def _said_by_chat(part: Image | File | Audio) -> dict[str, Any]:
+def _render_as_chat(part: Image | File | Audio) -> dict[str, Any]:
     """The object inside the part that the chat format makes of `part`, whose data is spelled the same."""
     value = chat_parts.render_part(part, own=False)
     assert value is not None, "the chat format can say every image, file and sound with data or an address"

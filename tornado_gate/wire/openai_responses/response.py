@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import ChatResult, Choice, Data, Image, Part, ToolCall, VendorPart
-from tornado_gate.wire.openai_responses.errors import failure_of
+from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
-from tornado_gate.wire.openai_responses.output_items import Ids, render_output
+from tornado_gate.wire.openai_responses.output_items import ItemIdMaker, render_output
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_part
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage, render_status, render_usage
 
 TOP_EXTRA: Final = ("service_tier",)
 """The members of `ChatResult.extra` that this format has words for."""
 
-_ECHOES: Final[Mapping[str, Any]] = {
+_ECHOED_DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
     "instructions": None,
     "max_output_tokens": None,
@@ -48,7 +48,7 @@ _ECHOES: Final[Mapping[str, Any]] = {
 
 def parse_response(body: Any) -> ChatResult:
     """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no response."""
-    if (error := failure_of(body)) is not None:
+    if (error := find_error(body)) is not None:
         raise error
     output = body.get("output") if isinstance(body, Mapping) else None
     if not isinstance(output, list) or body.get("status") in ("queued", "in_progress"):
@@ -56,29 +56,29 @@ def parse_response(body: Any) -> ChatResult:
     items = [item for item in output if isinstance(item, Mapping)]
     parts = tuple(part for item in items for part in parse_item(item))
     reason, raw = parse_reason(body, any(isinstance(part, ToolCall) for part in parts))
-    logprobs = [entry for item in items for entry in _logprobs(item)]
+    logprobs = [entry for item in items for entry in _iterate_logprobs(item)]
     return ChatResult(
-        model=string(body.get("model")),
-        id=string(body.get("id")) or None,
-        created=created_at(body),
+        model=read_string(body.get("model")),
+        id=read_string(body.get("id")) or None,
+        created=read_created_at(body),
         choices=(
             Choice(parts=parts, reason=reason, raw_reason=raw, logprobs={"content": logprobs} if logprobs else None),
         ),
         usage=parse_usage(body.get("usage")),
-        extra=top_extra(body),
+        extra=select_top_extra(body),
     )
 
 
-def string(value: Any) -> str:
+def read_string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def created_at(body: Mapping[str, Any]) -> int | None:
+def read_created_at(body: Mapping[str, Any]) -> int | None:
     value = body.get("created_at")
     return int(value) if isinstance(value, (int, float)) and value else None
 
 
-def top_extra(body: Mapping[str, Any]) -> dict[str, Any]:
+def select_top_extra(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in TOP_EXTRA if body.get(name) is not None}
 
 
@@ -95,24 +95,24 @@ def parse_item(item: Mapping[str, Any]) -> Iterator[Part]:
             if thinking.text or thinking.signature is not None:
                 yield thinking
         case {"type": "image_generation_call", "result": str(data)} if data:
-            kind = string(item.get("output_format")) or "png"
+            kind = read_string(item.get("output_format")) or "png"
             yield Image(source=Data(media_type=f"image/{kind}", base64=data))
         case {"type": str()}:
             yield VendorPart(wire_format=WIRE_FORMAT, value=item)
 
 
-def _logprobs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _iterate_logprobs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     content = item.get("content") if item.get("type") == "message" else None
     for value in content if isinstance(content, list) else ():
         entries = value.get("logprobs") if isinstance(value, Mapping) else None
         yield from (entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, Mapping))
 
 
-def skeleton(*, id: str, model: str, created: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """A response that has not answered yet: its envelope and what it repeats of the body `asked`."""
-    echoed = {name: asked[name] if asked.get(name) is not None else unsaid for name, unsaid in _ECHOES.items()}
+    echoed = {name: asked[name] if asked.get(name) is not None else unsaid for name, unsaid in _ECHOED_DEFAULTS.items()}
     for name in ("reasoning", "text"):
-        echoed[name] = {**_ECHOES[name], **echoed[name]}
+        echoed[name] = {**_ECHOED_DEFAULTS[name], **echoed[name]}
     return {
         "id": id,
         "object": "response",
@@ -134,10 +134,10 @@ def render_response(
     choice = result.choices[0]
     status, details = render_status(choice.reason)
     item_status = "completed" if status == "completed" else "incomplete"
-    body = skeleton(id=id, model=model, created=result.created or created, asked=asked)
-    body |= top_extra(result.extra)
+    body = render_skeleton(id=id, model=model, created=result.created or created, asked=asked)
+    body |= select_top_extra(result.extra)
     body |= {"status": status, "incomplete_details": details}
-    body["output"] = render_output(choice.parts, Ids(id), item_status, choice.logprobs)
+    body["output"] = render_output(choice.parts, ItemIdMaker(id), item_status, choice.logprobs)
     if status == "failed":
         body["error"] = {"code": "server_error", "message": "The model's answer failed."}
     if result.usage is not None:

@@ -30,14 +30,14 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field, replace
-from tornado_gate.wire.openai_responses.errors import failure_of
+from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
 from tornado_gate.wire.openai_responses.parts import parse_part
-from tornado_gate.wire.openai_responses.response import created_at, parse_item, string, top_extra
+from tornado_gate.wire.openai_responses.response import parse_item, read_created_at, read_string, select_top_extra
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
 
-_ENDS: Final = ("response.completed", "response.incomplete")
-_CALLS: Final = ("function_call", "custom_tool_call")
+_END_EVENTS: Final = ("response.completed", "response.incomplete")
+_CALL_TYPES: Final = ("function_call", "custom_tool_call")
 _TEXT_DELTAS: Final[Mapping[str, PartKind]] = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "refusal",
@@ -46,19 +46,19 @@ _THINKING_DELTAS: Final = ("response.reasoning_summary_text.delta", "response.re
 _CALL_DELTAS: Final = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 
 
-async def parse_events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
     """The events of a stream. `frames` are the parsed events, as `sse.json_frames` gives them.
 
     Raises UpstreamError for what is no event. A stream that just stops ends without a Finish, which the core makes an error.
     """
-    reader = _Reader()
+    reader = _ResponsesStreamParser()
     try:
         async for frame in frames:
             if not isinstance(frame, Mapping):
                 raise UpstreamError("The upstream sent a stream event that is not an object.")
-            kind = string(frame.get("type"))
+            kind = read_string(frame.get("type"))
             failing = kind in ("error", "response.failed", "")
-            if failing and (error := failure_of(frame)) is not None:
+            if failing and (error := find_error(frame)) is not None:
                 yield StreamError(error=error)
                 return
             for event in reader.read(kind, frame):
@@ -69,7 +69,7 @@ async def parse_events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
         await close(frames)
 
 
-class _Open(State):
+class _OpenItemPart(State):
     """A part that has begun. `text` is what was said of it so far."""
 
     index: int
@@ -77,16 +77,16 @@ class _Open(State):
     pieces: list[str] = field(default_factory=list)
 
 
-class _Item(State):
+class _ItemState(State):
     """An item of the output: its open parts by their place in it, and whether it is over."""
 
-    parts: dict[int, _Open] = field(default_factory=dict)
+    parts: dict[int, _OpenItemPart] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
     summaries: int = 0
     done: bool = False
 
 
-class _Reader:
+class _ResponsesStreamParser:
     """What is known of the stream so far."""
 
     def __init__(self) -> None:
@@ -94,124 +94,129 @@ class _Reader:
         self._started = False
         self._calls = False
         self._next_part = 0
-        self._items: dict[int, _Item] = {}
+        self._items: dict[int, _ItemState] = {}
 
     def read(self, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The events of one event of the upstream's."""
         response = frame.get("response")
         if isinstance(response, Mapping) and not self._started:
-            yield self._start(response)
-        if kind in _ENDS:
-            yield from self._finish(response if isinstance(response, Mapping) else {})
+            yield self._start_response(response)
+        if kind in _END_EVENTS:
+            yield from self._finish_response(response if isinstance(response, Mapping) else {})
             return
         place = frame.get("output_index")
         if not isinstance(place, int):
             return
         if not self._started:
-            yield self._start({})
-        item = self._items.setdefault(place, _Item())
+            yield self._start_response({})
+        item = self._items.setdefault(place, _ItemState())
         if not item.done:
             yield from self._read_item(item, kind, frame)
 
-    def _start(self, response: Mapping[str, Any]) -> ResponseStart:
+    def _start_response(self, response: Mapping[str, Any]) -> ResponseStart:
         self._started = True
         return ResponseStart(
-            model=string(response.get("model")),
-            id=string(response.get("id")) or None,
-            created=created_at(response),
-            extra=top_extra(response),
+            model=read_string(response.get("model")),
+            id=read_string(response.get("id")) or None,
+            created=read_created_at(response),
+            extra=select_top_extra(response),
         )
 
-    def _read_item(self, item: _Item, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        delta = string(frame.get("delta"))
+    def _read_item(self, item: _ItemState, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        delta = read_string(frame.get("delta"))
         number = frame.get("content_index")
         number = number if isinstance(number, int) else 0
         whole = frame.get("item")
         if kind in _TEXT_DELTAS:
-            yield from self._say(item, number, _TEXT_DELTAS[kind], delta, _entries(frame))
+            yield from self._append_text(item, number, _TEXT_DELTAS[kind], delta, _read_logprobs(frame))
         elif kind in _THINKING_DELTAS:
-            yield from self._think(item, frame, delta)
+            yield from self._append_thinking(item, frame, delta)
         elif kind in _CALL_DELTAS and (part := item.parts.get(0)) is not None:
-            yield from _add(part, delta)
+            yield from _append_delta(part, delta)
         elif kind == "response.content_part.done" and isinstance(frame.get("part"), Mapping):
             yield from self._close_content(item, number, parse_part(frame["part"]))
-        elif kind == "response.output_item.added" and isinstance(whole, Mapping) and whole.get("type") in _CALLS:
-            yield from self._begin_call(item, parse_call(whole))
+        elif kind == "response.output_item.added" and isinstance(whole, Mapping) and whole.get("type") in _CALL_TYPES:
+            yield from self._start_call(item, parse_call(whole))
         elif kind == "response.output_item.done" and isinstance(whole, Mapping):
             yield from self._close_item(item, whole)
 
-    def _open(self, item: _Item, number: int, start: PartStart) -> Iterator[StreamEvent]:
-        item.parts[number] = _Open(self._next_part, start.kind)
+    def _open_part(self, item: _ItemState, number: int, start: PartStart) -> Iterator[StreamEvent]:
+        item.parts[number] = _OpenItemPart(self._next_part, start.kind)
         yield replace(start, index=self._next_part)
         self._next_part += 1
 
-    def _say(
-        self, item: _Item, number: int, kind: PartKind, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None
+    def _append_text(
+        self,
+        item: _ItemState,
+        number: int,
+        kind: PartKind,
+        text: str,
+        logprobs: tuple[Mapping[str, Any], ...] | None = None,
     ) -> Iterator[StreamEvent]:
         if number in item.closed:
             return
         if number not in item.parts:
-            yield from self._open(item, number, PartStart(index=0, kind=kind))
-        yield from _add(item.parts[number], text, logprobs)
+            yield from self._open_part(item, number, PartStart(index=0, kind=kind))
+        yield from _append_delta(item.parts[number], text, logprobs)
 
-    def _think(self, item: _Item, frame: Mapping[str, Any], text: str) -> Iterator[StreamEvent]:
+    def _append_thinking(self, item: _ItemState, frame: Mapping[str, Any], text: str) -> Iterator[StreamEvent]:
         """Text of a summary, or of the reasoning itself; the paragraphs of a summary become those of one text."""
         summary = frame.get("summary_index")
         if isinstance(summary, int) and summary > item.summaries:
             item.summaries = summary
             text = "\n\n" + text
-        yield from self._say(item, 0, "thinking", text)
+        yield from self._append_text(item, 0, "thinking", text)
 
-    def _begin_call(self, item: _Item, call: ToolCall) -> Iterator[StreamEvent]:
+    def _start_call(self, item: _ItemState, call: ToolCall) -> Iterator[StreamEvent]:
         if 0 in item.parts:
             return
         self._calls = True
         start = PartStart(index=0, kind="tool_call", id=call.id, name=call.name, tool_kind=call.kind, extra=call.extra)
-        yield from self._open(item, 0, start)
+        yield from self._open_part(item, 0, start)
 
-    def _close_content(self, item: _Item, number: int, part: Part) -> Iterator[StreamEvent]:
+    def _close_content(self, item: _ItemState, number: int, part: Part) -> Iterator[StreamEvent]:
         if number in item.closed:
             return
         if isinstance(part, (Text, Refusal)):
             kind: PartKind = "text" if isinstance(part, Text) else "refusal"
-            yield from self._say(item, number, kind, "")
+            yield from self._append_text(item, number, kind, "")
             yield from _make_up(item.parts[number], part.text)
             yield PartEnd(index=item.parts.pop(number).index, extra=part.extra)
         item.closed.add(number)
 
-    def _close_item(self, item: _Item, whole: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _close_item(self, item: _ItemState, whole: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Close what is open of an item, and say what was never said of it."""
         kind = whole.get("type")
         if kind == "message":
             for number, part in enumerate(parse_item(whole)):
                 yield from self._close_content(item, number, part)
-        elif kind in _CALLS:
+        elif kind in _CALL_TYPES:
             call = parse_call(whole)
-            yield from self._begin_call(item, call)
+            yield from self._start_call(item, call)
             yield from _make_up(item.parts[0], call.arguments)
         elif kind == "reasoning":
             yield from self._close_reasoning(item, parse_reasoning(whole))
         else:
             for part in parse_item(whole):
-                yield from self._open(item, 0, PartStart(index=0, kind="vendor", part=part))
+                yield from self._open_part(item, 0, PartStart(index=0, kind="vendor", part=part))
         yield from _close_all(item)
         item.done = True
 
-    def _close_reasoning(self, item: _Item, thinking: Thinking) -> Iterator[StreamEvent]:
+    def _close_reasoning(self, item: _ItemState, thinking: Thinking) -> Iterator[StreamEvent]:
         if 0 not in item.parts:
             if not thinking.text and thinking.signature is None:
                 return
-            yield from self._open(item, 0, PartStart(index=0, kind="thinking", redacted=thinking.redacted))
+            yield from self._open_part(item, 0, PartStart(index=0, kind="thinking", redacted=thinking.redacted))
         part = item.parts.pop(0)
         yield from _make_up(part, thinking.text)
         yield PartEnd(index=part.index, signature=thinking.signature, extra=thinking.extra)
 
-    def _finish(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _finish_response(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if not self._started:
-            yield self._start(response)
+            yield self._start_response(response)
         output = response.get("output")
         for place, whole in enumerate(output if isinstance(output, list) else ()):
-            item = self._items.setdefault(place, _Item())
+            item = self._items.setdefault(place, _ItemState())
             if not item.done and isinstance(whole, Mapping):
                 yield from self._close_item(item, whole)
         for item in self._items.values():
@@ -223,25 +228,27 @@ class _Reader:
         self.finished = True
 
 
-def _add(part: _Open, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None) -> Iterator[StreamEvent]:
+def _append_delta(
+    part: _OpenItemPart, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None
+) -> Iterator[StreamEvent]:
     if text or logprobs:
         part.pieces.append(text)
         yield PartDelta(index=part.index, data=text, logprobs=logprobs)
 
 
-def _make_up(part: _Open, whole: str) -> Iterator[StreamEvent]:
+def _make_up(part: _OpenItemPart, whole: str) -> Iterator[StreamEvent]:
     """The rest of a text whose deltas did not all come."""
     said = "".join(part.pieces)
     if whole.startswith(said):
-        yield from _add(part, whole[len(said) :])
+        yield from _append_delta(part, whole[len(said) :])
 
 
-def _close_all(item: _Item) -> Iterator[StreamEvent]:
+def _close_all(item: _ItemState) -> Iterator[StreamEvent]:
     for part in item.parts.values():
         yield PartEnd(index=part.index)
     item.parts.clear()
 
 
-def _entries(frame: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
+def _read_logprobs(frame: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
     logprobs = frame.get("logprobs")
     return tuple(logprobs) if isinstance(logprobs, list) and logprobs else None

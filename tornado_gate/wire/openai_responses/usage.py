@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.wire import openai_chat
-from tornado_gate.wire.openai_chat.parts import rest
+from tornado_gate.wire.openai_chat.parts import select_unknown
 
 _SPELLINGS: Final = (
     ("prompt_tokens", "input_tokens"),
@@ -21,15 +21,18 @@ _SPELLINGS: Final = (
     ("prompt_tokens_details", "input_tokens_details"),
     ("completion_tokens_details", "output_tokens_details"),
 )
-_INCOMPLETE: Final[Mapping[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-_REASONS: Final = {reason: word for word, reason in _INCOMPLETE.items()}
+_INCOMPLETE_REASONS: Final[Mapping[str, FinishReason]] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
+_REASON_WORDS: Final = {reason: word for word, reason in _INCOMPLETE_REASONS.items()}
 
 
 def parse_usage(value: Any) -> Usage | None:
     """Usage as an upstream reports it; None for anything that holds no token count."""
     if not isinstance(value, Mapping):
         return None
-    body = rest(value, *(ours for _, ours in _SPELLINGS))
+    body = select_unknown(value, *(ours for _, ours in _SPELLINGS))
     for chats, ours in _SPELLINGS:
         if (member := value.get(ours)) is not None:
             body[chats] = member
@@ -55,7 +58,7 @@ def parse_reason(body: Mapping[str, Any], calls_tools: bool) -> tuple[FinishReas
     if status == "incomplete":
         details = body.get("incomplete_details")
         raw = details.get("reason") if isinstance(details, Mapping) else None
-        return _INCOMPLETE.get(str(raw), "other"), raw if isinstance(raw, str) else "incomplete"
+        return _INCOMPLETE_REASONS.get(str(raw), "other"), raw if isinstance(raw, str) else "incomplete"
     if status in ("failed", "cancelled"):
         return "error", status
     return "tool_calls" if calls_tools else "stop", status if isinstance(status, str) else ""
@@ -63,6 +66,6 @@ def parse_reason(body: Mapping[str, Any], calls_tools: bool) -> tuple[FinishReas
 
 def render_status(reason: FinishReason) -> tuple[str, dict[str, str] | None]:
     """``status`` and ``incomplete_details``. An "error" is a failure and never looks like a normal end."""
-    if reason in _REASONS:
-        return "incomplete", {"reason": _REASONS[reason]}
+    if reason in _REASON_WORDS:
+        return "incomplete", {"reason": _REASON_WORDS[reason]}
     return ("failed" if reason == "error" else "completed"), None

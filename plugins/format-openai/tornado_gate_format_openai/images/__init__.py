@@ -11,25 +11,25 @@ from typing import Final
 from tornado_gate.types import Call, ImageRequest, WireRequest
 from tornado_gate.wire import dashscope_images, openai_images
 from tornado_gate_format_openai import paths
-from tornado_gate_format_openai.images.edits import check_input_edit, check_vendor_edit, no_variations
+from tornado_gate_format_openai.images.edits import check_input_edit, check_vendor_edit, variations_unsupported_error
 from tornado_gate_format_openai.images.input_style import check_input_generation, is_input_style
-from tornado_gate_format_openai.images.lane import forward, forwarded
+from tornado_gate_format_openai.images.lane import forward, forward_response
 from tornado_gate_format_openai.images.replies import reply
-from tornado_gate_format_openai.images.reply_options import asked
+from tornado_gate_format_openai.images.reply_options import add_reply_options
 from tornado_gate_format_openai.images.rules import check_input_rules, check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 
-__all__ = ["ROUTES", "forward", "forwarded", "parse", "reply"]
+__all__ = ["ROUTES", "forward", "forward_response", "parse", "reply"]
 
 
-ROUTES: Final = paths.IMAGES
+ROUTES: Final = paths.IMAGE_ROUTES
 
 
 async def parse(call: Call, wire: WireRequest) -> ImageRequest:
     """The common request. Raises InvalidField, and UnsupportedOperation for variations."""
-    if wire.route.path == paths.VARIATIONS:
-        raise no_variations(call)
-    family = openai_images.family_of(call)
+    if wire.route.path == paths.VARIATIONS_PATH:
+        raise variations_unsupported_error(call)
+    family = openai_images.find_family(call)
     edits = wire.route.operation == "image_edits"
     if is_input_style(wire.json, edits=edits, form=wire.form):
         body = wire.json
@@ -38,12 +38,14 @@ async def parse(call: Call, wire: WireRequest) -> ImageRequest:
         else:
             check_input_generation(body)
         check_input_rules(family, body)
-        return asked(call, dashscope_images.parse_request(body), body, family, "input")
+        return add_reply_options(call, dashscope_images.parse_request(body), body, family, "input")
     if edits:
         checked = await check_vendor_edit(call, wire)
         check_rules(family, checked.body)
-        return asked(call, openai_images.parse_edit(checked.body, checked.files), checked.body, family, "prompt")
+        return add_reply_options(
+            call, openai_images.parse_edit(checked.body, checked.files), checked.body, family, "prompt"
+        )
     body = {**wire.json, "model": call.model}
     check_generation(body)
     check_rules(family, body)
-    return asked(call, openai_images.parse_request(body), body, family, "prompt")
+    return add_reply_options(call, openai_images.parse_request(body), body, family, "prompt")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tornado_gate.codec.checks import missing, wrong
+from tornado_gate.codec.checks import raise_invalid, raise_missing
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
 from tornado_gate.types.value import Value
-from tornado_gate.wire.openai_images import Renamed, parse_edit, pictures_in
-from tornado_gate_format_openai.images.input_style import check_input_of_edit, pictures_of
+from tornado_gate.wire.openai_images import RenamedUpload, parse_edit, sort_files
+from tornado_gate_format_openai.images.input_style import check_input_of_edit, iterate_images
 from tornado_gate_format_openai.images.schemas import (
-    MOST_PICTURES,
+    MAX_IMAGES,
     check_generation,
     check_json_edit,
     check_variation,
-    from_form,
+    parse_form,
 )
 
 
@@ -27,7 +27,7 @@ class CheckedEdit(Value, frozen=True, kw_only=True):
     body: Mapping[str, Any]
     files: tuple[Upload, ...] = ()
 
-    def refers_to_files(self) -> bool:
+    def has_file_ids(self) -> bool:
         """Whether a picture is one that the caller stored at an upstream."""
         references = [*self.body.get("images", ()), self.body.get("mask") or {}]
         return not self.files and any("file_id" in reference for reference in references)
@@ -36,13 +36,13 @@ class CheckedEdit(Value, frozen=True, kw_only=True):
 async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
     """A form, or the JSON that stands for it. Raises InvalidField."""
     if wire.form:
-        body = from_form(wire.json) | {"model": call.model}
+        body = parse_form(wire.json) | {"model": call.model}
         check_generation(body)
         return CheckedEdit(body=body, files=await _check_files(wire))
     body = {**wire.json, "model": call.model}
     check_json_edit(body)
     checked = CheckedEdit(body=body)
-    if not checked.refers_to_files():
+    if not checked.has_file_ids():
         request = parse_edit(body)
         for index, source in enumerate(request.images):
             await pictures.check(source, f"images.{index}.image_url")
@@ -54,7 +54,7 @@ async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
 
 async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:
     """The form of a variation, which has one picture. Raises InvalidField."""
-    body = from_form(wire.json) | {"model": call.model}
+    body = parse_form(wire.json) | {"model": call.model}
     check_variation(body)
     return CheckedEdit(body=body, files=await _check_files(wire, most=1))
 
@@ -62,29 +62,29 @@ async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:
 async def check_input_edit(body: Mapping[str, Any]) -> None:
     """Pictures and words in ``input``. Raises InvalidField."""
     check_input_of_edit(body)
-    for index, (value, path) in enumerate(pictures_of(body)):
-        if index >= MOST_PICTURES:
-            wrong("input.messages", f"has more than {MOST_PICTURES} pictures")
-        await pictures.check(pictures.source_of(value, path), path)
+    for index, (value, path) in enumerate(iterate_images(body)):
+        if index >= MAX_IMAGES:
+            raise_invalid("input.messages", f"has more than {MAX_IMAGES} pictures")
+        await pictures.check(pictures.parse_image_source(value, path), path)
 
 
-def no_variations(call: Call) -> UnsupportedOperation:
+def variations_unsupported_error(call: Call) -> UnsupportedOperation:
     """For a model whose upstream makes none."""
     return UnsupportedOperation(f"The model '{call.model}' cannot make variations; use /v1/images/edits.")
 
 
-async def _check_files(wire: WireRequest, most: int = MOST_PICTURES) -> tuple[Upload, ...]:
-    images, masks, others = pictures_in(wire.files)
+async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Upload, ...]:
+    images, masks, others = sort_files(wire.files)
     if not images:
         if wire.json.get("image") is not None:
-            wrong("image", "must be a file: its part of the form needs a filename")
-        missing("image")
+            raise_invalid("image", "must be a file: its part of the form needs a filename")
+        raise_missing("image")
     if wire.json.get("mask") is not None:
-        wrong("mask", "must be a file: its part of the form needs a filename")
+        raise_invalid("mask", "must be a file: its part of the form needs a filename")
     if len(images) > most:
-        wrong("image", f"has {len(images)} files; {most} {'is' if most == 1 else 'are'} allowed")
+        raise_invalid("image", f"has {len(images)} files; {most} {'is' if most == 1 else 'are'} allowed")
     if len(masks) > 1:
-        wrong("mask", f"has {len(masks)} files; 1 is allowed")
+        raise_invalid("mask", f"has {len(masks)} files; 1 is allowed")
     seen: list[Upload] = []
     sizes: list[tuple[int, int]] = []
     for index, file in enumerate([*images, *masks]):
@@ -92,10 +92,10 @@ async def _check_files(wire: WireRequest, most: int = MOST_PICTURES) -> tuple[Up
         looked = await pictures.check(file, param)
         assert looked is not None, "a file of a form is no address"
         media_type, width, height = looked
-        seen.append(Renamed(of=file, field=file.field, media_type=media_type))
+        seen.append(RenamedUpload(of=file, field=file.field, media_type=media_type))
         sizes.append((width, height))
     if masks:
-        _need_same(sizes[0], sizes[-1], "mask")
+        _require_same_size(sizes[0], sizes[-1], "mask")
     return (*seen, *others)
 
 
@@ -104,10 +104,10 @@ async def _check_same_size(call: Call, image: FileSource, mask: FileSource, para
     looked = [await pictures.check(source, param) for source in (image, mask)]
     sizes = [found[1:] for found in looked if found is not None]
     if len(sizes) == len(looked):
-        _need_same(sizes[0], sizes[1], param)
+        _require_same_size(sizes[0], sizes[1], param)
 
 
-def _need_same(image: Sequence[int], mask: Sequence[int], param: str) -> None:
+def _require_same_size(image: Sequence[int], mask: Sequence[int], param: str) -> None:
     if tuple(image) != tuple(mask):
         sizes = f"{mask[0]} by {mask[1]} pixels, not the {image[0]} by {image[1]}"
-        wrong(param, f"has {sizes} of the first picture")
+        raise_invalid(param, f"has {sizes} of the first picture")

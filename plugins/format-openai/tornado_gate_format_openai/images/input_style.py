@@ -9,113 +9,113 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import missing, need_array, need_object, need_string, string_member, wrong
-from tornado_gate.codec.fields import Body, Boolean, Checked, Integer, Object, String, check
+from tornado_gate.codec.checks import need_array, need_object, need_string, raise_invalid, raise_missing, string_member
+from tornado_gate.codec.fields import BodySchema, Boolean, FunctionField, Integer, Object, String, check
 from tornado_gate_format_openai.images.schemas import check_stream
 
-MOST_MESSAGES: Final = 100
-MOST_ITEMS: Final = 100
+MAX_MESSAGES: Final = 100
+MAX_ITEMS: Final = 100
 
-_VENDORS: Final = ("prompt", "images")
+_VENDOR_MEMBERS: Final = ("prompt", "images")
 """Fields that only the other shape has."""
-_SIZE: Final = re.compile(r"[1-9]\d{0,4}\*[1-9]\d{0,4}|[124][kK]")
+_SIZE_PATTERN: Final = re.compile(r"[1-9]\d{0,4}\*[1-9]\d{0,4}|[124][kK]")
 
 
 def is_input_style(body: Mapping[str, Any], *, edits: bool, form: bool) -> bool:
     """Whether a body, not yet checked, has this shape. One that has neither is the contract's: for edits this one."""
     if form:
         return False
-    if any(body.get(name) is not None for name in _VENDORS):
+    if any(body.get(name) is not None for name in _VENDOR_MEMBERS):
         return False
     return edits or "input" in body or "parameters" in body
 
 
 def _check_size(size: Any) -> None:
     need_string(size, "parameters.size")
-    if _SIZE.fullmatch(size) is None:
-        wrong("parameters.size", f"must be written WIDTH*HEIGHT, as in '1024*1024', not '{size[:50]}'")
+    if _SIZE_PATTERN.fullmatch(size) is None:
+        raise_invalid("parameters.size", f"must be written WIDTH*HEIGHT, as in '1024*1024', not '{size[:50]}'")
 
 
-class _Parameters(Body):
+class _ParametersSchema(BodySchema):
     n = Integer(least=1, most=10, allow_none=True)
     negative_prompt = String(allow_none=True)
     prompt_extend = Boolean(allow_none=True)
     seed = Integer(allow_none=True)
-    size = Checked(_check_size, allow_none=True)
+    size = FunctionField(_check_size, allow_none=True)
     watermark = Boolean(allow_none=True)
 
 
-class _InputBody(Body):
+class _InputBodySchema(BodySchema):
     model = String(required=True)
     input = Object(required=True)
-    parameters = Object(_Parameters, allow_none=True)
+    parameters = Object(_ParametersSchema, allow_none=True)
     response_format = String(choices=("url", "b64_json"), allow_none=True)
-    stream = Checked(check_stream, allow_none=True)
+    stream = FunctionField(check_stream, allow_none=True)
     user = String(allow_none=True)
 
 
-_BODY: Final = _InputBody()
+_INPUT_SCHEMA: Final = _InputBodySchema()
 
 
 def check_input_generation(body: Mapping[str, Any]) -> None:
     """Raises InvalidField for the first field that is wrong. Every item of the content is a text."""
-    check(_BODY, body)
-    for item, path in _items(body["input"]):
+    check(_INPUT_SCHEMA, body)
+    for item, path in _iterate_items(body["input"]):
         string_member(item, "text", path)
-    _need_text(body["input"])
+    _require_text(body["input"])
 
 
 def check_input_of_edit(body: Mapping[str, Any]) -> None:
     """The same for edits, where there must be a picture and a text."""
-    check(_BODY, body)
+    check(_INPUT_SCHEMA, body)
     images = 0
-    for item, path in _items(body["input"]):
+    for item, path in _iterate_items(body["input"]):
         if item.get("image") is not None:
             images += 1
             string_member(item, "image", path)
             if item.get("text") is not None:
-                wrong(path, "must have one of 'image' and 'text', not both")
+                raise_invalid(path, "must have one of 'image' and 'text', not both")
         elif item.get("text") is None:
-            wrong(path, "must have 'image' or 'text'")
+            raise_invalid(path, "must have 'image' or 'text'")
         else:
             string_member(item, "text", path)
     if not images:
-        wrong("input.messages", 'must have a picture to edit: an item {"image": address}')
-    _need_text(body["input"])
+        raise_invalid("input.messages", 'must have a picture to edit: an item {"image": address}')
+    _require_text(body["input"])
 
 
-def pictures_of(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def iterate_images(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The pictures of a body that was checked, each with its path."""
-    for item, path in _items(body["input"]):
+    for item, path in _iterate_items(body["input"]):
         if item.get("image") is not None:
             yield item["image"], f"{path}.image"
 
 
-def _items(asked: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def _iterate_items(asked: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """The items of all messages with their paths, each message checked as it comes."""
     if asked.get("messages") is None:
-        missing("input.messages")
+        raise_missing("input.messages")
     messages = need_array(asked["messages"], "input.messages")
-    _check_length(messages, "input.messages", MOST_MESSAGES)
+    _check_length(messages, "input.messages", MAX_MESSAGES)
     for number, message in enumerate(messages):
         path = f"input.messages.{number}"
         need_object(message, path)
         string_member(message, "role", path)
         if message.get("content") is None:
-            missing(f"{path}.content")
+            raise_missing(f"{path}.content")
         content = need_array(message["content"], f"{path}.content")
-        _check_length(content, f"{path}.content", MOST_ITEMS)
+        _check_length(content, f"{path}.content", MAX_ITEMS)
         for index, item in enumerate(content):
             yield need_object(item, f"{path}.content.{index}"), f"{path}.content.{index}"
 
 
 def _check_length(items: list[Any], path: str, most: int) -> None:
     if not items:
-        wrong(path, "must not be empty")
+        raise_invalid(path, "must not be empty")
     if len(items) > most:
-        wrong(path, f"has {len(items)} items; {most} are allowed")
+        raise_invalid(path, f"has {len(items)} items; {most} are allowed")
 
 
-def _need_text(asked: Mapping[str, Any]) -> None:
+def _require_text(asked: Mapping[str, Any]) -> None:
     if not any(item.get("text") for message in asked["messages"] for item in message["content"]):
-        wrong("input.messages", 'must have a text that says what to paint: an item {"text": …}')
+        raise_invalid("input.messages", 'must have a text that says what to paint: an item {"text": …}')

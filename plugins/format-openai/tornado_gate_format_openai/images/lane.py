@@ -15,43 +15,43 @@ import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import aiter_events
-from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, Verbatim, WireRequest
+from tornado_gate.streams.events import iterate_events
+from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
-from tornado_gate.wire.openai_chat import frame_json
-from tornado_gate.wire.schemas import is_array_of_objects, no_answer
+from tornado_gate.wire.openai_chat import parse_frame
+from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_format_openai import verbatim
 from tornado_gate_format_openai.images.edits import (
     CheckedEdit,
     check_variation_form,
     check_vendor_edit,
-    no_variations,
+    variations_unsupported_error,
 )
 from tornado_gate_format_openai.images.input_style import is_input_style
-from tornado_gate_format_openai.images.replies import place_of
+from tornado_gate_format_openai.images.replies import make_image_saver
 from tornado_gate_format_openai.images.reply_options import wants_bytes
 from tornado_gate_format_openai.images.rules import check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
-from tornado_gate_format_openai.paths import VARIATIONS
-from tornado_gate_format_openai.replies import JSON
+from tornado_gate_format_openai.paths import VARIATIONS_PATH
+from tornado_gate_format_openai.replies import JSON_TYPE
 
-WHOLE_BYTES: Final = 64 * 1024
+MAX_PARSED_BYTES: Final = 64 * 1024
 """An answer up to this size is checked whole; of a longer one everything but the base64 of its pictures."""
 
-_NAME: Final = b'"b64_json"'
-_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
+_BASE64_NAME: Final = b'"b64_json"'
+_BASE64_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
-class Addresses(Value, frozen=True):
+class ImageForwardState(Value, frozen=True):
     """The state of a request whose pictures are to be named by address, although the upstream puts them inside."""
 
 
-async def forward(call: Call, wire: WireRequest) -> Verbatim | None:
+async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     """The request as it came, or None for one whose answer is to be another than the upstream's. Raises InvalidField."""
-    if wire.route.path == VARIATIONS:
+    if wire.route.path == VARIATIONS_PATH:
         return await _forward_variation(call, wire)
-    family = openai_images.family_of(call)
+    family = openai_images.find_family(call)
     edits = wire.route.operation == "image_edits"
     if is_input_style(wire.json, edits=edits, form=wire.form):
         return None
@@ -61,20 +61,20 @@ async def forward(call: Call, wire: WireRequest) -> Verbatim | None:
         checked = CheckedEdit(body={**wire.json, "model": call.model})
         check_generation(checked.body)
     check_rules(family, checked.body)
-    answers_bytes = (openai_images.family_named(call.target.upstream_model) or family).name == "three"
-    if not _passes(call, checked, family, answers_bytes, edits_json=edits and not wire.form):
+    answers_bytes = (openai_images.find_family_by_model(call.target.upstream_model) or family).name == "three"
+    if not _can_forward(call, checked, family, answers_bytes, edits_json=edits and not wire.form):
         return None
-    return _verbatim(wire, checked, answers_bytes)
+    return _make_verbatim(wire, checked, answers_bytes)
 
 
-def _passes(
-    call: Call, checked: CheckedEdit, family: openai_images.Family, answers_bytes: bool, *, edits_json: bool
+def _can_forward(
+    call: Call, checked: CheckedEdit, family: openai_images.ModelFamily, answers_bytes: bool, *, edits_json: bool
 ) -> bool:
     """Whether what the upstream gives is what the caller is to get.
 
     Edits in JSON go up as the form that every upstream takes, but for files that only the upstream itself has.
     """
-    if edits_json and not checked.refers_to_files():
+    if edits_json and not checked.has_file_ids():
         return False
     if not wants_bytes(call, checked.body, family, "prompt"):
         return False
@@ -82,42 +82,42 @@ def _passes(
     return answers_bytes or (checked.body.get("response_format") == "b64_json" and not streams)
 
 
-def _verbatim(wire: WireRequest, checked: CheckedEdit, answers_bytes: bool) -> Verbatim:
+def _make_verbatim(wire: WireRequest, checked: CheckedEdit, answers_bytes: bool) -> VerbatimRequest:
     changes: dict[str, Any] = {}
     if answers_bytes and "response_format" in wire.json:
         changes["response_format"] = REMOVE
     if wire.form:
         fields = {name: value for name, value in wire.json.items() if name not in changes}
-        request = verbatim.forwarded(wire, b"", fields, verbatim.ForwardState())
+        request = verbatim.make_verbatim(wire, b"", fields, verbatim.OpenAIForwardState())
         streams = openai_images.is_true(fields.get("stream"))
         return replace(request, files=checked.files, form=True, stream=streams)
     if isinstance(wire.json.get("stream"), str):
         changes["stream"] = openai_images.is_true(wire.json["stream"])
     body = {name: value for name, value in {**wire.json, **changes}.items() if value is not REMOVE}
     raw = patch_json(wire.raw, changes, wire.json) if changes else wire.raw
-    return verbatim.forwarded(wire, raw, body, verbatim.ForwardState())
+    return verbatim.make_verbatim(wire, raw, body, verbatim.OpenAIForwardState())
 
 
-async def _forward_variation(call: Call, wire: WireRequest) -> Verbatim:
-    family = openai_images.family_of(call)
+async def _forward_variation(call: Call, wire: WireRequest) -> VerbatimRequest:
+    family = openai_images.find_family(call)
     if family.name in ("two", "three"):
-        raise no_variations(call)
+        raise variations_unsupported_error(call)
     checked = await check_variation_form(call, wire)
     check_rules(family, {**checked.body, "prompt": ""})
     fields = {**wire.json, "response_format": "b64_json"}
     inline = wants_bytes(call, checked.body, family, "prompt")
-    request = verbatim.forwarded(wire, b"", fields, verbatim.ForwardState())
-    return replace(request, files=checked.files, form=True, state=request.state if inline else Addresses())
+    request = verbatim.make_verbatim(wire, b"", fields, verbatim.OpenAIForwardState())
+    return replace(request, files=checked.files, form=True, state=request.state if inline else ImageForwardState())
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """The upstream's answer as it came."""
-    if isinstance(request.state, Addresses):
-        return Reply(content_type=JSON, chunks=_placed(call, incoming))
+    if isinstance(request.state, ImageForwardState):
+        return Reply(content_type=JSON_TYPE, chunks=_store_images(call, incoming))
     return passthrough.forward_answer(call, _ADAPTER, request, incoming)
 
 
-async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
+async def _store_images(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
     try:
         body = await incoming.json()
     except ValueError as error:
@@ -125,7 +125,7 @@ async def _placed(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes
     result = await openai_images.parse_response(body)
     call.meter.usage = result.usage
     yield await openai_images.render_response(
-        result, created=int(time.time()), place=place_of(call), usage=result.usage, details=False
+        result, created=int(time.time()), place=make_image_saver(call), usage=result.usage, details=False
     )
 
 
@@ -145,26 +145,26 @@ class _ImageMeter:
         """Pictures that are not done are searched, not parsed."""
         if _is_quiet(raw):
             return False
-        body = frame_json(raw)
-        if openai_images.failure_of(body) is not None:
+        body = parse_frame(raw)
+        if openai_images.find_frame_error(body) is not None:
             self.done = True
         elif isinstance(body, Mapping):
             self.finished = True
-            _note(self._meter, body)
+            _note_usage(self._meter, body)
         return False
 
 
-def _note(meter: Meter, body: Mapping[str, Any]) -> None:
-    meter.usage = openai_images.added([*([meter.usage] if meter.usage else []), *_usages(body)])
+def _note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
+    meter.usage = openai_images.sum_usages([*([meter.usage] if meter.usage else []), *_list_usages(body)])
     meter.finish_reason = "stop"
 
 
-def _usages(body: Mapping[str, Any]) -> list[Any]:
+def _list_usages(body: Mapping[str, Any]) -> list[Any]:
     usage = openai_images.parse_usage(body.get("usage"))
     return [] if usage is None else [usage]
 
 
-def without_pictures(raw: bytes) -> bytes:
+def drop_images(raw: bytes) -> bytes:
     """The text of an answer without the base64 in it; `raw` itself when that cannot be told apart at a glance.
 
     It stands in quotation marks and has none, nor a backslash, so that it ends with the next one. What is left is as much JSON
@@ -172,48 +172,48 @@ def without_pictures(raw: bytes) -> bytes:
     """
     pieces: list[bytes] = []
     kept_until = 0
-    name = raw.find(_NAME)
+    name = raw.find(_BASE64_NAME)
     while name >= 0:
-        after = name + len(_NAME)
-        if (value := _VALUE.match(raw, after)) is not None:
+        after = name + len(_BASE64_NAME)
+        if (value := _BASE64_VALUE.match(raw, after)) is not None:
             after = raw.find(b'"', value.end())
             if after < 0 or raw.find(b"\\", value.end(), after) >= 0:
                 return raw
             pieces.append(raw[kept_until : value.end()])
             kept_until = after
-        name = raw.find(_NAME, after)
+        name = raw.find(_BASE64_NAME, after)
     return b"".join([*pieces, raw[kept_until:]])
 
 
 class ImagesAdapter(verbatim.OpenAIAdapter):
     """Pictures: no frame says that a stream has ended."""
 
-    def meter(self, call: Call, request: Verbatim) -> passthrough.StreamMeter:
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return _ImageMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
         return _is_quiet(frames)
 
     def parse_error(self, body: Any) -> GateError | None:
-        return openai_images.failure_of(body)
+        return openai_images.find_frame_error(body)
 
     def parse_body(self, raw: bytes) -> Any:
-        return orjson.loads(without_pictures(raw) if len(raw) > WHOLE_BYTES else raw)
+        return orjson.loads(drop_images(raw) if len(raw) > MAX_PARSED_BYTES else raw)
 
-    def read_body(self, call: Call, request: Verbatim, raw: bytes, body: Any) -> bytes:
-        if (error := openai_images.failure_of(body)) is not None:
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
+        if (error := openai_images.find_frame_error(body)) is not None:
             raise error
         if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
-            raise no_answer()
-        _note(call.meter, body)
+            raise wrong_format_error()
+        _note_usage(call.meter, body)
         return raw
 
-    async def render_stream(self, call: Call, request: Verbatim, body: Any) -> AsyncIterator[bytes]:
+    async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         result = await openai_images.parse_response(body)
         asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
-        what: openai_images.What = "image_edit" if request.operation == "image_edits" else "image_generation"
-        frames = openai_images.render_events(
-            aiter_events(iter([result])), what=what, asked=asked, created=int(time.time())
+        what: openai_images.StreamKind = "image_edit" if request.operation == "image_edits" else "image_generation"
+        frames = openai_images.render_stream(
+            iterate_events(iter([result])), what=what, asked=asked, created=int(time.time())
         )
         async for frame in frames:
             yield frame

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from tornado_gate.types import Call, ImageRequest
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.openai_images import Family, is_true
-from tornado_gate_format_openai.dialect import names_an_sdk
+from tornado_gate.wire.openai_images import ModelFamily, is_true
+from tornado_gate_format_openai.dialect import is_sdk
 
-Shape = Literal["prompt", "input"]
+InputStyle = Literal["prompt", "input"]
 """Of a body: the vendor's, or ``input`` and ``parameters``."""
 
 
@@ -21,12 +21,14 @@ class ImageState(Value, frozen=True, kw_only=True):
     that the answer tells what the pictures are like, as the vendor's does for the newer models.
     """
 
-    shape: Shape
+    shape: InputStyle
     inline: bool
     detailed: bool
 
 
-def asked(call: Call, request: ImageRequest, body: Mapping[str, Any], family: Family, shape: Shape) -> ImageRequest:
+def add_reply_options(
+    call: Call, request: ImageRequest, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle
+) -> ImageRequest:
     """`request`, made of `body`, for a model of `family`, with what its answer needs to know."""
     state = ImageState(
         shape=shape,
@@ -36,7 +38,7 @@ def asked(call: Call, request: ImageRequest, body: Mapping[str, Any], family: Fa
     return replace(request, reply_state=state)
 
 
-def wants_bytes(call: Call, body: Mapping[str, Any], family: Family, shape: Shape) -> bool:
+def wants_bytes(call: Call, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle) -> bool:
     """Whether a caller wants the bytes inside the answer: as asked, else as the vendor or the contract has it.
 
     The vendor's models of family three know no addresses, which its SDKs rely on.
@@ -49,5 +51,5 @@ def wants_bytes(call: Call, body: Mapping[str, Any], family: Family, shape: Shap
         return False
     if body.get("output_format") is not None:
         return True
-    vendor = call.dialect == "vendor" or (call.dialect == "auto" and names_an_sdk(call.headers))
+    vendor = call.dialect == "vendor" or (call.dialect == "auto" and is_sdk(call.headers))
     return vendor and family.name == "three"

@@ -17,55 +17,59 @@ from tornado_gate.types import (
     StreamEvent,
     TaskRequest,
     UpstreamResponse,
-    Verbatim,
+    VerbatimRequest,
     VideoRequest,
     WireRequest,
 )
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.videos import replies
 from tornado_gate_format_openai.videos.bodies import BOUNDS
-from tornado_gate_format_openai.videos.queries import index_of, limit_of, order_of, wait_of
+from tornado_gate_format_openai.videos.queries import parse_index, parse_limit, parse_order, parse_wait
 from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
-from tornado_gate_format_openai.videos.requests import remix_request, video_request
+from tornado_gate_format_openai.videos.requests import parse_remix_request, parse_video_request
 
-__all__ = ["BOUNDS", "ROUTES", "forward", "forwarded", "parse", "reply"]
+__all__ = ["BOUNDS", "ROUTES", "forward", "forward_response", "parse", "reply"]
 
-ROUTES: Final = paths.VIDEOS
+ROUTES: Final = paths.VIDEO_ROUTES
 
 
 async def parse(call: Call, wire: WireRequest) -> VideoRequest | TaskRequest:
     """What is asked of videos. Raises InvalidField."""
     route = wire.route
-    kind = _kind_of(route)
+    kind = _get_kind(route)
     if route.model == "body":
-        return await video_request(call, wire, kind)
+        return await parse_video_request(call, wire, kind)
     if "{" not in route.path:
         query = wire.query
-        return TaskRequest(action="list", after=query.get("after", ""), limit=limit_of(query), order=order_of(query))
-    return _about_one(wire, kind)
+        return TaskRequest(
+            action="list", after=query.get("after", ""), limit=parse_limit(query), order=parse_order(query)
+        )
+    return _make_task_request(wire, kind)
 
 
-def _about_one(wire: WireRequest, kind: Kind | None) -> TaskRequest:
+def _make_task_request(wire: WireRequest, kind: Kind | None) -> TaskRequest:
     task = wire.path_arguments["task_id"]
     match wire.route.method, wire.route.path.rpartition("/")[2]:
         case _, "content":
-            return TaskRequest(action="content", task_id=task, index=index_of(wire.query))
+            return TaskRequest(action="content", task_id=task, index=parse_index(wire.query))
         case _, "events":
             return TaskRequest(action="events", task_id=task, stream=True)
         case _, "remix":
-            return TaskRequest(action="remix", task_id=task, request=remix_request(wire))
+            return TaskRequest(action="remix", task_id=task, request=parse_remix_request(wire))
         case "DELETE", _:
             return TaskRequest(action="delete", task_id=task)
         case _:
-            return TaskRequest(action="show", task_id=task, wait=wait_of(wire.query), reply_state=TaskState(kind=kind))
+            return TaskRequest(
+                action="show", task_id=task, wait=parse_wait(wire.query), reply_state=TaskState(kind=kind)
+            )
 
 
-def _kind_of(route: Route) -> Kind | None:
+def _get_kind(route: Route) -> Kind | None:
     """Whatever the prefix is. None for the unified routes."""
-    if route.wire_format != paths.PREFIXED:
+    if route.wire_format != paths.PREFIXED_VIDEOS:
         return None
     name = route.path.removesuffix("/{task_id}").rpartition("/")[2]
-    return paths.KINDS[name]
+    return paths.KIND_OF_PREFIX[name]
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
@@ -77,6 +81,6 @@ def forward(call: Call, wire: WireRequest) -> None:
     """Nothing goes up as it came: the gateway keeps the task."""
 
 
-def forwarded(call: Call, request: Verbatim, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Never called, as `forward` declines."""
     raise UnsupportedOperation("Videos are not passed on as they come.")

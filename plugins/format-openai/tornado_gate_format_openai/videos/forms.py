@@ -10,27 +10,30 @@ from typing import Any, Final
 from tornado_gate.codec import json_body
 from tornado_gate.errors import RequestError
 
-_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-_NUMBER: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
-_MEMBER: Final = re.compile(r"(input_reference|metadata)\[([^\[\]]{1,100})\]")
+_INTEGER_PATTERN: Final = re.compile(r"-?[0-9]{1,18}")
+_NUMBER_PATTERN: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+_MEMBER_FIELD: Final = re.compile(r"(input_reference|metadata)\[([^\[\]]{1,100})\]")
 
-_INTEGERS: Final = ("width", "height", "fps", "seed", "n")
-_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+_INTEGER_FIELDS: Final = ("width", "height", "fps", "seed", "n")
+_BOOLEAN_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
-def body_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+def parse_form(fields: Mapping[str, Any]) -> dict[str, Any]:
     """What is no number, no word or no object stays a string, which is an error later."""
-    body = {name: _read(name, value) if isinstance(value, str) else value for name, value in _gathered(fields).items()}
+    body = {
+        name: _parse_value(name, value) if isinstance(value, str) else value
+        for name, value in _gather_members(fields).items()
+    }
     if body.get("input_reference") == "":
         del body["input_reference"]  # how a page's form says that no file was chosen
     return body
 
 
-def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _gather_members(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Members under their object's name, unless that has a value of its own."""
     gathered: dict[str, Any] = {}
     for name, value in fields.items():
-        member = _MEMBER.fullmatch(name)
+        member = _MEMBER_FIELD.fullmatch(name)
         if member is None or member[1] in fields:
             gathered[name] = value
         else:
@@ -38,13 +41,13 @@ def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
     return gathered
 
 
-def _read(name: str, text: str) -> Any:
-    if name in _INTEGERS and _INTEGER.fullmatch(text):
+def _parse_value(name: str, text: str) -> Any:
+    if name in _INTEGER_FIELDS and _INTEGER_PATTERN.fullmatch(text):
         return int(text)
-    if name == "duration" and _NUMBER.fullmatch(text):
+    if name == "duration" and _NUMBER_PATTERN.fullmatch(text):
         return float(text)
     if name == "watermark":
-        return _WORDS.get(text, text)
+        return _BOOLEAN_WORDS.get(text, text)
     if name == "metadata":
         try:
             return json_body.load_object(text.encode())

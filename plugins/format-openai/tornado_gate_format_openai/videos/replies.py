@@ -13,7 +13,7 @@ import orjson
 
 from tornado_gate import sse
 from tornado_gate.errors import GateError, NotFound
-from tornado_gate.streams.events import close, single
+from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     Call,
     Reply,
@@ -26,69 +26,73 @@ from tornado_gate.types import (
     VideoTask,
 )
 from tornado_gate_format_openai.dialect import Dialect
-from tornado_gate_format_openai.paths import PREFIXED
-from tornado_gate_format_openai.replies import EVENTS, JSON, KEEP_ALIVE, error_frame
+from tornado_gate_format_openai.paths import PREFIXED_VIDEOS
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE, render_error_frame
 from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
-from tornado_gate_format_openai.videos.requests import dialect_of
+from tornado_gate_format_openai.videos.requests import choose_video_dialect
 
-FAILED: Final = "video_generation_failed"
+FAILED_CODE: Final = "video_generation_failed"
 """The code of a failure that nobody gave one."""
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """The reply to anything that is asked of videos but for a file."""
     if isinstance(request, TaskRequest) and request.action == "events":
-        return Reply(content_type=EVENTS, chunks=_events(dialect_of(call), events), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON, chunks=_whole(call, request, events))
+        return Reply(
+            content_type=EVENT_STREAM_TYPE,
+            chunks=_stream_frames(choose_video_dialect(call), events),
+            keep_alive=KEEP_ALIVE,
+        )
+    return Reply(content_type=JSON_TYPE, chunks=_render_whole(call, request, events))
 
 
-async def _whole(
+async def _render_whole(
     call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]
 ) -> AsyncIterator[bytes]:
     try:
         if isinstance(request, TaskRequest) and request.action == "list":
-            body = render_list(await single(events, TaskList), dialect_of(call))
+            body = render_list(await read_single_event(events, TaskList), choose_video_dialect(call))
         else:
-            result = await single(events, TaskResult)
-            body = _rendered(call, request, result)
+            result = await read_single_event(events, TaskResult)
+            body = _render_result(call, request, result)
     finally:
         await close(events)
     yield orjson.dumps(body)
 
 
-def _rendered(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
+def _render_result(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
     """Raises NotFound for a task that its route does not show."""
     kind = request.reply_state.kind if isinstance(request.reply_state, TaskState) else None
     if result.deleted:
         return {"id": result.task.id, "object": "video.deleted", "deleted": True}
     if kind is not None:
-        need_kind(result.task, kind)
+        require_kind(result.task, kind)
         return render_prefixed(result.task)
-    if isinstance(request, VideoRequest) and request.wire_format == PREFIXED:
+    if isinstance(request, VideoRequest) and request.wire_format == PREFIXED_VIDEOS:
         return render_prefixed(result.task)
-    return render_task(result.task, dialect_of(call))
+    return render_task(result.task, choose_video_dialect(call))
 
 
-async def _events(dialect: Dialect, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+async def _stream_frames(dialect: Dialect, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     """A failure before the first event is raised and keeps its status; a later one is the last frame."""
     begun = False
     try:
         async for event in events:
             match event:
                 case TaskResult(task=task):
-                    yield sse.render_json(render_task(task, dialect), f"video.{_news(task)}")
+                    yield sse.render_json(render_task(task, dialect), f"video.{_render_event(task)}")
                     begun = True
                 case StreamError(error=error):
                     raise error
     except GateError as error:
         if not begun:
             raise
-        yield error_frame(error)
+        yield render_error_frame(error)
     finally:
         await close(events)
 
 
-def _news(task: VideoTask) -> str:
+def _render_event(task: VideoTask) -> str:
     return task.status if task.status in ("completed", "failed") else "progress"
 
 
@@ -105,11 +109,11 @@ def render_task(task: VideoTask, dialect: Dialect) -> dict[str, Any]:
         "created_at": task.created_at,
         "completed_at": task.completed_at,
         "expires_at": task.expires_at,
-        "seconds": _seconds(task),
+        "seconds": _format_seconds(task),
         "size": task.size or "",
         "prompt": task.prompt,
         "remixed_from_video_id": task.remixed_from,
-        "error": _error(task),
+        "error": _render_task_error(task),
     }
     if task.position is not None:
         body["position"] = task.position
@@ -139,7 +143,7 @@ def render_prefixed(task: VideoTask) -> dict[str, Any]:
         ]
     if task.status == "failed":
         body["completed_at"] = task.completed_at
-        body["error"] = _error(task)
+        body["error"] = _render_task_error(task)
     return body
 
 
@@ -155,7 +159,7 @@ def render_list(tasks: TaskList, dialect: Dialect) -> dict[str, Any]:
     }
 
 
-def need_kind(task: VideoTask, kind: Kind) -> None:
+def require_kind(task: VideoTask, kind: Kind) -> None:
     """Raises NotFound for a task without a picture where those with one are.
 
     The other way round there is no such rule: ``text2video`` may be given a picture too.
@@ -164,7 +168,7 @@ def need_kind(task: VideoTask, kind: Kind) -> None:
         raise NotFound(f"There is no image-to-video task '{task.id}'.", code="task_not_found")
 
 
-def _seconds(task: VideoTask) -> str:
+def _format_seconds(task: VideoTask) -> str:
     """As asked for, else what came."""
     if task.seconds:
         return task.seconds
@@ -172,7 +176,7 @@ def _seconds(task: VideoTask) -> str:
     return "" if duration is None else f"{duration:g}"
 
 
-def _error(task: VideoTask) -> dict[str, str] | None:
+def _render_task_error(task: VideoTask) -> dict[str, str] | None:
     if task.status != "failed":
         return None
-    return {"code": task.error_code or FAILED, "message": task.error_message or "The video could not be made."}
+    return {"code": task.error_code or FAILED_CODE, "message": task.error_message or "The video could not be made."}

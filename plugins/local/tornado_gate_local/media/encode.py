@@ -8,7 +8,7 @@ from typing import cast
 import av
 from av.audio.stream import AudioStream
 
-from tornado_gate_local.media.voices import RATE
+from tornado_gate_local.media.voices import SAMPLE_RATE
 
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
 BITS_PER_SECOND = 64_000  # more than enough for speech; flac needs what it needs
@@ -19,15 +19,15 @@ def encode(pcm: bytes, file_format: str) -> bytes:
     container_name, codec = CODECS[file_format]
     buffer = BytesIO()
     with av.open(buffer, "w", format=container_name) as container:
-        stream = cast(AudioStream, container.add_stream(codec, rate=RATE, layout="mono"))
+        stream = cast(AudioStream, container.add_stream(codec, rate=SAMPLE_RATE, layout="mono"))
         if file_format != "flac":
             stream.bit_rate = BITS_PER_SECOND
-        container.mux(stream.encode(frame_of(pcm, RATE)))
+        container.mux(stream.encode(make_frame(pcm, SAMPLE_RATE)))
         container.mux(stream.encode(None))
     return buffer.getvalue()
 
 
-def frame_of(pcm: bytes, rate: int) -> av.AudioFrame:
+def make_frame(pcm: bytes, rate: int) -> av.AudioFrame:
     """All of it as one frame; the codec cuts it."""
     frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // 2, align=1)
     frame.planes[0].update(pcm)

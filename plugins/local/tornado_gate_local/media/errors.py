@@ -23,12 +23,12 @@ class MediaUnavailable(MediaError):
     """The optional library for it is not installed; `param` names the argument that asks for it."""
 
 
-def installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Whether an optional library is there, without importing it."""
     return find_spec(module) is not None
 
 
-def need(module: str, param: str, what: str) -> None:
+def require_module(module: str, param: str, what: str) -> None:
     """Raises MediaUnavailable unless `module` is installed."""
-    if not installed(module):
+    if not is_installed(module):
         raise MediaUnavailable(param, f"{what} needs the optional libraries of {EXTRA}, which are not installed here.")

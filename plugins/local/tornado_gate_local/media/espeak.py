@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 
 from tornado_gate_local.media.resample import resample
-from tornado_gate_local.media.voices import Voice
+from tornado_gate_local.media.voices import SpeakerVoice
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ UTF8 = 1
 RATE, PITCH = 1, 3  # parameters
 WORDS_PER_MINUTE = 165
 LEAST_WORDS, MOST_WORDS = 80, 450  # what the library takes as a rate
-USUAL_PITCH = 50  # of 0 to 100
-LANGUAGE = "en-us"
+DEFAULT_PITCH = 50  # of 0 to 100
+DEFAULT_LANGUAGE = "en-us"
 LANGUAGES = {
     "CYRILLIC": "ru",
     "GREEK": "el",
@@ -43,7 +43,7 @@ LANGUAGES = {
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 
-class _Library:
+class _EspeakLibrary:
     """The library, started. `heard` gets the samples while it speaks."""
 
     def __init__(self) -> None:
@@ -75,22 +75,22 @@ class _Library:
 
 
 @lru_cache(maxsize=1)
-def _library() -> _Library:
-    return _Library()
+def _load_library() -> _EspeakLibrary:
+    return _EspeakLibrary()
 
 
 @lru_cache(maxsize=1)
-def usable() -> bool:
+def is_usable() -> bool:
     """Whether the library starts: it does not on another machine type, or from a path of more than 160 characters."""
     try:
-        _library()
+        _load_library()
     except OSError:
         log.warning("eSpeak NG is installed but does not start; speech is made without it", exc_info=True)
         return False
     return True
 
 
-def speak(text: str, voice: Voice, speed: float, language: str | None = None) -> array[int]:
+def speak(text: str, voice: SpeakerVoice, speed: float, language: str | None = None) -> array[int]:
     """24 kHz samples; the same words differ by a few milliseconds from one time to the next.
 
     Beyond the rates that the library has, the sound is stretched or squeezed, as a tape is.
@@ -98,23 +98,23 @@ def speak(text: str, voice: Voice, speed: float, language: str | None = None) ->
     """
     wanted = WORDS_PER_MINUTE * voice.pace * speed
     words = round(min(max(wanted, LEAST_WORDS), MOST_WORDS))
-    library = _library()
-    name = f"{language or language_of(text)}+{voice.variant}".encode()
-    samples = library.speak(text.encode("utf-8", "replace"), name, words, _pitch(voice))
+    library = _load_library()
+    name = f"{language or detect_language(text)}+{voice.variant}".encode()
+    samples = library.speak(text.encode("utf-8", "replace"), name, words, _compute_pitch(voice))
     rate = library.rate * max(0.5, min(2.0, wanted / words))
     return resample(samples, round(rate / 50) * 50)
 
 
-def _pitch(voice: Voice) -> int:
+def _compute_pitch(voice: SpeakerVoice) -> int:
     """The library's pitch is about a factor of two between 0 and 100, from that of the variant."""
     usual = 190.0 if voice.variant.startswith("f") else 110.0
-    return round(min(max(USUAL_PITCH + 50 * math.log2(voice.pitch / usual), 0), 99))
+    return round(min(max(DEFAULT_PITCH + 50 * math.log2(voice.pitch / usual), 0), 99))
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """The language that is usual for the script with the most letters; kana among Chinese characters is Japanese."""
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text[:1_000] if letter.isalpha())
     scripts = Counter(name.partition("-")[0] for name in names)
     if scripts["HIRAGANA"] + scripts["KATAKANA"] and scripts["CJK"]:
         return "ja"
-    return LANGUAGES.get(max(scripts, key=scripts.__getitem__, default=""), LANGUAGE)
+    return LANGUAGES.get(max(scripts, key=scripts.__getitem__, default=""), DEFAULT_LANGUAGE)

@@ -8,18 +8,18 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.image_orders import MEDIA_TYPES, Finish, Picture
+from tornado_gate_local.media.image_orders import MEDIA_TYPES, ImageOutput, OutputOptions
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-MOST_PIXELS = 50_000_000  # of a picture that is read: 200 MB when unpacked
+MAX_PIXELS = 50_000_000  # of a picture that is read: 200 MB when unpacked
 
 
-def read(data: bytes, param: str) -> Image.Image:
+def read_picture(data: bytes, param: str) -> Image.Image:
     """The first frame as RGBA, upright. Raises MediaError for what is no picture, is damaged or is too large."""
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as opened:
-            if opened.width * opened.height > MOST_PIXELS:  # known before anything is unpacked
-                raise MediaError(param, f"A picture may have {MOST_PIXELS:,} pixels; this has more.")
+            if opened.width * opened.height > MAX_PIXELS:  # known before anything is unpacked
+                raise MediaError(param, f"A picture may have {MAX_PIXELS:,} pixels; this has more.")
             opened.load()
             return ImageOps.exif_transpose(opened).convert("RGBA")
     except MediaError:
@@ -28,14 +28,14 @@ def read(data: bytes, param: str) -> Image.Image:
         raise MediaError(param, f"This is not a picture that can be read; {', '.join(FORMATS)} can.") from error
 
 
-def store(image: Image.Image, finish: Finish) -> Picture:
+def encode_picture(image: Image.Image, finish: OutputOptions) -> ImageOutput:
     """The file of an RGB or RGBA picture. Transparency becomes white where the format or the order has none."""
     if image.mode == "RGBA" and (finish.format == "jpeg" or finish.background == "opaque"):
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image).convert("RGB")
     buffer = BytesIO()
-    image.save(buffer, finish.format.upper(), **_options(finish))
-    return Picture(
+    image.save(buffer, finish.format.upper(), **_make_options(finish))
+    return ImageOutput(
         data=buffer.getvalue(),
         media_type=MEDIA_TYPES[finish.format],
         width=image.width,
@@ -44,7 +44,7 @@ def store(image: Image.Image, finish: Finish) -> Picture:
     )
 
 
-def _options(finish: Finish) -> dict[str, Any]:
+def _make_options(finish: OutputOptions) -> dict[str, Any]:
     quality = 85 if finish.compression is None else finish.compression
     match finish.format:
         case "png":

@@ -13,14 +13,14 @@ from array import array
 from collections.abc import Iterator
 
 from tornado_gate.types.value import Value
-from tornado_gate_local.media.phonemes import STOP, Phoneme, phonemes
-from tornado_gate_local.media.voices import RATE, Voice
+from tornado_gate_local.media.phonemes import STOP, Phoneme, list_phonemes
+from tornado_gate_local.media.voices import SAMPLE_RATE, SpeakerVoice
 
-FRAME = 120  # samples: 5 ms, in which nothing but the wave changes
-GLIDE = 4  # frames that a change takes
+FRAME_SAMPLES = 120  # samples: 5 ms, in which nothing but the wave changes
+GLIDE_FRAMES = 4  # frames that a change takes
 BANDWIDTHS = (80.0, 110.0, 160.0)
 NOISE_BANDWIDTH = 1_200.0
-LOUDEST = 22_000
+MAX_AMPLITUDE = 22_000
 
 
 class _Frame(Value, frozen=True):
@@ -31,34 +31,36 @@ class _Frame(Value, frozen=True):
     pitch: float
 
 
-def speak(text: str, voice: Voice, speed: float) -> array[int]:
+def speak(text: str, voice: SpeakerVoice, speed: float) -> array[int]:
     """16-bit samples at 24 kHz, as loud for a whisper as for a shout. The same text always sounds the same."""
-    wave = _Throat(random.Random(7)).sound(_frames(text, voice, speed))
+    wave = _VocalTract(random.Random(7)).render_frames(_make_frames(text, voice, speed))
     peak = max(max(wave, default=0.0), -min(wave, default=0.0))
-    share = LOUDEST / peak if peak else 0.0
+    share = MAX_AMPLITUDE / peak if peak else 0.0
     return array("h", [round(value * share) for value in wave])
 
 
-def _frames(text: str, voice: Voice, speed: float) -> list[_Frame]:
+def _make_frames(text: str, voice: SpeakerVoice, speed: float) -> list[_Frame]:
     """The sounds in frames of 5 ms, gliding from one to the next."""
-    sounds = phonemes(text)
-    per_millisecond = RATE / 1_000 / FRAME / (voice.pace * speed)
+    sounds = list_phonemes(text)
+    per_millisecond = SAMPLE_RATE / 1_000 / FRAME_SAMPLES / (voice.pace * speed)
     lengths = [max(1, round(sound.milliseconds * per_millisecond)) for sound in sounds]
     steps = [sound for sound, length in zip(sounds, lengths, strict=True) for _ in range(length)]
-    melody = _melody(steps, voice.pitch)
+    melody = _iterate_pitch(steps, voice.pitch)
     return [
-        _between(steps[max(0, at - GLIDE)], steps[at], steps[min(len(steps) - 1, at + GLIDE)], voice, pitch)
+        _interpolate_frame(
+            steps[max(0, at - GLIDE_FRAMES)], steps[at], steps[min(len(steps) - 1, at + GLIDE_FRAMES)], voice, pitch
+        )
         for at, pitch in enumerate(melody)
     ]
 
 
-def _between(before: Phoneme, now: Phoneme, after: Phoneme, voice: Voice, pitch: float) -> _Frame:
+def _interpolate_frame(before: Phoneme, now: Phoneme, after: Phoneme, voice: SpeakerVoice, pitch: float) -> _Frame:
     first, second, third = (
         (b + 2 * n + a) / 4 / voice.throat
         for b, n, a in zip(before.formants, now.formants, after.formants, strict=True)
     )
     return _Frame(
-        formants=(first, second, min(third, RATE * 0.45)),
+        formants=(first, second, min(third, SAMPLE_RATE * 0.45)),
         voiced=(before.voiced + 2 * now.voiced + after.voiced) / 4,
         noise=now.noise,
         noise_at=now.noise_at,
@@ -66,7 +68,7 @@ def _between(before: Phoneme, now: Phoneme, after: Phoneme, voice: Voice, pitch:
     )
 
 
-def _melody(steps: list[Phoneme], pitch: float) -> Iterator[float]:
+def _iterate_pitch(steps: list[Phoneme], pitch: float) -> Iterator[float]:
     """The pitch falls through a sentence and swings with its syllables."""
     since = 0
     for step in steps:
@@ -74,7 +76,7 @@ def _melody(steps: list[Phoneme], pitch: float) -> Iterator[float]:
         yield pitch * (1.12 - 0.24 * min(since, 600) / 600 + 0.06 * math.sin(since / 22))
 
 
-class _Throat:
+class _VocalTract:
     """The state of the resonators from one frame to the next."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -83,27 +85,27 @@ class _Throat:
         self._breath = _Resonator()
         self._tube = (_Resonator(), _Resonator(), _Resonator())
 
-    def sound(self, frames: list[_Frame]) -> list[float]:
+    def render_frames(self, frames: list[_Frame]) -> list[float]:
         wave: list[float] = []
         for frame in frames:
-            wave += self._frame(frame)
+            wave += self._render_frame(frame)
         return wave
 
-    def _frame(self, frame: _Frame) -> list[float]:
-        wave = self._pulses(frame.pitch, frame.voiced)
+    def _render_frame(self, frame: _Frame) -> list[float]:
+        wave = self._make_pulses(frame.pitch, frame.voiced)
         for resonator, pitch, width in zip(self._tube, frame.formants, BANDWIDTHS, strict=True):
             wave = resonator.shape(wave, pitch, width)
         if frame.noise == 0.0:
             return wave
         uniform = self._chance.uniform
-        noise = self._breath.shape([uniform(-1, 1) for _ in range(FRAME)], frame.noise_at, NOISE_BANDWIDTH)
+        noise = self._breath.shape([uniform(-1, 1) for _ in range(FRAME_SAMPLES)], frame.noise_at, NOISE_BANDWIDTH)
         return [value + frame.noise * hiss for value, hiss in zip(wave, noise, strict=True)]
 
-    def _pulses(self, pitch: float, loudness: float) -> list[float]:
+    def _make_pulses(self, pitch: float, loudness: float) -> list[float]:
         """What the vocal folds do: open slowly, close at once; its mean is zero."""
-        step = pitch / RATE
+        step = pitch / SAMPLE_RATE
         wave = []
-        for _ in range(FRAME):
+        for _ in range(FRAME_SAMPLES):
             self._phase = (self._phase + step) % 1.0
             wave.append(loudness * (self._phase * self._phase - 1 / 3))
         return wave
@@ -116,9 +118,9 @@ class _Resonator:
         self._last = self._before = 0.0
 
     def shape(self, wave: list[float], pitch: float, width: float) -> list[float]:
-        decay = math.exp(-math.pi * width / RATE)
+        decay = math.exp(-math.pi * width / SAMPLE_RATE)
         second = -decay * decay
-        first = 2 * decay * math.cos(2 * math.pi * pitch / RATE)
+        first = 2 * decay * math.cos(2 * math.pi * pitch / SAMPLE_RATE)
         gain = 1 - first - second
         last, before = self._last, self._before
         shaped = []

@@ -6,11 +6,11 @@ from typing import Final
 
 from tornado_gate.types.value import Value
 
-MOST_PIXELS_A_SIDE: Final = 4_096
+MAX_SIDE_PIXELS: Final = 4_096
 MEDIA_TYPES: Final = {"png": "image/png", "webp": "image/webp", "jpeg": "image/jpeg"}
 
 
-class Finish(Value, frozen=True, kw_only=True):
+class OutputOptions(Value, frozen=True, kw_only=True):
     """How a picture is stored. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
 
     "auto" is opaque for a new picture, and for an edit what the first picture is.
@@ -29,7 +29,7 @@ class ImageOrder(Value, frozen=True, kw_only=True):
     width: int = 1_024
     height: int = 1_024
     variant: int = 0
-    finish: Finish = Finish()
+    finish: OutputOptions = OutputOptions()
 
 
 class EditOrder(Value, frozen=True, kw_only=True):
@@ -44,10 +44,10 @@ class EditOrder(Value, frozen=True, kw_only=True):
     mask: bytes | None = None
     size: tuple[int, int] | None = None
     variant: int = 0
-    finish: Finish = Finish()
+    finish: OutputOptions = OutputOptions()
 
 
-class Picture(Value, frozen=True, kw_only=True):
+class ImageOutput(Value, frozen=True, kw_only=True):
     """A file that was made. `transparent` says whether it has an alpha channel."""
 
     data: bytes

@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tornado_gate_local.media.errors import MediaError, need
+from tornado_gate_local.media.errors import MediaError, require_module
 from tornado_gate_local.media.image_orders import (
+    MAX_SIDE_PIXELS,
     MEDIA_TYPES,
-    MOST_PIXELS_A_SIDE,
     EditOrder,
-    Finish,
     ImageOrder,
-    Picture,
+    ImageOutput,
+    OutputOptions,
 )
 
-LEAST_PIXELS_A_SIDE: Final = 16
-MOST_INPUTS: Final = 16
+MIN_SIDE_PIXELS: Final = 16
+MAX_INPUTS: Final = 16
 BACKGROUNDS: Final = ("auto", "opaque", "transparent")
 LABELS: Final = {
     "512": 512,
@@ -35,40 +35,40 @@ _SIZE = re.compile(r"([0-9]{1,5})[x*]([0-9]{1,5})")
 _RATIO = re.compile(r"([0-9]{1,3}):([0-9]{1,3})")
 
 
-def make_image(order: ImageOrder) -> Picture:
+def make_image(order: ImageOrder) -> ImageOutput:
     """A new picture. Raises MediaError for "width", "height", "format", "background" or "compression"."""
-    need("PIL", "image", "Making a picture")
+    require_module("PIL", "image", "Making a picture")
     check_size(order.width, order.height)
     check_finish(order.finish)
     from tornado_gate_local.media import files, scene
 
-    return files.store(scene.paint(order), order.finish)
+    return files.encode_picture(scene.paint(order), order.finish)
 
 
-def edit_image(order: EditOrder) -> Picture:
+def edit_image(order: EditOrder) -> ImageOutput:
     """The first picture with the instruction applied to it, visibly, and only where the mask allows.
 
     Raises MediaError for "images" and "mask" that cannot be read or do not fit, and as `make_image`.
     """
-    need("PIL", "image", "Editing a picture")
-    if not 1 <= len(order.images) <= MOST_INPUTS:
-        raise MediaError("images", f"An edit takes 1 to {MOST_INPUTS} images.")
+    require_module("PIL", "image", "Editing a picture")
+    if not 1 <= len(order.images) <= MAX_INPUTS:
+        raise MediaError("images", f"An edit takes 1 to {MAX_INPUTS} images.")
     if order.size is not None:
         check_size(*order.size)
     check_finish(order.finish)
     from tornado_gate_local.media import files, retouch
 
-    return files.store(retouch.edit(order), order.finish)
+    return files.encode_picture(retouch.apply_edit(order), order.finish)
 
 
 def check_size(width: int, height: int) -> None:
     """Raises MediaError for "width" or "height"."""
     for param, pixels in (("width", width), ("height", height)):
-        if not LEAST_PIXELS_A_SIDE <= pixels <= MOST_PIXELS_A_SIDE:
-            raise MediaError(param, f"A side has {LEAST_PIXELS_A_SIDE} to {MOST_PIXELS_A_SIDE} pixels, not {pixels}.")
+        if not MIN_SIDE_PIXELS <= pixels <= MAX_SIDE_PIXELS:
+            raise MediaError(param, f"A side has {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
 
 
-def check_finish(finish: Finish) -> None:
+def check_finish(finish: OutputOptions) -> None:
     """Raises MediaError for "format", "background" or "compression"."""
     if finish.format not in MEDIA_TYPES:
         raise MediaError("format", f"A picture can be stored as {', '.join(MEDIA_TYPES)}.")
@@ -93,7 +93,7 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def size_of_ratio(ratio: str, label: str = "1K") -> tuple[int, int]:
+def compute_size(ratio: str, label: str = "1K") -> tuple[int, int]:
     """Width and height with about the area of the label's square, in multiples of 32 and within the bounds.
 
     Raises MediaError for "ratio", written as "16:9" and not beyond 8 to 1, and for "size", a label of `LABELS`.
@@ -105,7 +105,7 @@ def size_of_ratio(ratio: str, label: str = "1K") -> tuple[int, int]:
     if label.upper() not in LABELS:
         raise MediaError("size", f"A size is one of {', '.join(LABELS)}.")
     side = LABELS[label.upper()]
-    shrink = min(1.0, MOST_PIXELS_A_SIDE / (side * (max(wide, high) / min(wide, high)) ** 0.5))
+    shrink = min(1.0, MAX_SIDE_PIXELS / (side * (max(wide, high) / min(wide, high)) ** 0.5))
     width = side * shrink * (wide / high) ** 0.5
     height = side * shrink * (high / wide) ** 0.5
     return 32 * round(width / 32), 32 * round(height / 32)

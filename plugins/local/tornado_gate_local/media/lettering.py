@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tornado_gate.types.value import Value
 
-MOST_CHARACTERS = 600  # that are drawn
-SMALLEST = 11  # pixels; below that nobody reads it
+MAX_CHARACTERS = 600  # that are drawn
+MIN_FONT_SIZE = 11  # pixels; below that nobody reads it
 OTHER_FONTS = (
     "DejaVuSans.ttf",
     "NotoSans-Regular.ttf",
@@ -22,7 +22,7 @@ OTHER_FONTS = (
     "Arial Unicode.ttf",
     "Arial.ttf",
 )
-LINE = 1.25  # of the size of the font
+LINE_SPACING = 1.25  # of the size of the font
 LIGHT = (255, 255, 255, 255)
 DARK = (0, 0, 0, 150)
 MISSING = "\U0010fffe"
@@ -31,7 +31,7 @@ AnyFont = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Box = tuple[int, int, int, int]  # left, top, right, bottom
 
 
-class Setting(Value, frozen=True):
+class FittedText(Value, frozen=True):
     """Lines that fit, and their font of `size` pixels."""
 
     lines: tuple[str, ...]
@@ -40,7 +40,7 @@ class Setting(Value, frozen=True):
 
     @property
     def line_height(self) -> int:
-        return max(1, round(self.size * LINE))
+        return max(1, round(self.size * LINE_SPACING))
 
     @property
     def width(self) -> int:
@@ -51,11 +51,11 @@ class Setting(Value, frozen=True):
         return self.line_height * len(self.lines)
 
 
-def write(image: Image.Image, text: str, box: Box) -> Box:
+def draw_text(image: Image.Image, text: str, box: Box) -> Box:
     """Draw `text` on a panel in the middle of `box`. Returns where the panel is; nowhere for no text."""
     left, top, right, bottom = box
     margin = max(2, min(right - left, bottom - top) // 24)
-    setting = fit(text, right - left - 2 * margin, bottom - top - 2 * margin)
+    setting = fit_text(text, right - left - 2 * margin, bottom - top - 2 * margin)
     middle, centre = (left + right) // 2, (top + bottom) // 2
     if not setting.lines:
         return middle, centre, middle, centre
@@ -70,22 +70,22 @@ def write(image: Image.Image, text: str, box: Box) -> Box:
     return panel
 
 
-def fit(text: str, width: int, height: int) -> Setting:
+def fit_text(text: str, width: int, height: int) -> FittedText:
     """The largest lettering of `text` in a field of `width` by `height` pixels; cut short where even small is too much."""
-    text = text.strip()[:MOST_CHARACTERS]
-    size = max(SMALLEST, min(height // 3, width // 6))
+    text = text.strip()[:MAX_CHARACTERS]
+    size = max(MIN_FONT_SIZE, min(height // 3, width // 6))
     while True:
-        font = font_for(text, size)
+        font = choose_font(text, size)
         lines = wrap(text, font, width)
-        setting = Setting(tuple(lines), font, size)
+        setting = FittedText(tuple(lines), font, size)
         if setting.height <= height:
             return setting
-        if size <= SMALLEST:
-            return Setting(_cut(lines, max(1, height // setting.line_height), font, width), font, size)
-        size = max(SMALLEST, int(size * 0.88))
+        if size <= MIN_FONT_SIZE:
+            return FittedText(_cut_lines(lines, max(1, height // setting.line_height), font, width), font, size)
+        size = max(MIN_FONT_SIZE, int(size * 0.88))
 
 
-def _cut(lines: list[str], most: int, font: AnyFont, width: int) -> tuple[str, ...]:
+def _cut_lines(lines: list[str], most: int, font: AnyFont, width: int) -> tuple[str, ...]:
     *kept, last = lines[:most]
     while last and font.getlength(last + "…") > width:
         last = last[:-1]
@@ -104,14 +104,14 @@ def wrap(text: str, font: AnyFont, width: int) -> list[str]:
                 continue
             if line:
                 lines.append(line)
-            *full, line = _pieces(word, font, width)
+            *full, line = _split_word(word, font, width)
             lines += full
         if line:
             lines.append(line)
     return lines
 
 
-def _pieces(word: str, font: AnyFont, width: int) -> list[str]:
+def _split_word(word: str, font: AnyFont, width: int) -> list[str]:
     """A word cut into pieces that fit; one letter at least each."""
     pieces, piece = [], ""
     for letter in word:
@@ -122,28 +122,30 @@ def _pieces(word: str, font: AnyFont, width: int) -> list[str]:
     return [*pieces, piece]
 
 
-def font_for(text: str, size: int) -> AnyFont:
+def choose_font(text: str, size: int) -> AnyFont:
     """The font with the most of the text's letters."""
     letters = frozenset(letter for letter in text if not letter.isspace())
-    name = "" if max(letters, default="a") < "\u0180" else _best(letters)
+    name = "" if max(letters, default="a") < "\u0180" else _choose_font_name(letters)
     return ImageFont.truetype(name, size) if name else ImageFont.load_default(size)
 
 
 @lru_cache(maxsize=64)
-def _best(letters: frozenset[str]) -> str:
+def _choose_font_name(letters: frozenset[str]) -> str:
     sample = sorted(letters)[:: max(1, len(letters) // 20)]
-    found = {name: font for name in OTHER_FONTS if (font := _load(name)) is not None}
-    counts = {name: _known(font, sample) for name, font in {"": ImageFont.load_default(16), **found}.items()}
+    found = {name: font for name in OTHER_FONTS if (font := _load_font(name)) is not None}
+    counts = {
+        name: _count_known_letters(font, sample) for name, font in {"": ImageFont.load_default(16), **found}.items()
+    }
     return max(counts, key=counts.__getitem__)
 
 
-def _load(name: str) -> AnyFont | None:
+def _load_font(name: str) -> AnyFont | None:
     try:
         return ImageFont.truetype(name, 16)
     except OSError:
         return None
 
 
-def _known(font: AnyFont, letters: list[str]) -> int:
+def _count_known_letters(font: AnyFont, letters: list[str]) -> int:
     missing = bytes(font.getmask(MISSING))
     return sum(bytes(font.getmask(letter)) != missing for letter in letters)

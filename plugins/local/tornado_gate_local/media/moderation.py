@@ -17,13 +17,13 @@ from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_moderations import CATEGORIES
 from tornado_gate_local.media.workers import POOL, WorkerPool
 
-FLAGGED_FROM = 0.5
-AT_ONCE = 4_000  # characters; more are read in a worker process
+FLAG_THRESHOLD = 0.5
+MAX_CHARACTERS_IN_LOOP = 4_000  # characters; more are read in a worker process
 EACH = 100  # characters whose reading takes as long as beginning with another text
 ONCE_MORE = 3  # how often one phrase counts
 
 
-class Verdict(Value, frozen=True, kw_only=True):
+class TextVerdict(Value, frozen=True, kw_only=True):
     """`scores` has every category, 0 to 1; `flagged` those that are at 0.5 or more."""
 
     scores: Mapping[str, float]
@@ -153,27 +153,29 @@ _COMPILED = {
 _SPACE = re.compile(r"\s+")
 
 
-async def moderate_aside(texts: Sequence[str], pool: WorkerPool = POOL) -> tuple[Verdict, ...]:
+async def moderate_in_worker(texts: Sequence[str], pool: WorkerPool = POOL) -> tuple[TextVerdict, ...]:
     """`moderate` for an event loop: long and many texts are read in a worker process. Raises as `WorkerPool.run` does."""
-    if sum(map(len, texts)) + len(texts) * EACH <= AT_ONCE:
+    if sum(map(len, texts)) + len(texts) * EACH <= MAX_CHARACTERS_IN_LOOP:
         return moderate(texts)
     return await pool.run(moderate, tuple(texts))
 
 
-def moderate(texts: Sequence[str]) -> tuple[Verdict, ...]:
+def moderate(texts: Sequence[str]) -> tuple[TextVerdict, ...]:
     """A verdict on each text."""
     return tuple(map(judge, texts))
 
 
-def judge(text: str) -> Verdict:
+def judge(text: str) -> TextVerdict:
     """The verdict on one text. The same text always gets the same."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     folded = _SPACE.sub(" ", folded)
-    scores = {category: _score(folded, category) for category in CATEGORIES}
-    return Verdict(scores=scores, flagged=frozenset(name for name, score in scores.items() if score >= FLAGGED_FROM))
+    scores = {category: _compute_score(folded, category) for category in CATEGORIES}
+    return TextVerdict(
+        scores=scores, flagged=frozenset(name for name, score in scores.items() if score >= FLAG_THRESHOLD)
+    )
 
 
-def _score(text: str, category: str) -> float:
+def _compute_score(text: str, category: str) -> float:
     left = 1.0
     for phrase, weight in _COMPILED[category]:
         for _, _found in zip(range(ONCE_MORE), phrase.finditer(text), strict=False):

@@ -21,7 +21,7 @@ class Phoneme(Value, frozen=True):
     noise_at: int = 3_000
 
 
-def _vowel(first: int, second: int, third: int, milliseconds: int = 110) -> Phoneme:
+def _make_vowel(first: int, second: int, third: int, milliseconds: int = 110) -> Phoneme:
     return Phoneme(milliseconds, (first, second, third), voiced=1.0)
 
 
@@ -32,17 +32,17 @@ STOP = Phoneme(300, (500, 1_500, 2_500))
 
 # Formants of vowels: the usual textbook values for men (Peterson and Barney 1952), rounded.
 VOWELS = {
-    "a": _vowel(730, 1_090, 2_440),
-    "e": _vowel(530, 1_840, 2_480, 95),
-    "i": _vowel(390, 1_990, 2_550, 85),
-    "o": _vowel(570, 840, 2_410),
-    "u": _vowel(440, 1_020, 2_240, 95),
-    "y": _vowel(270, 2_290, 3_010, 90),
-    "ee": _vowel(270, 2_290, 3_010, 130),
-    "oo": _vowel(300, 870, 2_240, 130),
-    "ai": _vowel(600, 1_700, 2_500, 130),
-    "ou": _vowel(640, 1_000, 2_400, 140),
-    "er": _vowel(490, 1_350, 1_690, 120),
+    "a": _make_vowel(730, 1_090, 2_440),
+    "e": _make_vowel(530, 1_840, 2_480, 95),
+    "i": _make_vowel(390, 1_990, 2_550, 85),
+    "o": _make_vowel(570, 840, 2_410),
+    "u": _make_vowel(440, 1_020, 2_240, 95),
+    "y": _make_vowel(270, 2_290, 3_010, 90),
+    "ee": _make_vowel(270, 2_290, 3_010, 130),
+    "oo": _make_vowel(300, 870, 2_240, 130),
+    "ai": _make_vowel(600, 1_700, 2_500, 130),
+    "ou": _make_vowel(640, 1_000, 2_400, 140),
+    "er": _make_vowel(490, 1_350, 1_690, 120),
 }
 SAME = {
     "ea": "ee",
@@ -90,21 +90,21 @@ DIGITS = ("zero", "wun", "too", "three", "for", "faiv", "siks", "seven", "ait", 
 _SYLLABLES = "bdgklmnprstvz"
 
 
-def phonemes(text: str) -> list[Phoneme]:
+def list_phonemes(text: str) -> list[Phoneme]:
     """The sounds of a text, with the pauses of its punctuation. At least one."""
     sounds: list[Phoneme] = []
     word: list[str] = []
     for letter in [*unicodedata.normalize("NFKD", text.lower()), " "]:
         if letter.isalnum():
-            word.append(_spoken(letter))
+            word.append(_spell_letter(letter))
         elif not unicodedata.combining(letter) and letter not in "'’":
-            sounds += word_sounds("".join(word))
+            sounds += list_word_phonemes("".join(word))
             word = []
             sounds.append(STOP if letter in ".!?。！？\n" else PAUSE if letter in ",;:-，、" else WORD_GAP)
     return sounds
 
 
-def _spoken(letter: str) -> str:
+def _spell_letter(letter: str) -> str:
     """Letters that English lacks become a syllable of their own, always the same."""
     if letter.isascii() and letter.isalpha():
         return letter
@@ -116,7 +116,7 @@ def _spoken(letter: str) -> str:
 
 
 @lru_cache(maxsize=2_000)
-def word_sounds(word: str) -> tuple[Phoneme, ...]:
+def list_word_phonemes(word: str) -> tuple[Phoneme, ...]:
     """The sounds of one word in small Latin letters."""
     if len(word) > 3 and word.endswith("e") and word[-2] not in "aeiou":
         word = word[:-1]
@@ -128,14 +128,14 @@ def word_sounds(word: str) -> tuple[Phoneme, ...]:
             at += 1
             continue
         unit = pair if pair in VOWELS or pair in SAME or pair in CONSONANTS or pair in SPELT else letter
-        sounds += _sounds_of(SAME.get(unit, unit))
+        sounds += _list_unit_phonemes(SAME.get(unit, unit))
         at += len(unit)
     return tuple(sounds)
 
 
-def _sounds_of(unit: str) -> list[Phoneme]:
+def _list_unit_phonemes(unit: str) -> list[Phoneme]:
     if unit in VOWELS:
         return [VOWELS[unit]]
     if unit in CONSONANTS:
         return [SILENCE, CONSONANTS[unit]] if unit in STOPS else [CONSONANTS[unit]]
-    return [sound for letter in SPELT.get(unit, "") for sound in _sounds_of(letter)]
+    return [sound for letter in SPELT.get(unit, "") for sound in _list_unit_phonemes(letter)]

@@ -6,26 +6,26 @@ import math
 from array import array
 from operator import mul
 
-from tornado_gate_local.media.errors import installed
-from tornado_gate_local.media.voices import RATE
+from tornado_gate_local.media.errors import is_installed
+from tornado_gate_local.media.voices import SAMPLE_RATE
 
-REACH = 4  # samples on each side that a new one is made of
+KERNEL_REACH = 4  # samples on each side that a new one is made of
 
 
 def resample(samples: array[int], rate: int) -> array[int]:
     """16-bit samples taken at `rate` as they are at 24 kHz."""
-    if rate == RATE or not samples:
+    if rate == SAMPLE_RATE or not samples:
         return samples
-    return _by_library(samples, rate) if installed("av") else interpolate(samples, rate)
+    return _resample_with_library(samples, rate) if is_installed("av") else interpolate(samples, rate)
 
 
-def _by_library(samples: array[int], rate: int) -> array[int]:
+def _resample_with_library(samples: array[int], rate: int) -> array[int]:
     import av
 
-    from tornado_gate_local.media.encode import frame_of
+    from tornado_gate_local.media.encode import make_frame
 
-    resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
-    frames = [*resampler.resample(frame_of(samples.tobytes(), rate)), *resampler.resample(None)]
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
+    frames = [*resampler.resample(make_frame(samples.tobytes(), rate)), *resampler.resample(None)]
     heard = array("h")
     for frame in frames:
         heard.frombytes(bytes(frame.planes[0])[: 2 * frame.samples])
@@ -34,24 +34,24 @@ def _by_library(samples: array[int], rate: int) -> array[int]:
 
 def interpolate(samples: array[int], rate: int) -> array[int]:
     """By a Lanczos kernel for each of the phases that the two rates have to each other."""
-    common = math.gcd(rate, RATE)
-    up, down = RATE // common, rate // common
-    kernels = [_kernel(phase / up) for phase in range(up)]
-    padded = [0] * (REACH - 1) + list(samples) + [0] * (REACH + 1)
+    common = math.gcd(rate, SAMPLE_RATE)
+    up, down = SAMPLE_RATE // common, rate // common
+    kernels = [_make_kernel(phase / up) for phase in range(up)]
+    padded = [0] * (KERNEL_REACH - 1) + list(samples) + [0] * (KERNEL_REACH + 1)
     heard = array("h", bytes(2 * (len(samples) * up // down)))
     for number in range(len(heard)):
         start, phase = divmod(number * down, up)
-        value = round(sum(map(mul, kernels[phase], padded[start : start + 2 * REACH])))
+        value = round(sum(map(mul, kernels[phase], padded[start : start + 2 * KERNEL_REACH])))
         heard[number] = max(-32_768, min(32_767, value))
     return heard
 
 
-def _kernel(fraction: float) -> list[float]:
+def _make_kernel(fraction: float) -> list[float]:
     """The weights of the samples around a place `fraction` after one of them; their sum is 1."""
-    distances = [fraction - offset for offset in range(1 - REACH, REACH + 1)]
-    weights = [_sinc(distance) * _sinc(distance / REACH) for distance in distances]
+    distances = [fraction - offset for offset in range(1 - KERNEL_REACH, KERNEL_REACH + 1)]
+    weights = [_compute_sinc(distance) * _compute_sinc(distance / KERNEL_REACH) for distance in distances]
     return [weight / sum(weights) for weight in weights]
 
 
-def _sinc(value: float) -> float:
+def _compute_sinc(value: float) -> float:
     return math.sin(math.pi * value) / (math.pi * value) if value else 1.0

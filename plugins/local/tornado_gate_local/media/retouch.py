@@ -14,40 +14,40 @@ from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageEnhance, ImageFil
 
 from tornado_gate_local.media import files
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.image_orders import MOST_PIXELS_A_SIDE, EditOrder
-from tornado_gate_local.media.lettering import Box, write
-from tornado_gate_local.media.scene import palette, stamp
+from tornado_gate_local.media.image_orders import MAX_SIDE_PIXELS, EditOrder
+from tornado_gate_local.media.lettering import Box, draw_text
+from tornado_gate_local.media.scene import choose_colours, draw_watermark
 
 Rgb = Image.Image
-ALIKE = 40  # of 255: how near a colour is to that of the corners to belong to the background
+MAX_COLOR_DISTANCE = 40  # of 255: how near a colour is to that of the corners to belong to the background
 
 
-def edit(order: EditOrder) -> Image.Image:
+def apply_edit(order: EditOrder) -> Image.Image:
     """RGBA when the result has transparency, else RGB. Raises MediaError for "images" and "mask"."""
-    original = files.read(order.images[0], "images.0")
-    others = [_small(data, number) for number, data in enumerate(order.images[1:], 1)]
-    region = None if order.mask is None else _region(files.read(order.mask, "mask"), original.size)
-    result = _applied(original, order, region.getbbox() if region else None)
-    _inset(result, others)
+    original = files.read_picture(order.images[0], "images.0")
+    others = [_read_thumbnail(data, number) for number, data in enumerate(order.images[1:], 1)]
+    region = None if order.mask is None else _make_mask(files.read_picture(order.mask, "mask"), original.size)
+    result = _apply_instruction(original, order, region.getbbox() if region else None)
+    _draw_thumbnails(result, others)
     if region is not None:
         result = Image.composite(result, original, region)
-    result = _sized(result, order.size)
+    result = _resize(result, order.size)
     if order.finish.background == "transparent":
-        result = _cut_out(result)
+        result = _remove_background(result)
     if order.finish.watermark:
-        stamp(result)
+        draw_watermark(result)
     transparent = result.getchannel("A").getextrema()[0] != 255
     return result if transparent else result.convert("RGB")
 
 
-def _small(data: bytes, number: int) -> Image.Image:
+def _read_thumbnail(data: bytes, number: int) -> Image.Image:
     """One of the other pictures, which are shown small: sixteen large ones would not fit into memory side by side."""
-    picture = files.read(data, f"images.{number}")
-    picture.thumbnail((MOST_PIXELS_A_SIDE // 4, MOST_PIXELS_A_SIDE // 4))
+    picture = files.read_picture(data, f"images.{number}")
+    picture.thumbnail((MAX_SIDE_PIXELS // 4, MAX_SIDE_PIXELS // 4))
     return picture
 
 
-def _region(mask: Image.Image, size: tuple[int, int]) -> Image.Image:
+def _make_mask(mask: Image.Image, size: tuple[int, int]) -> Image.Image:
     """How much of each pixel is edited, 0 to 255."""
     if mask.size != size:
         raise MediaError("mask", f"The mask is {mask.width}x{mask.height}, the picture {size[0]}x{size[1]}.")
@@ -58,7 +58,7 @@ def _region(mask: Image.Image, size: tuple[int, int]) -> Image.Image:
     return region
 
 
-def _applied(original: Image.Image, order: EditOrder, where: Box | None) -> Image.Image:
+def _apply_instruction(original: Image.Image, order: EditOrder, where: Box | None) -> Image.Image:
     """A copy of the picture with the instruction applied; words go where the mask allows."""
     alpha, picture = original.getchannel("A"), original.convert("RGB")
     words = order.instruction.lower()
@@ -69,30 +69,30 @@ def _applied(original: Image.Image, order: EditOrder, where: Box | None) -> Imag
         picture = effect(picture)
         alpha = effect(alpha) if turns else alpha
     if not wanted and not _NO_BACKGROUND.search(words):
-        colours = palette(
+        colours = choose_colours(
             order.instruction, random.Random(sha256(f"{order.variant}:{order.instruction}".encode()).digest())
         )
         picture = Image.blend(picture, Image.new("RGB", picture.size, colours[0]), 0.3)
-        _frame(picture, where, colours[0])
-        _caption(picture, order.instruction, where)
+        _draw_frame(picture, where, colours[0])
+        _draw_caption(picture, order.instruction, where)
     picture.putalpha(alpha)
-    return _cut_out(picture) if _NO_BACKGROUND.search(words) else picture
+    return _remove_background(picture) if _NO_BACKGROUND.search(words) else picture
 
 
-def _frame(picture: Image.Image, where: Box | None, colour: tuple[int, int, int]) -> None:
+def _draw_frame(picture: Image.Image, where: Box | None, colour: tuple[int, int, int]) -> None:
     left, top, right, bottom = where or (0, 0, *picture.size)
     thick = max(1, min(right - left, bottom - top) // 40)
     ImageDraw.Draw(picture).rectangle((left, top, right - 1, bottom - 1), outline=colour, width=thick)
 
 
-def _caption(picture: Image.Image, text: str, where: Box | None) -> None:
+def _draw_caption(picture: Image.Image, text: str, where: Box | None) -> None:
     if where is None:
         width, height = picture.size
         where = (round(width * 0.05), round(height * 0.76), round(width * 0.95), round(height * 0.95))
-    write(picture, text, where)
+    draw_text(picture, text, where)
 
 
-def _inset(result: Image.Image, others: list[Image.Image]) -> None:
+def _draw_thumbnails(result: Image.Image, others: list[Image.Image]) -> None:
     """The other pictures, small, in a row along the top."""
     side = max(1, min(result.width // max(4, len(others) + 1), result.height // 4))
     for number, other in enumerate(others):
@@ -100,12 +100,12 @@ def _inset(result: Image.Image, others: list[Image.Image]) -> None:
         result.alpha_composite(small, (side // 10 + number * side, side // 10))
 
 
-def _sized(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
+def _resize(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
     """As asked for, the whole picture on a blurred ground of itself; without a size within the bounds."""
     if size is None:
-        if max(picture.size) <= MOST_PIXELS_A_SIDE:
+        if max(picture.size) <= MAX_SIDE_PIXELS:
             return picture
-        return ImageOps.contain(picture, (MOST_PIXELS_A_SIDE, MOST_PIXELS_A_SIDE))
+        return ImageOps.contain(picture, (MAX_SIDE_PIXELS, MAX_SIDE_PIXELS))
     if picture.size == size:
         return picture
     whole = ImageOps.contain(picture, size)
@@ -116,7 +116,7 @@ def _sized(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
     return ground
 
 
-def _cut_out(picture: Image.Image) -> Image.Image:
+def _remove_background(picture: Image.Image) -> Image.Image:
     """What has about the colour of the upper left corner becomes transparent."""
     corner = picture.getpixel((0, 0))
     ground = Image.new("RGB", picture.size, corner[:3] if isinstance(corner, tuple) else 0)
@@ -124,32 +124,34 @@ def _cut_out(picture: Image.Image) -> Image.Image:
     distance = ImageChops.lighter(ImageChops.lighter(red, green), blue)
     result = picture.copy()
     result.putalpha(
-        ImageChops.darker(picture.getchannel("A"), distance.point(lambda value: 255 if value > ALIKE else 0))
+        ImageChops.darker(
+            picture.getchannel("A"), distance.point(lambda value: 255 if value > MAX_COLOR_DISTANCE else 0)
+        )
     )
     return result
 
 
-def _grey(picture: Rgb) -> Rgb:
+def _make_grey(picture: Rgb) -> Rgb:
     return ImageOps.grayscale(picture).convert("RGB")
 
 
-def _sepia(picture: Rgb) -> Rgb:
+def _make_sepia(picture: Rgb) -> Rgb:
     return ImageOps.colorize(ImageOps.grayscale(picture), "#2b1a0b", "#ffe8c4")
 
 
-def _blur(picture: Rgb) -> Rgb:
+def _make_blur(picture: Rgb) -> Rgb:
     return picture.filter(ImageFilter.GaussianBlur(max(2, min(picture.size) // 60)))
 
 
-def _outline(picture: Rgb) -> Rgb:
+def _make_outline(picture: Rgb) -> Rgb:
     return ImageOps.invert(ImageOps.grayscale(picture.filter(ImageFilter.FIND_EDGES))).convert("RGB")
 
 
-def _brightness(share: float) -> Callable[[Rgb], Rgb]:
+def _make_brightness_effect(share: float) -> Callable[[Rgb], Rgb]:
     return lambda picture: ImageEnhance.Brightness(picture).enhance(share)
 
 
-def _colour(name: str) -> Callable[[Rgb], Rgb]:
+def _make_colour_effect(name: str) -> Callable[[Rgb], Rgb]:
     """Shadows stay dark and lights light; what is between takes the colour."""
     return lambda picture: Image.blend(
         picture, ImageOps.colorize(ImageOps.grayscale(picture), "black", "white", mid=ImageColor.getrgb(name)), 0.65
@@ -161,16 +163,16 @@ _COLOURS = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan"
 _NO_BACKGROUND = re.compile(r"\bremove (?:the )?background\b|\btransparent\b")
 # What the words ask for, what does it, and whether it moves pixels (then transparency moves along).
 EFFECTS: tuple[tuple[re.Pattern[str], Effect, bool], ...] = (
-    (re.compile(r"\b(?:gr[ae]y(?:scale)?|black.and.white|monochrome)\b"), _grey, False),
-    (re.compile(r"\b(?:sepia|vintage)\b"), _sepia, False),
-    (re.compile(r"\bblur"), _blur, False),
+    (re.compile(r"\b(?:gr[ae]y(?:scale)?|black.and.white|monochrome)\b"), _make_grey, False),
+    (re.compile(r"\b(?:sepia|vintage)\b"), _make_sepia, False),
+    (re.compile(r"\bblur"), _make_blur, False),
     (re.compile(r"\bsharp"), lambda picture: picture.filter(ImageFilter.UnsharpMask(4, 200, 2)), False),
     (re.compile(r"\b(?:invert|negative)"), ImageOps.invert, False),
-    (re.compile(r"\b(?:sketch|outline|drawing)"), _outline, False),
+    (re.compile(r"\b(?:sketch|outline|drawing)"), _make_outline, False),
     (re.compile(r"\b(?:posteri[sz]e|poster|cartoon|comic)"), lambda picture: ImageOps.posterize(picture, 2), False),
-    (re.compile(r"\b(?:bright|lighter|lighten)"), _brightness(1.5), False),
-    (re.compile(r"\b(?:dark|night)"), _brightness(0.5), False),
-    *((re.compile(rf"\b{name}\b"), _colour(name), False) for name in _COLOURS),
+    (re.compile(r"\b(?:bright|lighter|lighten)"), _make_brightness_effect(1.5), False),
+    (re.compile(r"\b(?:dark|night)"), _make_brightness_effect(0.5), False),
+    *((re.compile(rf"\b{name}\b"), _make_colour_effect(name), False) for name in _COLOURS),
     (re.compile(r"\bmirror|\bflip(?! (?:it )?(?:upside|vertical))"), ImageOps.mirror, True),
     (re.compile(r"\bupside.down|\bflip (?:it )?vertical"), ImageOps.flip, True),
 )

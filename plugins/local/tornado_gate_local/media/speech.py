@@ -17,12 +17,12 @@ from io import BytesIO
 from typing import Final
 
 from tornado_gate.types.value import Value
-from tornado_gate_local.media.errors import MediaError, installed, need
-from tornado_gate_local.media.voices import RATE, VOICES, Voice
+from tornado_gate_local.media.errors import MediaError, is_installed, require_module
+from tornado_gate_local.media.voices import SAMPLE_RATE, VOICES, SpeakerVoice
 
-MOST_CHARACTERS: Final = 10_000  # about ten minutes
+MAX_CHARACTERS: Final = 10_000  # about ten minutes
 SLOWEST, FASTEST = 0.25, 4.0
-SHORTEST_SECONDS: Final = 0.1
+MIN_SECONDS: Final = 0.1
 MEDIA_TYPES: Final = {
     "pcm": "audio/pcm",
     "wav": "audio/wav",
@@ -33,7 +33,7 @@ MEDIA_TYPES: Final = {
 }
 OWN_FORMATS: Final = frozenset({"pcm", "wav"})  # need no library
 
-PORTION: Final = 300  # characters that are spoken at a time when the sound is wanted while it is made
+PORTION_CHARACTERS: Final = 300  # characters that are spoken at a time when the sound is wanted while it is made
 # fmt: off
 LANGUAGES: Final = frozenset((
     "af", "ar", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "es", "et", "fa", "fi", "fr", "gu", "he", "hi",
@@ -69,7 +69,7 @@ class SpeechOrder(Value, frozen=True, kw_only=True):
     language: str | None = None
 
 
-class Sound(Value, frozen=True, kw_only=True):
+class SpeechFile(Value, frozen=True, kw_only=True):
     """A file that was made; `seconds` is how long it plays, `backend` who spoke: "espeak-ng" or "formant"."""
 
     data: bytes
@@ -78,23 +78,23 @@ class Sound(Value, frozen=True, kw_only=True):
     backend: str
 
 
-def formats() -> frozenset[str]:
+def list_formats() -> frozenset[str]:
     """What can be made here, which depends on the libraries that are installed."""
-    return frozenset(MEDIA_TYPES) if installed("av") else OWN_FORMATS
+    return frozenset(MEDIA_TYPES) if is_installed("av") else OWN_FORMATS
 
 
-def backend() -> str:
+def get_backend() -> str:
     """Who speaks here: "espeak-ng" where it is installed and starts, else "formant"."""
-    if not installed("espeakng_loader"):
+    if not is_installed("espeakng_loader"):
         return "formant"
     from tornado_gate_local.media import espeak
 
-    return "espeak-ng" if espeak.usable() else "formant"
+    return "espeak-ng" if espeak.is_usable() else "formant"
 
 
-def language_voice(tag: str) -> str | None:
+def find_language_voice(tag: str) -> str | None:
     """What eSpeak NG calls a language ("de-AT" is "de"); None for one that nobody here speaks."""
-    if not installed("espeakng_loader"):
+    if not is_installed("espeakng_loader"):
         return None
     tag = tag.lower().replace("_", "-")
     if tag in REGIONS:
@@ -109,11 +109,11 @@ def check_order(order: SpeechOrder) -> None:
     if order.format not in MEDIA_TYPES:
         raise MediaError("format", f"Speech can be stored as {', '.join(MEDIA_TYPES)}.")
     if order.format not in OWN_FORMATS:
-        need("av", "format", f"Speech as {order.format}")
+        require_module("av", "format", f"Speech as {order.format}")
     _check_words(order.text, order.voice, order.speed)
 
 
-def _check_words(text: str, voice: str, speed: float) -> Voice:
+def _check_words(text: str, voice: str, speed: float) -> SpeakerVoice:
     chosen = VOICES.get(voice.lower())
     if chosen is None:
         raise MediaError("voice", f"The voice '{voice[:40]}' is unknown; these are: {', '.join(sorted(VOICES))}.")
@@ -121,35 +121,35 @@ def _check_words(text: str, voice: str, speed: float) -> Voice:
         raise MediaError("speed", f"The speed is {SLOWEST:g} to {FASTEST:g}.")
     if not text.strip():
         raise MediaError("text", "There is nothing to say.")
-    if len(text) > MOST_CHARACTERS:
-        raise MediaError("text", f"At most {MOST_CHARACTERS:,} characters can be spoken, not {len(text):,}.")
+    if len(text) > MAX_CHARACTERS:
+        raise MediaError("text", f"At most {MAX_CHARACTERS:,} characters can be spoken, not {len(text):,}.")
     return chosen
 
 
-def make_speech(order: SpeechOrder) -> Sound:
+def make_speech(order: SpeechOrder) -> SpeechFile:
     """Speak and store. Raises MediaError for "text", "voice", "speed" and "format"."""
     check_order(order)
     pcm = speak(order.text, order.voice, order.speed, order.language)
-    return Sound(
-        data=_stored(pcm, order.format),
+    return SpeechFile(
+        data=_encode_file(pcm, order.format),
         media_type=MEDIA_TYPES[order.format],
-        seconds=len(pcm) / 2 / RATE,
-        backend=backend(),
+        seconds=len(pcm) / 2 / SAMPLE_RATE,
+        backend=get_backend(),
     )
 
 
 def speak(text: str, voice: str = "alloy", speed: float = 1.0, language: str | None = None) -> bytes:
     """The words as PCM. Raises MediaError for "text", "voice" and "speed"."""
     chosen = _check_words(text, voice, speed)
-    samples = _samples(text.replace("\0", " "), chosen, speed, language)
-    samples.extend([0] * (round(SHORTEST_SECONDS * RATE) - len(samples)))
+    samples = _make_samples(text.replace("\0", " "), chosen, speed, language)
+    samples.extend([0] * (round(MIN_SECONDS * SAMPLE_RATE) - len(samples)))
     if sys.byteorder == "big":
         samples.byteswap()
     return samples.tobytes()
 
 
-def _samples(text: str, voice: Voice, speed: float, language: str | None) -> array[int]:
-    if backend() == "espeak-ng":
+def _make_samples(text: str, voice: SpeakerVoice, speed: float, language: str | None) -> array[int]:
+    if get_backend() == "espeak-ng":
         from tornado_gate_local.media import espeak
 
         return espeak.speak(text, voice, speed, language)
@@ -158,56 +158,56 @@ def _samples(text: str, voice: Voice, speed: float, language: str | None) -> arr
     return formant.speak(text, voice, speed)
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The text in pieces of a sentence, at most 300 characters, which joined give it back: to speak one by one."""
     return _SENTENCE.findall(text)
 
 
-def portions(text: str) -> Iterator[str]:
+def iterate_portions(text: str) -> Iterator[str]:
     """The text in pieces, to speak while the first is heard: its first sentence, then about `PORTION` characters each.
 
     Joined they give the text back, blanks at its end excepted. A full stop inside a word or a number ends no sentence, a
     sentence without end is cut between words, and nothing blank comes alone.
     """
     portion, most = "", 0
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         length = len(portion) + len(sentence)
         if portion.strip() and portion.endswith(_ENDS) and length > most:
             yield portion
-            portion, most = "", PORTION
-        elif length > 2 * PORTION and portion[: (cut := portion.rfind(" ") + 1 or len(portion))].strip():
+            portion, most = "", PORTION_CHARACTERS
+        elif length > 2 * PORTION_CHARACTERS and portion[: (cut := portion.rfind(" ") + 1 or len(portion))].strip():
             yield portion[:cut]
-            portion, most = portion[cut:], PORTION
+            portion, most = portion[cut:], PORTION_CHARACTERS
         portion += sentence
     if portion.strip():
         yield portion
 
 
-def endless_wav_header() -> bytes:
+def make_endless_wav_header() -> bytes:
     """The beginning of a WAV file whose length is not known yet; players read it to its end."""
     endless = 0xFFFFFFFF
-    fields = (b"RIFF", endless, b"WAVEfmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16, b"data", endless)
+    fields = (b"RIFF", endless, b"WAVEfmt ", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16, b"data", endless)
     return struct.pack("<4sI8sIHHIIHH4sI", *fields)
 
 
-def _stored(pcm: bytes, file_format: str) -> bytes:
+def _encode_file(pcm: bytes, file_format: str) -> bytes:
     match file_format:
         case "pcm":
             return pcm
         case "wav":
-            return to_wav(pcm)
+            return convert_to_wav(pcm)
         case _:
             from tornado_gate_local.media import encode
 
             return encode.encode(pcm, file_format)
 
 
-def to_wav(pcm: bytes) -> bytes:
+def convert_to_wav(pcm: bytes) -> bytes:
     """A WAV file of PCM."""
     buffer = BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
-        file.setframerate(RATE)
+        file.setframerate(SAMPLE_RATE)
         file.writeframes(pcm)
     return buffer.getvalue()

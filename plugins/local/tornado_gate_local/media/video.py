@@ -14,25 +14,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from tornado_gate.codec.media_types import image_size
+from tornado_gate.codec.media_types import parse_image_size
 from tornado_gate.types.value import Value
-from tornado_gate_local.media.errors import MediaError, need
+from tornado_gate_local.media.errors import MediaError, require_module
 from tornado_gate_local.media.video_order import VideoOrder
-from tornado_gate_local.media.worker import report
+from tornado_gate_local.media.worker import report_progress
 
-LEAST_PIXELS_A_SIDE: Final = 64
-MOST_PIXELS_A_SIDE: Final = 4_096
-SHORTEST_SECONDS: Final = 1.0
-LONGEST_SECONDS: Final = 60.0
-SLOWEST_FPS: Final = 1
-FASTEST_FPS: Final = 60
-MOST_PIXELS_IN_ALL: Final = 4_000_000_000  # of all frames: a minute of 1920x1080 at 30 fps has 3,732,480,000
-MOST_PIXELS_OF_IMAGE: Final = 50_000_000  # as `files.MOST_PIXELS`, which cannot be imported without Pillow
+MIN_SIDE_PIXELS: Final = 64
+MAX_SIDE_PIXELS: Final = 4_096
+MIN_SECONDS: Final = 1.0
+MAX_SECONDS: Final = 60.0
+MIN_FPS: Final = 1
+MAX_FPS: Final = 60
+MAX_TOTAL_PIXELS: Final = 4_000_000_000  # of all frames: a minute of 1920x1080 at 30 fps has 3,732,480,000
+MAX_IMAGE_PIXELS: Final = 50_000_000  # as `files.MOST_PIXELS`, which cannot be imported without Pillow
 MEDIA_TYPE: Final = "video/mp4"
-UNFINISHED: Final = ".part"  # what the path ends with until the file is whole
+UNFINISHED_SUFFIX: Final = ".part"  # what the path ends with until the file is whole
 
 
-class Video(Value, frozen=True, kw_only=True):
+class VideoOutput(Value, frozen=True, kw_only=True):
     """A file that was made. `seconds` is how long it plays: the number of frames divided by `fps`."""
 
     path: str
@@ -44,29 +44,29 @@ class Video(Value, frozen=True, kw_only=True):
     media_type: str = MEDIA_TYPE
 
 
-def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] = report) -> Video:
+def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] = report_progress) -> VideoOutput:
     """Write the video to `path`, which appears, or is replaced, when the file is whole.
 
     Until then it is `path` + ".part": that is what is left when the process is killed, and removed when this fails.
     `progress` gets what share of the frames is encoded, ever larger, and 1 when the file is in place. Memory does not
     grow with the number of frames. Raises MediaError for "prompt", "width", "height", "seconds", "fps" and "image".
     """
-    need("PIL", "prompt", "Making a video")
-    need("av", "prompt", "Making a video")
-    check(order)
+    require_module("PIL", "prompt", "Making a video")
+    require_module("av", "prompt", "Making a video")
+    check_order(order)
     from tornado_gate_local.media import video_file, video_scene
 
-    scene = video_scene.Scene(order)
-    unfinished = path + UNFINISHED
+    scene = video_scene.VideoScene(order)
+    unfinished = path + UNFINISHED_SUFFIX
     try:
-        video_file.write(order, scene, unfinished, progress)
+        video_file.write_video(order, scene, unfinished, progress)
         os.replace(unfinished, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(unfinished)
         raise
     progress(1.0)
-    return Video(
+    return VideoOutput(
         path=path,
         width=order.width,
         height=order.height,
@@ -76,7 +76,7 @@ def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] =
     )
 
 
-def check(order: VideoOrder) -> None:
+def check_order(order: VideoOrder) -> None:
     """Whether it can be made, as far as that shows without decoding the picture. Quick, and needs no library.
 
     Raises MediaError for what `make_video` says.
@@ -84,13 +84,13 @@ def check(order: VideoOrder) -> None:
     if not order.prompt.strip():
         raise MediaError("prompt", "A video needs a prompt.")
     for param, pixels in (("width", order.width), ("height", order.height)):
-        if not LEAST_PIXELS_A_SIDE <= pixels <= MOST_PIXELS_A_SIDE:
-            raise MediaError(param, f"A side has {LEAST_PIXELS_A_SIDE} to {MOST_PIXELS_A_SIDE} pixels, not {pixels}.")
-    if not SHORTEST_SECONDS <= order.seconds <= LONGEST_SECONDS:
-        raise MediaError("seconds", f"A video has {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g} seconds.")
-    if not SLOWEST_FPS <= order.fps <= FASTEST_FPS:
-        raise MediaError("fps", f"A video has {SLOWEST_FPS} to {FASTEST_FPS} frames a second, not {order.fps}.")
-    most = MOST_PIXELS_IN_ALL // (order.width * order.height * (2 if order.odd else 1))
+        if not MIN_SIDE_PIXELS <= pixels <= MAX_SIDE_PIXELS:
+            raise MediaError(param, f"A side has {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
+    if not MIN_SECONDS <= order.seconds <= MAX_SECONDS:
+        raise MediaError("seconds", f"A video has {MIN_SECONDS:g} to {MAX_SECONDS:g} seconds.")
+    if not MIN_FPS <= order.fps <= MAX_FPS:
+        raise MediaError("fps", f"A video has {MIN_FPS} to {MAX_FPS} frames a second, not {order.fps}.")
+    most = MAX_TOTAL_PIXELS // (order.width * order.height * (2 if order.has_odd_side else 1))
     if order.frames > most:
         raise MediaError(
             "seconds",
@@ -102,8 +102,8 @@ def check(order: VideoOrder) -> None:
 
 
 def _check_image(data: bytes) -> None:
-    size = image_size(data)
-    if size is not None and size[0] * size[1] > MOST_PIXELS_OF_IMAGE:
+    size = parse_image_size(data)
+    if size is not None and size[0] * size[1] > MAX_IMAGE_PIXELS:
         raise MediaError(
-            "image", f"A picture may have {MOST_PIXELS_OF_IMAGE:,} pixels in all; this has {size[0]}x{size[1]}."
+            "image", f"A picture may have {MAX_IMAGE_PIXELS:,} pixels in all; this has {size[0]}x{size[1]}."
         )

@@ -14,7 +14,7 @@ from av.video.stream import VideoStream
 
 from tornado_gate_local.media import encode, speech
 from tornado_gate_local.media.video_order import VideoOrder
-from tornado_gate_local.media.voices import RATE
+from tornado_gate_local.media.voices import SAMPLE_RATE
 
 KEY_FRAME_SECONDS: Final = 2  # how far apart at most, so that players can jump
 STEPS: Final = 100  # how often progress is told at most
@@ -28,30 +28,30 @@ _MPEG4_BITS_A_PIXEL = 0.15
 _MATRIX_OF_BT601 = 6  # ISO/IEC 23091-2 8.3; PyAV has only FFmpeg's numbers for conversion by a name, which differ
 
 
-class Frames(Protocol):
+class FrameSource(Protocol):
     """What can be encoded."""
 
     pixel_format: str
 
-    def frame(self, number: int) -> av.VideoFrame:
+    def make_frame(self, number: int) -> av.VideoFrame:
         """The frame of that number, counted from 0."""
 
 
-def codec() -> str:
+def choose_codec() -> str:
     """H.264 where FFmpeg was built with it, else MPEG-4 part 2."""
     return "libx264" if "libx264" in av.codecs_available else "mpeg4"
 
 
-def write(order: VideoOrder, frames: Frames, path: str, progress: Callable[[float], None]) -> None:
+def write_video(order: VideoOrder, frames: FrameSource, path: str, progress: Callable[[float], None]) -> None:
     """The whole file; `progress` gets shares below 1. The index goes in front, so that playing can begin at once."""
     with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
-        video = _video_stream(container, order, frames.pixel_format)
-        sound = _sound(container, order) if order.sound else iter(())
+        video = _add_video_stream(container, order, frames.pixel_format)
+        sound = _write_sound(container, order) if order.sound else iter(())
         told = 0
         for number in range(order.frames):
             if number % order.fps == 0:
                 next(sound, None)  # a second of it, so that both lie side by side in the file
-            frame = frames.frame(number)
+            frame = frames.make_frame(number)
             frame.pts, frame.time_base, frame.duration = number, Fraction(1, order.fps), 1
             container.mux(video.encode(frame))
             done = number + 1
@@ -63,8 +63,8 @@ def write(order: VideoOrder, frames: Frames, path: str, progress: Callable[[floa
             pass
 
 
-def _video_stream(container: OutputContainer, order: VideoOrder, pixel_format: str) -> VideoStream:
-    name = codec()
+def _add_video_stream(container: OutputContainer, order: VideoOrder, pixel_format: str) -> VideoStream:
+    name = choose_codec()
     options = _H264_OPTIONS if name == "libx264" else _MPEG4_OPTIONS
     stream = cast(VideoStream, container.add_stream(name, rate=order.fps, options=options))
     stream.width, stream.height = order.width, order.height
@@ -80,21 +80,21 @@ def _video_stream(container: OutputContainer, order: VideoOrder, pixel_format: s
     return stream
 
 
-def _sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
+def _write_sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
     """The prompt spoken, then silence, exactly as long as the frames. Each step writes one second."""
-    stream = container.add_stream("aac", rate=RATE, layout="mono")
+    stream = container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
     stream.bit_rate = encode.BITS_PER_SECOND
-    return _seconds_of_sound(container, stream, order)
+    return _write_sound_seconds(container, stream, order)
 
 
-def _seconds_of_sound(container: OutputContainer, stream: AudioStream, order: VideoOrder) -> Iterator[None]:
+def _write_sound_seconds(container: OutputContainer, stream: AudioStream, order: VideoOrder) -> Iterator[None]:
     seconds = order.frames / order.fps
     pcm = speech.speak(order.prompt.strip()[: round(LETTERS_A_SECOND * seconds)])
-    length = 2 * round(seconds * RATE)
+    length = 2 * round(seconds * SAMPLE_RATE)
     pcm = pcm[:length].ljust(length, b"\0")
-    for start in range(0, length, 2 * RATE):
-        frame = encode.frame_of(pcm[start : start + 2 * RATE], RATE)
-        frame.pts, frame.time_base = start // 2, Fraction(1, RATE)
+    for start in range(0, length, 2 * SAMPLE_RATE):
+        frame = encode.make_frame(pcm[start : start + 2 * SAMPLE_RATE], SAMPLE_RATE)
+        frame.pts, frame.time_base = start // 2, Fraction(1, SAMPLE_RATE)
         container.mux(stream.encode(frame))
         yield
     container.mux(stream.encode(None))

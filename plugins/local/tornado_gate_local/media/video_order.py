@@ -28,6 +28,6 @@ class VideoOrder(Value, frozen=True, kw_only=True):
         return round(self.seconds * self.fps)
 
     @property
-    def odd(self) -> bool:
+    def has_odd_side(self) -> bool:
         """Whether a side is, which takes whole planes of colour and so about twice the work for each pixel."""
         return bool(self.width % 2 or self.height % 2)

@@ -17,9 +17,9 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from tornado_gate.types.value import Value
 from tornado_gate_local.media import files
-from tornado_gate_local.media.image_orders import Finish, ImageOrder
-from tornado_gate_local.media.lettering import MOST_CHARACTERS, SMALLEST, write
-from tornado_gate_local.media.scene import Colour, paint, palette, stamp
+from tornado_gate_local.media.image_orders import ImageOrder, OutputOptions
+from tornado_gate_local.media.lettering import MAX_CHARACTERS, MIN_FONT_SIZE, draw_text
+from tornado_gate_local.media.scene import Colour, choose_colours, draw_watermark, paint
 from tornado_gate_local.media.video_order import VideoOrder
 
 BLACK, WHITE, GREY = 16, 235, 128  # luma of black and of white, chroma of both
@@ -29,7 +29,7 @@ FADE_SECONDS: Final = 0.5
 BRIGHTER: Final = 90  # of 255: how opaque the middle of the band of light is
 
 
-class Planes(Value, frozen=True):
+class YuvPlanes(Value, frozen=True):
     """A picture as luma and two planes of chroma, of the same size, or of half of it where `halved`."""
 
     luma: Image.Image
@@ -37,12 +37,12 @@ class Planes(Value, frozen=True):
     red: Image.Image
     halved: bool
 
-    def copy(self) -> Planes:
-        return Planes(self.luma.copy(), self.blue.copy(), self.red.copy(), self.halved)
+    def copy(self) -> YuvPlanes:
+        return YuvPlanes(self.luma.copy(), self.blue.copy(), self.red.copy(), self.halved)
 
-    def faded(self, other: Planes, share: float) -> Planes:
+    def blend(self, other: YuvPlanes, share: float) -> YuvPlanes:
         """This one with `share` of the other in it."""
-        return Planes(
+        return YuvPlanes(
             Image.blend(self.luma, other.luma, share),
             Image.blend(self.blue, other.blue, share),
             Image.blend(self.red, other.red, share),
@@ -50,70 +50,70 @@ class Planes(Value, frozen=True):
         )
 
 
-class Ball(Value, frozen=True):
+class BallSprite(Value, frozen=True):
     """A disc of one colour. `mask` is as large as the disc, `small` the same for planes of chroma."""
 
     mask: Image.Image
     small: Image.Image
     colour: tuple[int, int, int]  # luma and chroma
 
-    def draw(self, planes: Planes, x: int, y: int) -> None:
+    def draw(self, planes: YuvPlanes, x: int, y: int) -> None:
         """With its upper left corner at an even place, else chroma would lag behind luma."""
         x, y = x - x % 2, y - y % 2
         luma, blue, red = self.colour
-        planes.luma.paste(luma, _box(self.mask, x, y), self.mask)
+        planes.luma.paste(luma, _compute_box(self.mask, x, y), self.mask)
         if planes.halved:
             x, y = x // 2, y // 2
-        planes.blue.paste(blue, _box(self.small, x, y), self.small)
-        planes.red.paste(red, _box(self.small, x, y), self.small)
+        planes.blue.paste(blue, _compute_box(self.small, x, y), self.small)
+        planes.red.paste(red, _compute_box(self.small, x, y), self.small)
 
 
-class Scene:
+class VideoScene:
     """The frames of an order, made one by one; the first of an order with an image is that image and nothing else."""
 
     def __init__(self, order: VideoOrder) -> None:
         """Raises MediaError for "image"."""
         self.width, self.height = order.width, order.height
         self.frames, self.fps = order.frames, order.fps
-        self.pixel_format = "yuv444p" if order.odd else "yuv420p"
-        self._bare: Planes | None = None
+        self.pixel_format = "yuv444p" if order.has_odd_side else "yuv420p"
+        self._bare: YuvPlanes | None = None
         if order.image is None:
-            self._ground = self._planes(_painted(order))
+            self._ground = self._convert_to_planes(_paint_order(order))
         else:
-            picture = _covering(order.image, (order.width, order.height))
-            self._bare = self._planes(_marked(picture.copy(), order))
-            write(picture, _shown(order.prompt), _caption_box(order.width, order.height))
-            self._ground = self._planes(_marked(picture, order))
+            picture = _read_covering(order.image, (order.width, order.height))
+            self._bare = self._convert_to_planes(_draw_watermark(picture.copy(), order))
+            draw_text(picture, _shorten_prompt(order.prompt), _compute_caption_box(order.width, order.height))
+            self._ground = self._convert_to_planes(_draw_watermark(picture, order))
         # Half a crossing more than whole ones, so that the last frame never looks like the first.
         self._crossings = max(1, round(order.seconds / CROSSING_SECONDS)) + 0.5
-        self._ball = self._new_ball(palette(order.prompt, _chance(order))[3])
+        self._ball = self._new_ball(choose_colours(order.prompt, _make_random(order))[3])
         self._band = _new_band(max(8, self.width // 6), self.height)
-        self._font = ImageFont.load_default(max(SMALLEST, self.height // 36))
+        self._font = ImageFont.load_default(max(MIN_FONT_SIZE, self.height // 36))
 
-    def frame(self, number: int) -> av.VideoFrame:
+    def make_frame(self, number: int) -> av.VideoFrame:
         """The frame of that number, counted from 0."""
         if number == 0 and self._bare is not None:
-            return self._stored(self._bare)
-        planes = self._behind(number)
+            return self._make_video_frame(self._bare)
+        planes = self._get_background(number)
         crossed = self._crossings * number / self.frames
-        self._shine(planes, crossed)
-        self._hop(planes, crossed, number / self.fps)
-        self._count(planes, number)
-        return self._stored(planes)
+        self._draw_band(planes, crossed)
+        self._draw_ball(planes, crossed, number / self.fps)
+        self._draw_frame_number(planes, number)
+        return self._make_video_frame(planes)
 
-    def _behind(self, number: int) -> Planes:
+    def _get_background(self, number: int) -> YuvPlanes:
         """What moves nothing: a copy. The words over a given picture appear little by little."""
         fading = max(1, min(round(FADE_SECONDS * self.fps), self.frames // 4))
         if self._bare is not None and number < fading:
-            return self._bare.faded(self._ground, number / fading)
+            return self._bare.blend(self._ground, number / fading)
         return self._ground.copy()
 
-    def _shine(self, planes: Planes, crossed: float) -> None:
+    def _draw_band(self, planes: YuvPlanes, crossed: float) -> None:
         """The band comes in from the left, leaves on the right, and comes again."""
         x = round(crossed % 1 * (self.width + self._band.width)) - self._band.width
-        planes.luma.paste(WHITE, _box(self._band, x, 0), self._band)
+        planes.luma.paste(WHITE, _compute_box(self._band, x, 0), self._band)
 
-    def _hop(self, planes: Planes, crossed: float, seconds: float) -> None:
+    def _draw_ball(self, planes: YuvPlanes, crossed: float, seconds: float) -> None:
         """The ball goes to and fro along the top, where no words are, and hops."""
         room = self.width - self._ball.mask.width
         high = max(0, round(self.height * 0.19) - self._ball.mask.height)
@@ -121,7 +121,7 @@ class Scene:
         y = high * (1 - abs(math.sin(math.pi * seconds / HOP_SECONDS)))
         self._ball.draw(planes, round(x), round(y))
 
-    def _count(self, planes: Planes, number: int) -> None:
+    def _draw_frame_number(self, planes: YuvPlanes, number: int) -> None:
         """The frame's number at the lower left, where it fits, above a bar that grows to the full width."""
         thick = 2 * max(1, self.height // 180)
         done = self.width * (number + 1) // self.frames
@@ -136,16 +136,16 @@ class Scene:
             _fill(planes, (left - 2, top, left + wide + 4, bottom), BLACK)
             ImageDraw.Draw(planes.luma).text((left, top), text, fill=WHITE, font=self._font)
 
-    def _new_ball(self, colour: Colour) -> Ball:
+    def _new_ball(self, colour: Colour) -> BallSprite:
         across = max(6, min(self.width, self.height) // 9)
         across += across % 2
         large = Image.new("L", (across * 4, across * 4), 0)
         ImageDraw.Draw(large).ellipse((0, 0, across * 4 - 1, across * 4 - 1), fill=255)
         mask = large.reduce(4)
         small = large.reduce(8) if self.pixel_format == "yuv420p" else mask
-        return Ball(mask, small, _luma_and_chroma(colour))
+        return BallSprite(mask, small, _convert_to_yuv(colour))
 
-    def _planes(self, picture: Image.Image) -> Planes:
+    def _convert_to_planes(self, picture: Image.Image) -> YuvPlanes:
         """Of an RGB picture."""
         coloured = av.VideoFrame.from_bytes(picture.convert("RGBA").tobytes(), *picture.size, format="rgba")
         frame = coloured.reformat(
@@ -155,9 +155,9 @@ class Scene:
             Image.frombytes("L", (plane.line_size, plane.height), bytes(plane)).crop((0, 0, plane.width, plane.height))
             for plane in frame.planes
         )
-        return Planes(luma, blue, red, self.pixel_format == "yuv420p")
+        return YuvPlanes(luma, blue, red, self.pixel_format == "yuv420p")
 
-    def _stored(self, planes: Planes) -> av.VideoFrame:
+    def _make_video_frame(self, planes: YuvPlanes) -> av.VideoFrame:
         frame = av.VideoFrame(self.width, self.height, self.pixel_format)
         for plane, image in zip(frame.planes, (planes.luma, planes.blue, planes.red), strict=True):
             wide = image if plane.line_size == plane.width else image.crop((0, 0, plane.line_size, plane.height))
@@ -165,41 +165,41 @@ class Scene:
         return frame
 
 
-def _chance(order: VideoOrder) -> random.Random:
+def _make_random(order: VideoOrder) -> random.Random:
     return random.Random(sha256(f"{order.seed}:{order.prompt}".encode("utf-8", "surrogatepass")).digest())
 
 
-def _painted(order: VideoOrder) -> Image.Image:
+def _paint_order(order: VideoOrder) -> Image.Image:
     """As a picture is; its variant comes from all of the prompt, of which only the beginning is drawn."""
     picture = ImageOrder(
-        prompt=_shown(order.prompt),
+        prompt=_shorten_prompt(order.prompt),
         width=order.width,
         height=order.height,
-        variant=_chance(order).getrandbits(64),
-        finish=Finish(watermark=order.watermark),
+        variant=_make_random(order).getrandbits(64),
+        finish=OutputOptions(watermark=order.watermark),
     )
     return paint(picture)
 
 
-def _marked(picture: Image.Image, order: VideoOrder) -> Image.Image:
+def _draw_watermark(picture: Image.Image, order: VideoOrder) -> Image.Image:
     if order.watermark:
-        stamp(picture)
+        draw_watermark(picture)
     return picture
 
 
-def _shown(prompt: str) -> str:
+def _shorten_prompt(prompt: str) -> str:
     """What is drawn of a prompt."""
     text = prompt.strip()
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
-def _covering(data: bytes, size: tuple[int, int]) -> Image.Image:
+def _read_covering(data: bytes, size: tuple[int, int]) -> Image.Image:
     """The picture in RGB, its middle where the shape is another; white where it is transparent."""
-    picture = ImageOps.fit(files.read(data, "image"), size, Image.Resampling.BICUBIC)
+    picture = ImageOps.fit(files.read_picture(data, "image"), size, Image.Resampling.BICUBIC)
     return Image.alpha_composite(Image.new("RGBA", size, "white"), picture).convert("RGB")
 
 
-def _caption_box(width: int, height: int) -> tuple[int, int, int, int]:
+def _compute_caption_box(width: int, height: int) -> tuple[int, int, int, int]:
     return round(width * 0.08), round(height * 0.62), round(width * 0.92), round(height * 0.9)
 
 
@@ -214,14 +214,14 @@ def _new_band(width: int, height: int) -> Image.Image:
     )
 
 
-def _luma_and_chroma(colour: Colour) -> tuple[int, int, int]:
+def _convert_to_yuv(colour: Colour) -> tuple[int, int, int]:
     """BT.601, limited range."""
     red, green, blue = (value / 255 for value in colour)
     luma = 0.299 * red + 0.587 * green + 0.114 * blue
     return round(16 + 219 * luma), round(128 + 224 * (blue - luma) / 1.772), round(128 + 224 * (red - luma) / 1.402)
 
 
-def _fill(planes: Planes, box: tuple[int, int, int, int], luma: int) -> None:
+def _fill(planes: YuvPlanes, box: tuple[int, int, int, int], luma: int) -> None:
     """Without colour."""
     planes.luma.paste(luma, box)
     if planes.halved:
@@ -231,5 +231,5 @@ def _fill(planes: Planes, box: tuple[int, int, int, int], luma: int) -> None:
     planes.red.paste(GREY, box)
 
 
-def _box(mask: Image.Image, x: int, y: int) -> tuple[int, int, int, int]:
+def _compute_box(mask: Image.Image, x: int, y: int) -> tuple[int, int, int, int]:
     return x, y, x + mask.width, y + mask.height

@@ -9,26 +9,26 @@ from typing import Any, Literal
 
 from tornado_gate.types.value import replace
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import Video, make_video
+from tornado_gate_local.media.video import VideoOutput, make_video
 from tornado_gate_local.media.video_order import VideoOrder
-from tornado_gate_local.media.worker import report
+from tornado_gate_local.media.worker import report_progress
 
 Source = tuple[Literal["picture", "video"], str]
 """The path of a picture's file, or of a video whose last frame is the picture."""
 
 
-def make_video_from(order: VideoOrder, path: str, source: Source | None) -> Video:
+def make_video_from(order: VideoOrder, path: str, source: Source | None) -> VideoOutput:
     """`make_video`, begun by `source` where there is one; says at once that it has begun. Only for worker processes."""
-    report(0.0)
+    report_progress(0.0)
     match source:
         case ("picture", file):
             order = replace(order, image=Path(file).read_bytes())
         case ("video", file):
-            order = replace(order, image=last_frame(file))
+            order = replace(order, image=read_last_frame(file))
     return make_video(order, path)
 
 
-def last_frame(path: str) -> bytes:
+def read_last_frame(path: str) -> bytes:
     """As a PNG. Raises MediaError when there is none."""
     import av
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from tornado_gate_local.media.errors import MediaError
 
-LENGTH = struct.Struct(">Q")
-NICE = 5  # the event loop of the gateway goes first
+FRAME_LENGTH = struct.Struct(">Q")
+NICENESS = 5  # the event loop of the gateway goes first
 
 _answers: list[FileIO] = []  # where answers go; empty in a process that is no worker
 
@@ -27,14 +27,14 @@ _answers: list[FileIO] = []  # where answers go; empty in a process that is no w
 def main() -> None:
     """Answer jobs until the input ends, which is also what the gateway's death looks like."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICE)
+    os.nice(NICENESS)
     jobs = FileIO(0, "rb", closefd=False)
     answers = FileIO(os.dup(1), "wb")
     _answers.append(answers)
     os.dup2(2, 1)  # a library that prints must not speak into the answers
     try:
         while True:
-            send(answers, _answer(*receive(jobs)))
+            send(answers, _answer(*receive_value(jobs)))
     except (EOFError, OSError):
         return
 
@@ -48,7 +48,7 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str
         return pickle.dumps(("failed", traceback.format_exc()))
 
 
-def report(value: float) -> None:
+def report_progress(value: float) -> None:
     """Tell the caller of the running job how far it is, from 0 to 1. Without effect outside a worker process."""
     for answers in _answers:
         send(answers, pickle.dumps(("progress", value)))
@@ -56,19 +56,19 @@ def report(value: float) -> None:
 
 def send(pipe: FileIO, content: bytes) -> None:
     """Write a whole frame. Raises OSError when the other end is gone."""
-    for piece in (LENGTH.pack(len(content)), content):
+    for piece in (FRAME_LENGTH.pack(len(content)), content):
         rest = memoryview(piece)
         while rest:
             rest = rest[pipe.write(rest) or 0 :]
 
 
-def receive(pipe: FileIO) -> Any:
+def receive_value(pipe: FileIO) -> Any:
     """The value of the next frame. Raises EOFError when the other end is gone."""
-    (length,) = LENGTH.unpack(_exactly(pipe, LENGTH.size))
-    return pickle.loads(_exactly(pipe, length))
+    (length,) = FRAME_LENGTH.unpack(_read_exactly(pipe, FRAME_LENGTH.size))
+    return pickle.loads(_read_exactly(pipe, length))
 
 
-def _exactly(pipe: FileIO, length: int) -> bytearray:
+def _read_exactly(pipe: FileIO, length: int) -> bytearray:
     content = bytearray(length)
     view = memoryview(content)
     while view:

@@ -22,10 +22,10 @@ from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 from tornado_gate.errors import PluginError, UpstreamOverloaded, UpstreamTimeout
-from tornado_gate_local.media.worker import receive, send
+from tornado_gate_local.media.worker import receive_value, send
 
-MOST_WORKERS = 4
-MOST_WAITING = 64
+MAX_WORKERS = 4
+MAX_WAITING = 64
 DEADLINE_SECONDS = 120.0
 
 _START = (
@@ -48,10 +48,10 @@ class WorkerPool:
     def __init__(
         self,
         size: int | None = None,
-        most_waiting: int = MOST_WAITING,
+        most_waiting: int = MAX_WAITING,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
-        self.size = size or max(1, min(MOST_WORKERS, os.cpu_count() or 1))
+        self.size = size or max(1, min(MAX_WORKERS, os.cpu_count() or 1))
         self.most_waiting = most_waiting
         self.deadline_seconds = deadline_seconds
         self._clear()
@@ -98,7 +98,7 @@ class WorkerPool:
                 raise PluginError("local", f"a worker failed: {value}")
 
     async def _ask(self, job: Job, progress: Progress | None) -> tuple[str, Any]:
-        worker = self._ready_worker()
+        worker = self._get_ready_worker()
         try:
             async with asyncio.timeout(self.deadline_seconds):
                 answer = await worker.ask(job, progress)
@@ -114,7 +114,7 @@ class WorkerPool:
         self._idle.append(worker)
         return answer
 
-    def _ready_worker(self) -> _Worker:
+    def _get_ready_worker(self) -> _Worker:
         """One that lives, else a new one."""
         while self._idle:
             worker = self._idle.pop()
@@ -128,7 +128,9 @@ class WorkerPool:
     def _discard(self, worker: _Worker) -> None:
         self._all.discard(worker)
         worker.kill()
-        threading.Thread(target=worker.bury, daemon=True).start()  # waiting for its end is not for the event loop
+        threading.Thread(
+            target=worker.wait_for_exit, daemon=True
+        ).start()  # waiting for its end is not for the event loop
 
     async def _take_slot(self) -> None:
         if self._free > 0:
@@ -163,7 +165,7 @@ class WorkerPool:
         for worker in workers:
             worker.kill()
         for worker in workers:
-            worker.bury()
+            worker.wait_for_exit()
 
     def forget(self) -> None:
         """In the child of a fork: the processes are the parent's."""
@@ -200,28 +202,28 @@ class _Worker:
         def converse() -> None:
             try:
                 with self._busy:
-                    heard = self._converse(job, advance)
+                    heard = self._exchange(job, advance)
             except (EOFError, OSError) as error:
-                tell(_settle, answer, None, self._death(error))
+                tell(_set_result, answer, None, self._make_death_error(error))
             except Exception as error:
-                tell(_settle, answer, None, error)
+                tell(_set_result, answer, None, error)
             else:
-                tell(_settle, answer, heard, None)
+                tell(_set_result, answer, heard, None)
 
         threading.Thread(target=converse, name="tornado-gate-local-worker", daemon=True).start()
         return await answer
 
-    def _converse(self, job: Job, progress: Progress) -> tuple[str, Any]:
+    def _exchange(self, job: Job, progress: Progress) -> tuple[str, Any]:
         content = pickle.dumps(job, protocol=5)
-        process = self._started()
+        process = self._start_process()
         send(cast(FileIO, process.stdin), content)
         while True:
-            kind, value = receive(cast(FileIO, process.stdout))
+            kind, value = receive_value(cast(FileIO, process.stdout))
             if kind != "progress":
                 return kind, value
             progress(value)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             command = [sys.executable, "-P", "-c", _START, json.dumps(sys.path)]
             # In a group of its own: Ctrl-C at the terminal is for the gateway. Unbuffered: a fork copies no half frame.
@@ -232,7 +234,7 @@ class _Worker:
             self._process.kill()
         return self._process
 
-    def _death(self, error: Exception) -> WorkerDied:
+    def _make_death_error(self, error: Exception) -> WorkerDied:
         if self._process is None:
             return WorkerDied(f"a worker process did not start: {error}")
         self._process.kill()  # it may have closed its pipes and live on
@@ -244,7 +246,7 @@ class _Worker:
         if self._process is not None:
             self._process.kill()
 
-    def bury(self) -> None:
+    def wait_for_exit(self) -> None:
         """Wait for the end of a killed process, and close its pipes. Blocks for a moment."""
         with self._busy:
             if self._process is not None:
@@ -257,7 +259,9 @@ class _Worker:
             self._process.returncode = 0  # not a child of this process: nothing to wait for
 
 
-def _settle(answer: asyncio.Future[tuple[str, Any]], heard: tuple[str, Any] | None, error: Exception | None) -> None:
+def _set_result(
+    answer: asyncio.Future[tuple[str, Any]], heard: tuple[str, Any] | None, error: Exception | None
+) -> None:
     if answer.done():
         return
     if error is not None:

@@ -20,10 +20,10 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate_local.operations import embeddings, moderation, pictures, speech, videos
-from tornado_gate_local.operations.work import Work
+from tornado_gate_local.operations.work import OperationWork
 
 
-async def prepare(call: Call, request: Request) -> Work | videos.Fetching | None:
+async def prepare(call: Call, request: Request) -> OperationWork | videos.VideoDownloadWork | None:
     """The work that a request asks for; None for one that is not served here. Raises InvalidField."""
     match request:
         case EmbeddingRequest():
@@ -37,9 +37,9 @@ async def prepare(call: Call, request: Request) -> Work | videos.Fetching | None
         case VideoRequest():
             return await videos.prepare(call, request)
         case VideoPoll():
-            return videos.Looking(request)
+            return videos.VideoPollWork(request)
         case VideoDownload():
-            return videos.Fetching(request)
+            return videos.VideoDownloadWork(request)
         case VideoCancel():
-            return videos.Cancelling(request)
+            return videos.VideoCancelWork(request)
     return None

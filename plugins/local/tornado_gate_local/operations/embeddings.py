@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, StreamEvent, Usage
-from tornado_gate_local.media.embeddings import DEFAULT_DIMENSIONS, Vectors, check, embed_aside
+from tornado_gate_local.media.embeddings import DEFAULT_DIMENSIONS, EmbeddingVectors, check_arguments, embed_in_worker
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.operations.work import Work, lose_unknown, refused
+from tornado_gate_local.operations.work import OperationWork, drop_unknown, make_field_error
 from tornado_gate_local.words import count_tokens
 
 FIELDS = {"input": "inputs"}
@@ -18,40 +18,40 @@ SLICE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding(Work):
+class EmbeddingWork(OperationWork):
     call: Call
     request: EmbeddingRequest
     dimensions: int
 
     async def events(self) -> AsyncIterator[StreamEvent]:
         """Raises InvalidField."""
-        texts = [await as_text(one) for one in self.request.inputs]
+        texts = [await convert_to_text(one) for one in self.request.inputs]
         try:
-            vectors = await embed_aside(texts, self.dimensions)
+            vectors = await embed_in_worker(texts, self.dimensions)
         except MediaError as error:
-            raise refused(self.request, error, FIELDS) from None
+            raise make_field_error(self.request, error, FIELDS) from None
         yield EmbeddingResult(
-            vectors=await _apart(vectors),
+            vectors=await _split_vectors(vectors),
             model=self.call.target.upstream_model,
-            usage=Usage(input_tokens=_tokens(self.request, vectors)),
+            usage=Usage(input_tokens=_count_tokens(self.request, vectors)),
         )
 
 
-def prepare(call: Call, request: EmbeddingRequest) -> Embedding:
+def prepare(call: Call, request: EmbeddingRequest) -> EmbeddingWork:
     """Raises InvalidField for inputs and dimensions that no vector can be made of."""
     dimensions = DEFAULT_DIMENSIONS if request.dimensions is None else request.dimensions
     try:
-        check(len(request.inputs), dimensions)
+        check_arguments(len(request.inputs), dimensions)
     except MediaError as error:
-        raise refused(request, error, FIELDS) from None
+        raise make_field_error(request, error, FIELDS) from None
     for ours in ("task", "title"):
         if getattr(request, ours) is not None:
-            call.lose(request.field_name(ours))
-    lose_unknown(call, request)
-    return Embedding(call, request, dimensions)
+            call.drop_field(request.field_name(ours))
+    drop_unknown(call, request)
+    return EmbeddingWork(call, request, dimensions)
 
 
-async def as_text(given: str | tuple[int, ...]) -> str:
+async def convert_to_text(given: str | tuple[int, ...]) -> str:
     """A text as it is. Numbers of tokens as words of their own: nobody here knows whose tokens they are.
 
     So equal tokens have equal vectors, those that share tokens are near, and none is near the text that it stands for.
@@ -65,17 +65,17 @@ async def as_text(given: str | tuple[int, ...]) -> str:
     return " ".join(pieces)
 
 
-async def _apart(vectors: Vectors) -> tuple[bytes, ...]:
+async def _split_vectors(vectors: EmbeddingVectors) -> tuple[bytes, ...]:
     """Each vector on its own; the event loop goes on between slices."""
     step = max(1, SLICE_BYTES // (4 * vectors.dimensions))
     parts: list[bytes] = []
     for start in range(0, len(vectors), step):
-        parts += [vectors.packed(number) for number in range(start, min(start + step, len(vectors)))]
+        parts += [vectors.get_packed(number) for number in range(start, min(start + step, len(vectors)))]
         await asyncio.sleep(0)
     return tuple(parts)
 
 
-def _tokens(request: EmbeddingRequest, vectors: Vectors) -> int:
+def _count_tokens(request: EmbeddingRequest, vectors: EmbeddingVectors) -> int:
     """By the provider's rule for texts; what came as tokens is as many as it is."""
     given = [len(one) for one in request.inputs if not isinstance(one, str)]
     if not given:

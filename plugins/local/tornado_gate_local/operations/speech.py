@@ -19,25 +19,25 @@ from tornado_gate_local.media.speech import (
     OWN_FORMATS,
     SpeechOrder,
     check_order,
-    endless_wav_header,
-    formats,
-    language_voice,
+    find_language_voice,
+    iterate_portions,
+    list_formats,
+    make_endless_wav_header,
     make_speech,
-    portions,
 )
-from tornado_gate_local.media.voices import RATE
+from tornado_gate_local.media.voices import SAMPLE_RATE
 from tornado_gate_local.media.workers import POOL
-from tornado_gate_local.operations.work import Work, lose_unknown, refused
+from tornado_gate_local.operations.work import OperationWork, drop_unknown, make_field_error
 from tornado_gate_local.words import count_tokens
 
-USUAL_VOICE: Final = "alloy"
+DEFAULT_VOICE: Final = "alloy"
 PIECE_BYTES: Final = 64 * 1024
 TOKENS_PER_SECOND: Final = 25
 FIELDS: Final[dict[str, str]] = {}  # the maker's names are the vocabulary's
 
 
 @dataclass(frozen=True, slots=True)
-class Speaking(Work):
+class SpeechWork(OperationWork):
     request: SpeechRequest
     order: SpeechOrder
 
@@ -45,7 +45,7 @@ class Speaking(Work):
         """Raises InvalidField."""
         by_sentence = self.request.stream and self.order.format in OWN_FORMATS
         seconds = 0.0
-        async for data, length in self._by_sentence() if by_sentence else self._whole():
+        async for data, length in self._stream_by_sentence() if by_sentence else self._stream_whole():
             if not seconds:
                 yield SpeechStart(media_type=MEDIA_TYPES[self.order.format])
             seconds += length
@@ -54,40 +54,40 @@ class Speaking(Work):
         tokens = count_tokens([self.request.text])
         yield SpeechEnd(usage=Usage(input_tokens=tokens, output_tokens=math.ceil(seconds * TOKENS_PER_SECOND)))
 
-    async def _whole(self) -> AsyncIterator[tuple[bytes, float]]:
+    async def _stream_whole(self) -> AsyncIterator[tuple[bytes, float]]:
         """The file, and how many seconds it plays."""
         try:
             sound = await POOL.run(make_speech, self.order)
         except MediaError as error:
-            raise refused(self.request, error, FIELDS) from None
+            raise make_field_error(self.request, error, FIELDS) from None
         yield sound.data, sound.seconds
 
-    async def _by_sentence(self) -> AsyncIterator[tuple[bytes, float]]:
+    async def _stream_by_sentence(self) -> AsyncIterator[tuple[bytes, float]]:
         """The sound of one portion of the text after another, and how many seconds each plays."""
-        head = endless_wav_header() if self.order.format == "wav" else b""
-        for portion in portions(self.order.text):
+        head = make_endless_wav_header() if self.order.format == "wav" else b""
+        for portion in iterate_portions(self.order.text):
             sound = await POOL.run(make_speech, replace(self.order, text=portion, format="pcm"))
-            yield head + sound.data, len(sound.data) / 2 / RATE
+            yield head + sound.data, len(sound.data) / 2 / SAMPLE_RATE
             head = b""
 
 
-def prepare(call: Call, request: SpeechRequest) -> Speaking:
+def prepare(call: Call, request: SpeechRequest) -> SpeechWork:
     """Raises InvalidField for a text, voice, speed or format that nobody here can speak."""
-    language = None if request.language is None else language_voice(request.language)
+    language = None if request.language is None else find_language_voice(request.language)
     order = SpeechOrder(
         text=request.text,
-        voice=request.voice or USUAL_VOICE,
+        voice=request.voice or DEFAULT_VOICE,
         speed=1.0 if request.speed is None else request.speed,
-        format=request.format or ("mp3" if "mp3" in formats() else "wav"),
+        format=request.format or ("mp3" if "mp3" in list_formats() else "wav"),
         language=language,
     )
     try:
         check_order(order)
     except MediaError as error:
-        raise refused(request, error, FIELDS) from None
+        raise make_field_error(request, error, FIELDS) from None
     if request.instructions:
-        call.lose(request.field_name("instructions"))
+        call.drop_field(request.field_name("instructions"))
     if request.language is not None and language is None:
-        call.lose(request.field_name("language"))
-    lose_unknown(call, request)
-    return Speaking(request, order)
+        call.drop_field(request.field_name("language"))
+    drop_unknown(call, request)
+    return SpeechWork(request, order)

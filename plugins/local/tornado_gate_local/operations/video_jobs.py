@@ -30,14 +30,14 @@ from tornado_gate_local.media.workers import WorkerPool
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 600.0
-MOST_JOBS = 64
+MAX_JOBS = 64
 """That are not done."""
 DEADLINE_SECONDS: Final = 900.0
 """For one video, once it is its turn: a minute of 1920x1080 takes less than a tenth of it."""
 WORKERS: Final = min(2, os.cpu_count() or 1)
 
 
-class Job(State, eq=False):
+class VideoJob(State, eq=False):
     """One video for each of `orders`, made one after the other. `progress` is 0 to 100, over all of them."""
 
     orders: tuple[VideoOrder, ...]
@@ -54,19 +54,19 @@ class Job(State, eq=False):
     making: asyncio.Task[None] | None = None
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.state in ("completed", "failed")
 
-    def asked(self) -> None:
+    def mark_polled(self) -> None:
         """Somebody wants to know about it still."""
         self.asked_at = time.monotonic()
 
-    def file(self, number: int) -> Path:
+    def get_file(self, number: int) -> Path:
         """Of a job that has begun."""
         assert self.folder is not None, "a job that was not begun has no files"
         return self.folder / f"{number}.mp4"
 
-    def advance(self, number: int, share: float) -> None:
+    def set_progress(self, number: int, share: float) -> None:
         """So much of video `number` is made."""
         self.state = "running"
         self.progress = max(self.progress, min(99, int(100 * (number + share) / len(self.orders))))
@@ -76,28 +76,28 @@ class Job(State, eq=False):
         self.state, self.error, self.code = "failed", error, code
 
 
-class Jobs:
+class VideoJobs:
     """Those of one event loop. Begun, asked for and ended inside it."""
 
     def __init__(self) -> None:
-        self.scratch = scratch.Scratch()
-        self.pool = WorkerPool(size=WORKERS, most_waiting=MOST_JOBS, deadline_seconds=DEADLINE_SECONDS)
+        self.scratch = scratch.ScratchFolder()
+        self.pool = WorkerPool(size=WORKERS, most_waiting=MAX_JOBS, deadline_seconds=DEADLINE_SECONDS)
         self.keeper: asyncio.Task[None] | None = None
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, VideoJob] = {}
 
-    def begin(self, job: Job, picture: bytes | None = None, earlier: Job | None = None) -> None:
+    def begin(self, job: VideoJob, picture: bytes | None = None, earlier: VideoJob | None = None) -> None:
         """Begin a job: with a picture's file, or where an earlier one ended, if that one's first video is still there.
 
         Raises UpstreamOverloaded when too many are not done.
         """
-        if sum(not other.done for other in self._jobs.values()) >= MOST_JOBS:
+        if sum(not other.is_done for other in self._jobs.values()) >= MAX_JOBS:
             raise UpstreamOverloaded("Too many videos are being made. Try again later.", headers={"Retry-After": "30"})
         self._jobs[job.id] = job
         job.making = asyncio.create_task(self._make(job, picture, earlier))
         if self.keeper is None:
             self.keeper = asyncio.create_task(self._keep())
 
-    def find(self, operation: Mapping[str, Any] | None, task_id: str = "") -> Job | None:
+    def find(self, operation: Mapping[str, Any] | None, task_id: str = "") -> VideoJob | None:
         """The job of an operation; without one that of the task. Asking for it keeps it."""
         if operation is not None:
             name = operation.get("job")
@@ -105,10 +105,10 @@ class Jobs:
         else:
             found = next((job for job in self._jobs.values() if task_id and job.task_id == task_id), None)
         if found is not None:
-            found.asked()
+            found.mark_polled()
         return found
 
-    async def end(self, job: Job) -> None:
+    async def end(self, job: VideoJob) -> None:
         """Stop it if it runs, remove its files and forget it."""
         self._jobs.pop(job.id, None)
         job.ended = True
@@ -122,12 +122,12 @@ class Jobs:
         self.pool.close()
         self.scratch.close()
 
-    async def _make(self, job: Job, picture: bytes | None, earlier: Job | None) -> None:
+    async def _make(self, job: VideoJob, picture: bytes | None, earlier: VideoJob | None) -> None:
         try:
             source = await asyncio.to_thread(self._prepare, job, picture, earlier)
             picture = earlier = None  # which would stay in memory for minutes
             for number, order in enumerate(job.orders):
-                report, path = partial(job.advance, number), str(job.file(number))
+                report, path = partial(job.set_progress, number), str(job.get_file(number))
                 job.seconds = (await self.pool.run_reporting(report, make_video_from, order, path, source)).seconds
             job.state, job.progress = "completed", 100
         except MediaError as error:
@@ -144,24 +144,24 @@ class Jobs:
         if job.state == "failed":
             await self._clear(job)
 
-    def _prepare(self, job: Job, picture: bytes | None, earlier: Job | None) -> Source | None:
+    def _prepare(self, job: VideoJob, picture: bytes | None, earlier: VideoJob | None) -> Source | None:
         """In a thread: a folder for the job, with what its videos begin with. Raises OSError."""
-        job.folder = folder = self.scratch.new(job.id)
+        job.folder = folder = self.scratch.make_folder(job.id)
         if job.ended:  # meanwhile, and whoever ended it saw no folder
-            scratch.remove(folder)
+            scratch.remove_folder(folder)
             return None
         if picture is not None:
             (folder / "picture").write_bytes(picture)
             return "picture", str(folder / "picture")
         if earlier is not None and earlier.state == "completed":
             with suppress(OSError):  # its files have gone just now
-                os.link(earlier.file(0), folder / "earlier.mp4")
+                os.link(earlier.get_file(0), folder / "earlier.mp4")
                 return "video", str(folder / "earlier.mp4")
         return None
 
-    async def _clear(self, job: Job) -> None:
+    async def _clear(self, job: VideoJob) -> None:
         if job.folder is not None:
-            await asyncio.to_thread(scratch.remove, job.folder)
+            await asyncio.to_thread(scratch.remove_folder, job.folder)
 
     async def _keep(self) -> None:
         """End the jobs that nobody asks for, until there are none."""
@@ -180,10 +180,10 @@ class Jobs:
             self.close()
 
 
-_of_loops: dict[asyncio.AbstractEventLoop, Jobs] = {}
+_of_loops: dict[asyncio.AbstractEventLoop, VideoJobs] = {}
 
 
-def jobs_here() -> Jobs:
+def get_loop_jobs() -> VideoJobs:
     """Those of the running event loop. What loops that were closed have left goes away."""
     for loop in list(_of_loops):
         if loop.is_closed() and (jobs := _of_loops.pop(loop, None)) is not None:
@@ -191,7 +191,7 @@ def jobs_here() -> Jobs:
     loop = asyncio.get_running_loop()
     found = _of_loops.get(loop)
     if found is None:
-        found = _of_loops[loop] = Jobs()
+        found = _of_loops[loop] = VideoJobs()
     return found
 
 

@@ -26,49 +26,49 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.video import MEDIA_TYPE, MOST_PIXELS_OF_IMAGE, check
+from tornado_gate_local.media.video import MAX_IMAGE_PIXELS, MEDIA_TYPE, check_order
 from tornado_gate_local.media.video_order import VideoOrder
-from tornado_gate_local.operations.video_jobs import Job, jobs_here
-from tornado_gate_local.operations.work import Work, lose_unknown, refused
+from tornado_gate_local.operations.video_jobs import VideoJob, get_loop_jobs
+from tornado_gate_local.operations.work import OperationWork, drop_unknown, make_field_error
 
-MOST_VIDEOS: Final = 4
-USUAL_SECONDS: Final = 4.0
-USUAL_SIZE: Final = (1_280, 720)
-USUAL_FPS: Final = 24
+MAX_VIDEOS: Final = 4
+DEFAULT_SECONDS: Final = 4.0
+DEFAULT_SIZE: Final = (1_280, 720)
+DEFAULT_FPS: Final = 24
 POLL_SECONDS: Final = 0.5
 """When to look again: asking costs nothing here, and many videos are made in seconds."""
 PIECE_BYTES: Final = 256 * 1024
 FIELDS: Final[dict[str, str]] = {}  # the maker's names are the vocabulary's
-LOST: Final = "The gateway has the file of this video no longer."
+FILE_LOST_MESSAGE: Final = "The gateway has the file of this video no longer."
 
 
-async def prepare(call: Call, request: VideoRequest) -> Beginning:
+async def prepare(call: Call, request: VideoRequest) -> VideoCreationWork:
     """Raises InvalidField for what no video can be like. Nothing is begun: the core asks this when a task is made."""
-    if request.n is not None and not 1 <= request.n <= MOST_VIDEOS:
-        raise InvalidField(request.field_name("n"), f"1 to {MOST_VIDEOS} videos can be asked for, not {request.n}.")
-    orders = _orders(request)
+    if request.n is not None and not 1 <= request.n <= MAX_VIDEOS:
+        raise InvalidField(request.field_name("n"), f"1 to {MAX_VIDEOS} videos can be asked for, not {request.n}.")
+    orders = _make_orders(request)
     try:
-        check(orders[0])
+        check_order(orders[0])
     except MediaError as error:
-        raise refused(request, error, FIELDS) from None
+        raise make_field_error(request, error, FIELDS) from None
     await _check_image(request)
     for name, value in request.metadata.items():
         if value is not None:
-            call.lose(f"{request.field_name('metadata')}.{name}")
-    lose_unknown(call, request)
-    return Beginning(call, request, orders)
+            call.drop_field(f"{request.field_name('metadata')}.{name}")
+    drop_unknown(call, request)
+    return VideoCreationWork(call, request, orders)
 
 
-def _orders(request: VideoRequest) -> tuple[VideoOrder, ...]:
+def _make_orders(request: VideoRequest) -> tuple[VideoOrder, ...]:
     """One for each video. Another seed gives none of the videos that this one gives."""
-    first = MOST_VIDEOS * (request.seed or 0)
+    first = MAX_VIDEOS * (request.seed or 0)
     return tuple(
         VideoOrder(
             prompt=request.prompt,
-            width=USUAL_SIZE[0] if request.width is None else request.width,
-            height=USUAL_SIZE[1] if request.height is None else request.height,
-            seconds=USUAL_SECONDS if request.seconds is None else float(request.seconds),
-            fps=USUAL_FPS if request.fps is None else request.fps,
+            width=DEFAULT_SIZE[0] if request.width is None else request.width,
+            height=DEFAULT_SIZE[1] if request.height is None else request.height,
+            seconds=DEFAULT_SECONDS if request.seconds is None else float(request.seconds),
+            fps=DEFAULT_FPS if request.fps is None else request.fps,
             seed=seed,
             watermark=bool(request.watermark),
         )
@@ -82,13 +82,13 @@ async def _check_image(request: VideoRequest) -> None:
         return
     param = request.field_name("image")
     found = await pictures.check(request.image, param)
-    if found is not None and found[1] * found[2] > MOST_PIXELS_OF_IMAGE:
-        message = f"'{param}' has {found[1]}x{found[2]} pixels; {MOST_PIXELS_OF_IMAGE:,} in all are allowed."
+    if found is not None and found[1] * found[2] > MAX_IMAGE_PIXELS:
+        message = f"'{param}' has {found[1]}x{found[2]} pixels; {MAX_IMAGE_PIXELS:,} in all are allowed."
         raise InvalidField(param, message, code="image_too_large")
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning(Work):
+class VideoCreationWork(OperationWork):
     call: Call
     request: VideoRequest
     orders: tuple[VideoOrder, ...]
@@ -97,37 +97,37 @@ class Beginning(Work):
         """Begin the job. Raises InvalidField for the picture, and UpstreamOverloaded."""
         request, picture = self.request, None
         if request.image is not None:
-            picture = (await pictures.picture_of(self.call, request.image, request.field_name("image"))).data
-        jobs = jobs_here()
+            picture = (await pictures.read_image(self.call, request.image, request.field_name("image"))).data
+        jobs = get_loop_jobs()
         earlier = None if request.remix_of is None else jobs.find(request.remix_of)
-        job = Job(orders=self.orders, task_id=request.task_id)
+        job = VideoJob(orders=self.orders, task_id=request.task_id)
         jobs.begin(job, picture, earlier)
-        yield state_of(job)
+        yield make_operation(job)
 
 
 @dataclass(frozen=True, slots=True)
-class Looking(Work):
+class VideoPollWork(OperationWork):
     request: VideoPoll
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        job = jobs_here().find(self.request.operation, self.request.task_id)
-        yield VideoOperation(status="lost") if job is None else state_of(job)
+        job = get_loop_jobs().find(self.request.operation, self.request.task_id)
+        yield VideoOperation(status="lost") if job is None else make_operation(job)
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelling(Work):
+class VideoCancelWork(OperationWork):
     request: VideoCancel
 
     async def events(self) -> AsyncIterator[StreamEvent]:
         """When it is answered nothing runs and no file is left."""
-        jobs = jobs_here()
+        jobs = get_loop_jobs()
         job = jobs.find(self.request.operation)
         if job is not None:
             await jobs.end(job)
         yield VideoOperation(status="failed", error="The video was cancelled.", code="cancelled")
 
 
-def state_of(job: Job) -> VideoOperation:
+def make_operation(job: VideoJob) -> VideoOperation:
     """Where a job stands."""
     return VideoOperation(
         status=job.state,
@@ -137,45 +137,45 @@ def state_of(job: Job) -> VideoOperation:
         duration=job.seconds if job.state == "completed" else None,
         error=job.error,
         code=job.code,
-        poll_after=None if job.done else POLL_SECONDS,
+        poll_after=None if job.is_done else POLL_SECONDS,
     )
 
 
-class Fetching(Value, frozen=True):
+class VideoDownloadWork(Value, frozen=True):
     """A file that is asked for."""
 
     request: VideoDownload
 
-    async def response(self) -> UpstreamResponse:
+    async def make_response(self) -> UpstreamResponse:
         """Raises UpstreamError for a job that is not known (any more) or not done, UpstreamRefused for a wrong index."""
-        job = jobs_here().find(self.request.operation)
+        job = get_loop_jobs().find(self.request.operation)
         if job is None:
-            raise UpstreamError(LOST, code="upstream_lost_task")
+            raise UpstreamError(FILE_LOST_MESSAGE, code="upstream_lost_task")
         if job.state != "completed":
             raise UpstreamError("The video is not made yet.", code="video_not_ready")
         if not 0 <= self.request.index < len(job.orders):
             message = f"The job has {len(job.orders)} videos, counted from 0."
             raise UpstreamRefused(message, status=404, code="video_not_found")
-        path = job.file(self.request.index)
+        path = job.get_file(self.request.index)
         try:
             size = (await asyncio.to_thread(path.stat)).st_size
         except OSError:
-            raise UpstreamError(LOST, code="upstream_lost_task") from None
+            raise UpstreamError(FILE_LOST_MESSAGE, code="upstream_lost_task") from None
         headers = {"content-type": MEDIA_TYPE, "content-length": str(size)}
-        return UpstreamResponse(headers=headers, chunks=_pieces(job, path, size))
+        return UpstreamResponse(headers=headers, chunks=_iterate_pieces(job, path, size))
 
 
-async def _pieces(job: Job, path: Path, size: int) -> AsyncIterator[bytes]:
+async def _iterate_pieces(job: VideoJob, path: Path, size: int) -> AsyncIterator[bytes]:
     """The file. It is open while a piece is read and at no other time, so that nobody has to close it."""
     for position in range(0, size, PIECE_BYTES):
-        job.asked()
+        job.mark_polled()
         try:
-            yield await asyncio.to_thread(_piece, path, position)
+            yield await asyncio.to_thread(_read_piece, path, position)
         except OSError:
-            raise UpstreamError(LOST, code="upstream_lost_task") from None
+            raise UpstreamError(FILE_LOST_MESSAGE, code="upstream_lost_task") from None
 
 
-def _piece(path: Path, position: int) -> bytes:
+def _read_piece(path: Path, position: int) -> bytes:
     with path.open("rb", buffering=0) as file:
         file.seek(position)
         return file.read(PIECE_BYTES)

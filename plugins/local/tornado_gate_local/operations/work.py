@@ -28,7 +28,7 @@ FIELDS: Final = {
 """What a maker calls a thing, and what the vocabulary calls it where that is another name."""
 
 
-class Work(ABC):
+class OperationWork(ABC):
     """A request that was checked, and the call that it belongs to."""
 
     @abstractmethod
@@ -36,21 +36,21 @@ class Work(ABC):
         """Do it. Raises GateError."""
 
 
-def lose_unknown(call: Call, request: MediaRequest) -> None:
+def drop_unknown(call: Call, request: MediaRequest) -> None:
     """Report the fields that only a vendor knows. `user` is none of them: it changes nothing where no users are kept."""
     for name, value in request.extra.items():
         if value is not None and name not in HARMLESS:
-            call.lose(name)
+            call.drop_field(name)
 
 
-def refused(request: MediaRequest, error: MediaError, fields: Mapping[str, str] = FIELDS) -> InvalidField:
+def make_field_error(request: MediaRequest, error: MediaError, fields: Mapping[str, str] = FIELDS) -> InvalidField:
     """A maker's refusal in the caller's words. "images.2" is the third of several."""
     ours, dot, number = error.param.partition(".")
     ours = fields.get(ours, ours)
-    return InvalidField(place(request, ours, int(number)) if dot else request.field_name(ours), error.message)
+    return InvalidField(make_path(request, ours, int(number)) if dot else request.field_name(ours), error.message)
 
 
-def place(request: MediaRequest, ours: str, number: int, several: bool = True) -> str:
+def make_path(request: MediaRequest, ours: str, number: int, several: bool = True) -> str:
     """Where the caller wrote the `number`-th of a field's values."""
     known = request.names.get(f"{ours}.{number}")
     return known or (f"{request.field_name(ours)}.{number}" if several else request.field_name(ours))
@@ -80,7 +80,7 @@ async def make_all(
     return [made[number] for number in range(len(orders))]
 
 
-class Places:
+class ConcurrencyLimit:
     """How many callers may hold large files in memory at a time; the others wait in line, up to `most_waiting` of them."""
 
     def __init__(self, size: int, most_waiting: int) -> None:
@@ -90,7 +90,7 @@ class Places:
         self._waiting = 0
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
+    async def take_place(self) -> AsyncIterator[None]:
         """Raises UpstreamOverloaded when the line is too long."""
         free = self._free.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.size))
         if free.locked() and self._waiting >= self.most_waiting:
