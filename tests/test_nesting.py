@@ -87,7 +87,12 @@ async def chat_stream(services: Services, closing: AsyncExitStack, path: str) ->
     )
     caller = types.Caller(id="key_1", account="a")
     call = types.Call(
-        id="r", operation="chat", format="format-openai", caller=caller, closing=closing, memory=services.memory.of("a")
+        id="r",
+        operation="chat",
+        format="format-openai",
+        caller=caller,
+        closing=closing,
+        memory=services.memory.get_account_memory("a"),
     )
     answer = await pipeline.answer(gate, gate.snapshot, call, wire)
     return answer.reply.chunks
@@ -128,7 +133,7 @@ async def stream_of(
 @pytest.mark.parametrize("path", QUESTIONS)
 async def test_a_translated_stream_is_one_flow_over_the_upstreams_body(tmp_path: Path, path: str) -> None:
     iterators, said = await stream_of(tmp_path, "anthropic", tornado_gate_anthropic, A_EVENTS, path)
-    assert iterators == ["Flow", "Answer"]
+    assert iterators == ["Flow", "HttpResponse"]
     assert b'"hello"' in said
     assert said.endswith(b"data: [DONE]\n\n") or b"event: response.completed\n" in said
 
@@ -136,7 +141,7 @@ async def test_a_translated_stream_is_one_flow_over_the_upstreams_body(tmp_path:
 @pytest.mark.gen_test
 async def test_a_verbatim_stream_is_one_flow_over_the_upstreams_body(tmp_path: Path) -> None:
     iterators, said = await stream_of(tmp_path, "openai", tornado_gate_openai, O_EVENTS)
-    assert iterators == ["Flow", "Answer"]
+    assert iterators == ["Flow", "HttpResponse"]
     assert b'"content":"hello"' in said
     assert said.endswith(b"data: [DONE]\n\n")
 
@@ -144,6 +149,6 @@ async def test_a_verbatim_stream_is_one_flow_over_the_upstreams_body(tmp_path: P
 @pytest.mark.gen_test
 async def test_a_provider_that_is_a_generator_stands_between_two_flows(tmp_path: Path) -> None:
     iterators, said = await stream_of(tmp_path, "other", ByGenerator(), [{"id": "hel"}, {"id": "lo"}])
-    assert iterators == ["Flow", "ByGenerator.translate_response", "Flow", "Answer"]
+    assert iterators == ["Flow", "ByGenerator.translate_response", "Flow", "HttpResponse"]
     assert b'"content":"hel"' in said
     assert said.endswith(b"data: [DONE]\n\n")

@@ -35,13 +35,13 @@ def ready(text):
     print("at the start:", *sorted(sys.modules))
     print(text, flush=True)
 
-def load_rest(host):
+def load_deferred_modules(host):
     faults = import_rest(host)
     print("after a moment:", *sorted(sys.modules), flush=True)
     return faults
 
-import_rest, plugins.PluginHost.load_rest = plugins.PluginHost.load_rest, load_rest
-serve.REST_SECONDS = float(sys.argv[2])
+import_rest, plugins.PluginHost.load_deferred_modules = plugins.PluginHost.load_deferred_modules, load_deferred_modules
+serve.LOAD_DELAY_SECONDS = float(sys.argv[2])
 serve.run(Path(sys.argv[1]), serve.Overrides(), ready)
 """
 NEVER = "3600"
@@ -242,7 +242,7 @@ from pathlib import Path
 from tornado_gate.plugins.host import PluginHost
 host = PluginHost()
 plugins = [host.load(name) for name in ("format-openai", "format-anthropic", "format-gemini", "openai")]
-assert not host.load_rest()
+assert not host.load_deferred_modules()
 for plugin in plugins:
     package = Path(sys.modules[plugin.module].__file__).parent
     for file in package.rglob("*.py"):

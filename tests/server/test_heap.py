@@ -7,7 +7,7 @@ import sys
 KEEPING = """
 import resource, sys
 from tornado_gate.server import heap
-kept = heap.keep_freed()
+kept = heap.retain_freed_memory()
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
@@ -20,7 +20,7 @@ LEAVING = """
 import gc
 from tornado_gate.server import heap
 gc.disable()
-heap.leave_garbage_alone()
+heap.reduce_garbage_collection()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.GARBAGE_THRESHOLDS)
 """
 

@@ -299,11 +299,11 @@ async def test_a_file_that_is_shorter_than_it_should_be_is_gone(store: MediaStor
 CHILD = """
 import asyncio, sys, time
 from pathlib import Path
-from tornado_gate.storage.files import MediaStore, media_secret
+from tornado_gate.storage.files import MediaStore, load_media_secret
 
 async def work():
     folder, what = Path(sys.argv[1]), sys.argv[2]
-    store = MediaStore(folder / "media", secret=media_secret(folder), max_bytes=int(sys.argv[3]))
+    store = MediaStore(folder / "media", secret=load_media_secret(folder), max_bytes=int(sys.argv[3]))
     async def endless():
         yield b"x" * 300_000
         print("writing", flush=True)

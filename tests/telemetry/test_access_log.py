@@ -290,9 +290,9 @@ def test_a_buffer_gives_no_more_than_is_asked_for_and_nothing_of_later(monkeypat
 
 BEGIN = (
     "import os, signal, sys, logging\nfrom tornado_gate.telemetry import logs\n"
-    "from tornado_gate.telemetry.logs import AccessLine, access\n"
+    "from tornado_gate.telemetry.logs import AccessLine, log_access\n"
     "installed = logs.configure('info', 'json')\n"
-    "def say(request_id): access(AccessLine('GET', '/', 200, 1.0, request_id))\n"
+    "def say(request_id): log_access(AccessLine('GET', '/', 200, 1.0, request_id))\n"
 )
 
 

@@ -262,21 +262,21 @@ WORKER = """
 import os
 from tornado_gate.telemetry.metrics import Metrics
 metrics = Metrics()
-metrics.known(models=["gpt"], providers=["openai"])
+metrics.set_known_names(models=["gpt"], providers=["openai"])
 for process in range(3):
     child = os.fork()
     if not child:
-        metrics.request_finished("format-openai", "chat", "gpt", "openai", 200, 0.1)
-        metrics.stream_opened()
-        metrics.loop_lag(process)
-        metrics.video_tasks({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
-        metrics.video_ended("openai", "gpt", "completed", 2.0)
+        metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 0.1)
+        metrics.count_stream_opened()
+        metrics.observe_loop_lag(process)
+        metrics.set_video_tasks({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
+        metrics.count_video_ended("openai", "gpt", "completed", 2.0)
         os._exit(0)
     os.waitpid(child, 0)
     if process == 2:
-        from tornado_gate.telemetry.metrics import process_ended
-        process_ended(child)
-metrics.request_finished("format-openai", "chat", "gpt", "openai", 200, 0.1)
+        from tornado_gate.telemetry.metrics import remove_process
+        remove_process(child)
+metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 0.1)
 print(metrics.render()[0].decode())
 """
 

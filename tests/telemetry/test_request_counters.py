@@ -72,7 +72,7 @@ DEFERRED = """
 import asyncio
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
-from tornado_gate.telemetry.metrics import LoopLag, Metrics
+from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics
 from tornado_gate.types import Usage
 
 def read():
@@ -84,11 +84,11 @@ def read():
     print(*found, end=";")
 
 def finish():
-    metrics.request_finished("f", "chat", "gpt", "openai", 200, 0.1, 0.05, Usage(input_tokens=1))
+    metrics.count_request("f", "chat", "gpt", "openai", 200, 0.1, 0.05, Usage(input_tokens=1))
 
 def count():
     finish()
-    metrics.stream_opened()
+    metrics.count_stream_opened()
 
 class Loop:
     def time(self): return 0.0
@@ -97,16 +97,16 @@ class Loop:
         return asyncio.Handle(print, (), asyncio.new_event_loop())
 
 metrics, loop = Metrics(), Loop()
-metrics.known(models=["gpt"], providers=["openai"])
+metrics.set_known_names(models=["gpt"], providers=["openai"])
 finish(); read()
-metrics.stream_opened(); metrics.stream_opened(); read()
-metrics.stream_closed(); read()
-lag = LoopLag(metrics, loop=loop)
+metrics.count_stream_opened(); metrics.count_stream_opened(); read()
+metrics.count_stream_closed(); read()
+lag = LoopLagMonitor(metrics, loop=loop)
 lag.start()
 count(); count(); read()
 loop.callback(); read()
-count(); metrics.known(models=["other"], providers=["openai"]); read()
-metrics.known(models=["gpt"], providers=["openai"])
+count(); metrics.set_known_names(models=["other"], providers=["openai"]); read()
+metrics.set_known_names(models=["gpt"], providers=["openai"])
 count(); lag.stop(); read()
 count(); read()
 count(); metrics.render(); read()

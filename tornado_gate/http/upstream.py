@@ -120,7 +120,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
-    if answer.status < 300 and (body := answer.whole()):
+    if answer.status < 300 and (body := answer.take_complete_body()):
         return UpstreamResponse(
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )

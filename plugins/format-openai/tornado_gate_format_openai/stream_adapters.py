@@ -87,7 +87,7 @@ class ResponsesAdapter(OpenAIAdapter):
         return openai_responses.find_error(body)
 
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        return b"" if error is None else b"".join(render_event_frame(event) for event in meter.ending(error))
+        return b"" if error is None else b"".join(render_event_frame(event) for event in meter.render_ending(error))
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         openai_responses.note_body(call.meter, body)

@@ -91,7 +91,7 @@ def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, heade
         log.warning("upstream '%s' refuses the account of conf: its code is %d", provider, answer.code)
         return key_refused(provider)
     status = status if status >= 300 else _STATUS_OF_CODE.get(answer.code, 500)
-    return make_refusal_error(call, status, headers, account.masked(raw.decode("utf-8", "replace")).encode())
+    return make_refusal_error(call, status, headers, account.mask_keys(raw.decode("utf-8", "replace")).encode())
 
 
 def make_policy_failure(call: Call, answer: KlingResponse) -> VideoOperation:

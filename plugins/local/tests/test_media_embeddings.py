@@ -111,8 +111,8 @@ PINNED = [0.0, -0.5753, -0.7012, -0.4211]
 def test_the_packed_form_is_little_endian_32_bit_floats():
     vectors = embed(["one", "two words"], 8)
     assert len(vectors) == 2
-    assert struct.unpack("<8f", base64.b64decode(vectors.base64(1))) == vectors.floats(1)
-    assert vectors.floats(1) == pytest.approx(make_vector("two words", 8), abs=1e-6)
+    assert struct.unpack("<8f", base64.b64decode(vectors.get_base64(1))) == vectors.get_floats(1)
+    assert vectors.get_floats(1) == pytest.approx(make_vector("two words", 8), abs=1e-6)
     assert vectors.packed(0) + vectors.packed(1) == vectors.data
 
 
@@ -152,4 +152,4 @@ async def test_many_texts_are_done_in_a_worker():
     assert pool.processes == 1
     pool.close()
     assert len(vectors) == 2_048
-    assert vectors.floats(2_047) == embed(texts[-1:], 64).floats(0)
+    assert vectors.get_floats(2_047) == embed(texts[-1:], 64).get_floats(0)

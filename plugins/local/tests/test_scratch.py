@@ -17,9 +17,9 @@ from tornado_gate_local.scratch import PREFIX, ScratchFolder
 HOLDS_ONE = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from tornado_gate_local.scratch import Scratch
-scratch = Scratch()
-(scratch.new("job") / "0.mp4").write_bytes(b"x" * 1000)
+from tornado_gate_local.scratch import ScratchFolder
+scratch = ScratchFolder()
+(scratch.make_folder("job") / "0.mp4").write_bytes(b"x" * 1000)
 print(scratch.path, flush=True)
 """
 UNTIL_ITS_INPUT_ENDS = HOLDS_ONE + "sys.stdin.read()\n"

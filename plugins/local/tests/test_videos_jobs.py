@@ -29,16 +29,16 @@ ENDS_WITH_ITS_LOOP = """
 import asyncio, os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from tornado_gate_local.media.video_order import VideoOrder
-from tornado_gate_local.operations.video_jobs import Job, jobs_here
+from tornado_gate_local.operations.video_jobs import VideoJob, get_loop_jobs
 
 async def main():
     begun = asyncio.Event()
-    class Told(Job):
-        def advance(self, number, share):
+    class Told(VideoJob):
+        def set_progress(self, number, share):
             begun.set()
-    jobs_here().begin(Told(orders=(VideoOrder(prompt="a", width=1920, height=1080, seconds=60, fps=30),)))
+    get_loop_jobs().begin(Told(orders=(VideoOrder(prompt="a", width=1920, height=1080, seconds=60, fps=30),)))
     await begun.wait()
-    print(len(os.listdir(sys.argv[1])), *(worker._process.pid for worker in jobs_here().pool._all), flush=True)
+    print(len(os.listdir(sys.argv[1])), *(worker._process.pid for worker in get_loop_jobs().pool._all), flush=True)
 
 asyncio.run(main())
 os._exit(0)
