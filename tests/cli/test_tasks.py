@@ -107,7 +107,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(module, "PICK_UP_SECONDS", 0.2)
+    monkeypatch.setattr(module, "SERVER_PICK_UP_SECONDS", 0.2)
     return Desk(tmp_path)
 
 

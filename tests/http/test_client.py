@@ -317,7 +317,7 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed_too(m
             await closed.wait()
             return await find(origin)
 
-        monkeypatch.setattr(client, "_resolved", resolved)
+        monkeypatch.setattr(client, "_resolve_origin", resolved)
         task = asyncio.create_task(body_of(client, raw.url))
         await resolving.wait()
         await client.close()

@@ -454,7 +454,7 @@ async def test_a_header_that_would_split_the_answer_is_never_sent(
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("at", ["known_caller", "authenticate_digest"])
+@pytest.mark.parametrize("at", ["find_cached_caller", "authenticate_digest"])
 async def test_what_nobody_foresaw_before_the_body_is_a_500_in_the_envelope(
     ask: Ask, gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: str
 ) -> None:

@@ -87,7 +87,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     )
     """Of names with one target, which most are, who answers what."""
 
-    hidden_fields = frozenset({"chance", "_offers", "_usual"})
+    hidden_fields = frozenset({"chance", "_offers", "_single_targets"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""

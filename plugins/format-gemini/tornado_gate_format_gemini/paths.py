@@ -18,7 +18,7 @@ _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 def _make_method_options(
     operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    return {"operation": operation, "wire_format": wire_format, "also": also}
+    return {"operation": operation, "wire_format": wire_format, "other_operations": also}
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {

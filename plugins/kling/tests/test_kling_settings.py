@@ -17,7 +17,7 @@ from tornado_gate_kling.account import KlingAccount
 
 
 def token_of(account: KlingAccount) -> str:
-    kind, _, token = account.headers()["authorization"].partition(" ")
+    kind, _, token = account.make_headers()["authorization"].partition(" ")
     assert kind == "Bearer"
     return token
 
@@ -99,13 +99,13 @@ def test_a_token_is_used_until_a_minute_before_it_ends() -> None:
 
 
 def test_one_key_without_a_colon_goes_out_as_it_is() -> None:
-    assert plugin.configure(ProviderEntry(name="k", api_key="sk-one")).settings.headers() == {
+    assert plugin.configure(ProviderEntry(name="k", api_key="sk-one")).settings.make_headers() == {
         "authorization": "Bearer sk-one"
     }
 
 
 def test_an_entry_without_keys_sends_none() -> None:
-    assert plugin.configure(ProviderEntry(name="k")).settings.headers() == {}
+    assert plugin.configure(ProviderEntry(name="k")).settings.make_headers() == {}
 
 
 def test_nothing_of_an_account_is_shown() -> None:

@@ -99,7 +99,7 @@ def _build_upstream_request(
 
 def _build_headers(call: Call) -> dict[str, str]:
     """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
-    return {**call.target.settings.headers(), **{name.lower(): str(each) for name, each in call.target.headers.items()}}
+    return {**call.target.settings.make_headers(), **{name.lower(): str(each) for name, each in call.target.headers.items()}}
 
 
 @provider_impl
