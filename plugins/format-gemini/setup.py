@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-format-gemini",
     version="0.1.0",
-    description="Gemini's wire format for callers of tornado_gate: generateContent, countTokens and the model list",
+    description="Gemini's wire format for callers of tornado_gate: generateContent, countTokens, embeddings and the model list",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

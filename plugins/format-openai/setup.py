@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-format-openai",
     version="0.1.0",
-    description="OpenAI's wire format for callers of tornado_gate: chat, responses, text completions and the model list",
+    description="OpenAI's wire format for callers of tornado_gate: chat, responses, embeddings, media and models",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -1,7 +1,7 @@
 """Anthropic's wire format for callers: messages, token counts and the model list.
 
-The hooks only; what they do is in `lanes`, which is imported when the first request comes: not everybody has callers of this
-format.
+This module defines the hooks. `lanes` implements them and is imported with the first request of this format, to keep the
+start short.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def routes() -> list[Route]:
 
 
 def _is_ours(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Whether a request for the model list, whose path others serve too, comes from a client of this format."""
+    """Return whether a model list request comes from a client of this format; other formats serve the same path."""
     return VERSION_HEADER in headers
 
 

@@ -1,4 +1,7 @@
-"""What the hooks do, in both lanes. The wire format is `tornado_gate.wire.anthropic_messages`, the checks are in `schemas`."""
+"""The hooks' implementation, for the common lane and the verbatim lane.
+
+`tornado_gate.wire.anthropic_messages` parses and renders the wire format; `schemas` checks bodies.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def translate_response(call: Call, request: Request, events: AsyncIterator[Strea
             return count_reply(events)
         case ModelsRequest():
             return make_models_reply(request, events)
-    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    raise UnsupportedOperation(f"The Anthropic wire format does not support the operation '{call.operation}'.")
 
 
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:
@@ -76,7 +79,7 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 
 def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """The body with its model, which may be the conf's default. Raises InvalidField."""
+    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField."""
     check_version(wire.headers)
     body = wire.json
     if body.get("model") is None and call.model:

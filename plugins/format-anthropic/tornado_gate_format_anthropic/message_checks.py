@@ -1,6 +1,6 @@
-"""The check of ``system`` and ``messages``: one loop instead of a schema for each item, which would cost forty times as much.
+"""Checks of ``system`` and ``messages``: one loop, because a schema for each item takes forty times as long.
 
-Unknown members of messages and blocks, and blocks of unknown types, pass: an upstream may know them.
+Unknown members of messages and blocks, and blocks of unknown types, are accepted: the upstream may support them.
 
 Source: anthropic-python 2.11, types/message_param.py and types/content_block_param.py.
 """
@@ -32,21 +32,21 @@ _SOURCE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("url",),
     "file": ("file_id",),
 }
-"""The string members that each type of source must have; one of another type passes."""
+"""The string members that each type of source requires. Sources of other types are not checked."""
 
 
 def check_system(system: Any) -> None:
-    """Raises InvalidField when ``system`` is neither a string nor an array of blocks."""
+    """Raise InvalidField unless ``system`` is a string or an array of valid blocks."""
     _check_content(system, "system")
 
 
 def check_messages(messages: Any) -> None:
-    """Raises InvalidField for the first message that is wrong."""
+    """Raise InvalidField for the first invalid message."""
     need_array(messages, "messages")
     if not messages:
         raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        raise_invalid("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
+        raise_invalid("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
         path = f"messages.{index}"
         need_object(message, path)

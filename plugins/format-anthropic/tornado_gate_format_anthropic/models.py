@@ -1,4 +1,4 @@
-"""The model list on the wire, page by page.
+"""The model list in the wire format, with pagination.
 
 Source: anthropic-python 2.11, types/model_info.py, types/model_list_params.py and pagination.py (`SyncPage`).
 """
@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 1000
 
 
 class AnthropicModelsPage(Value, frozen=True, kw_only=True):
-    """One page of the list that is wanted: `limit` models after or before the one that is named, or the first ones."""
+    """The requested page: `limit` models after `after_id` or before `before_id`, or the first ones."""
 
     limit: int = DEFAULT_LIMIT
     after_id: str | None = None
@@ -26,7 +26,7 @@ class AnthropicModelsPage(Value, frozen=True, kw_only=True):
 
 
 def parse_models_request(wire: WireRequest) -> ModelsRequest:
-    """What the path and the query ask for. Raises InvalidField."""
+    """Parse the path and the query. Raises InvalidField."""
     limit = DEFAULT_LIMIT
     text = wire.query.get("limit")
     if text is not None:
@@ -35,13 +35,16 @@ def parse_models_request(wire: WireRequest) -> ModelsRequest:
             raise InvalidField("limit", f"'limit' must be an integer from 1 to {MAX_LIMIT}, not '{text[:50]}'.")
     after_id, before_id = wire.query.get("after_id"), wire.query.get("before_id")
     if after_id is not None and before_id is not None:
-        raise InvalidField("before_id", "'before_id' cannot be used together with 'after_id'.")
+        raise InvalidField("before_id", "'before_id' cannot be combined with 'after_id'. Send one of them.")
     page = AnthropicModelsPage(limit=limit, after_id=after_id or None, before_id=before_id or None)
     return ModelsRequest(model=wire.path_arguments.get("model"), reply_state=page)
 
 
 def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
-    """The one model that was asked for, or a page. Raises InvalidField for a page at a model that is not listed."""
+    """Return the requested model, or a page of models.
+
+    Raises InvalidField when `after_id` or `before_id` is not in the list.
+    """
     if models.single:
         return _render_model(models.models[0])
     page = request.reply_state if isinstance(request.reply_state, AnthropicModelsPage) else AnthropicModelsPage()
@@ -66,11 +69,13 @@ def _find_position(models: Sequence[Model], model_id: str, name: str) -> int:
     for place, model in enumerate(models):
         if model.id == model_id:
             return place
-    raise InvalidField(name, f"'{name}' names no model of this list.")
+    raise InvalidField(
+        name, f"'{name}' is not the id of a model in this list. Use 'first_id' or 'last_id' of an earlier page."
+    )
 
 
 def _render_model(model: Model) -> dict[str, Any]:
-    """One model. What nobody knows here is null, as the vendor allows; a model that is listed is active."""
+    """Return one model. Unknown facts are null, which the vendor's type allows; each listed model is "active"."""
     facts = model.facts
     return {
         "type": "model",

@@ -1,4 +1,4 @@
-"""Replies of the common lane: events to a whole answer, or to server-sent events."""
+"""Replies of the common lane: stream events to one JSON body, or to server-sent events."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
 
 
 def render_error_frame(error: GateError, request_id: str) -> bytes:
-    """The event that ends a stream which failed."""
+    """Return the ``error`` event that ends a failed stream."""
     return sse.render_json(render_error(error, request_id), "error")
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a messages request, under the name of the model that the caller asked for."""
+    """Return the reply to a messages request. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {"id": f"msg_{make_unique_id()[:24]}", "model": call.model or request.model}
     if request.stream:
         writer = MessagesStreamRenderer(**envelope)
@@ -43,7 +43,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a request for a token count."""
+    """Return the reply to a token count request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 
@@ -55,11 +55,11 @@ async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[byt
                 return
     finally:
         await close(events)
-    raise UpstreamError("The upstream did not say how many tokens there are.")
+    raise UpstreamError("The upstream's token count response has no token count. Try again.")
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a models request."""
+    """Return the reply to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
 
 

@@ -1,8 +1,8 @@
-"""The check of a messages body, at the door: nothing is converted, unknown fields pass; null stands for "not said".
+"""Schema of a messages body. Values are not converted, unknown fields are accepted, and null means "not set".
 
-Bounds are the vendor's: anthropic-python 2.11, types/message_create_params.py, and the vendor's page "Messages" for the
-fields that the SDK knows no more. Words that the vendor adds to now and then (``service_tier``, efforts, types of
-thinking, …) are any string.
+Source of the limits: anthropic-python 2.11, types/message_create_params.py, and the vendor's page "Messages" for
+fields that the SDK no longer has. Enumerations that the vendor extends (``service_tier``, efforts, types of thinking, …)
+accept any string.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _ThinkingSchema(BodySchema):
 
 
 class MessagesBodySchema(BodySchema):
-    """The body of ``POST /v1/messages``; that of ``/v1/messages/count_tokens`` has a part of the same fields."""
+    """The body of ``POST /v1/messages``. ``/v1/messages/count_tokens`` takes a subset of these fields."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     messages = FunctionField(check_messages, required=True)
@@ -78,7 +78,7 @@ _MESSAGES_SCHEMA: Final = MessagesBodySchema()
 
 
 def check_messages_body(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field of a body that is wrong, or that another one demands."""
+    """Raise InvalidField for the first field that is invalid, or that another field requires and the body lacks."""
     check(_MESSAGES_SCHEMA, body)
     thinking = body.get("thinking")
     if thinking is not None and thinking["type"] == "enabled" and thinking.get("budget_tokens") is None:

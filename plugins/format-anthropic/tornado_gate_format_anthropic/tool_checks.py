@@ -1,4 +1,4 @@
-"""The check of ``tools`` and ``tool_choice``. Tools of unknown types pass: an upstream may know them.
+"""Checks of ``tools`` and ``tool_choice``. Tools of unknown types are accepted: the upstream may support them.
 
 Source: anthropic-python 2.11, types/tool_param.py and types/tool_choice_param.py.
 """
@@ -23,10 +23,10 @@ _MAX_NAME_LENGTH: Final = 128
 
 
 def check_tools(tools: Any) -> None:
-    """Raises InvalidField for the first tool that is wrong."""
+    """Raise InvalidField for the first invalid tool."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        raise_invalid("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
+        raise_invalid("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -45,7 +45,7 @@ def _check_custom(tool: Mapping[str, Any], path: str) -> None:
 
 
 def check_tool_choice(choice: Any) -> None:
-    """Raises InvalidField when ``tool_choice`` is wrong; a type that is unknown here passes."""
+    """Raise InvalidField when ``tool_choice`` is invalid. Unknown types are accepted."""
     need_object(choice, "tool_choice")
     if string_member(choice, "type", "tool_choice") == "tool":
         string_member(choice, "name", "tool_choice")

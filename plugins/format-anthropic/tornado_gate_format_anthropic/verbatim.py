@@ -1,4 +1,4 @@
-"""What the frames and bodies of this format mean on the verbatim lane, which is `tornado_gate.passthrough`."""
+"""The passthrough adapter of this format: it interprets the frames and bodies that `tornado_gate.passthrough` forwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STOP_FRAME: Final = sse.render_json({"type": "message_stop"}, "message_stop")
 
 
 class MessagesAdapter(passthrough.StreamAdapter):
-    """Streams end with ``message_stop``. Events of types that are unknown here pass."""
+    """Streams end with ``message_stop``. Events of unknown types are forwarded."""
 
     keep_alive = KEEP_ALIVE
 
@@ -22,7 +22,7 @@ class MessagesAdapter(passthrough.StreamAdapter):
         return MessagesStreamMeter(call.meter)
 
     def is_quiet(self, frames: bytes) -> bool:
-        return frames.rfind(b'"message_') < 0 and frames.rfind(b'"error"') < 0  # twice as quick as from the left
+        return frames.rfind(b'"message_') < 0 and frames.rfind(b'"error"') < 0  # rfind takes half the time of find here
 
     def parse_error(self, body: Any) -> GateError | None:
         return find_error(body)

@@ -1,4 +1,4 @@
-"""The header ``anthropic-version``, which the vendor demands of every request.
+"""The header ``anthropic-version``, which the vendor requires on every request.
 
 Source: the vendor's page "Versions"; anthropic-python 2.11, _client.py.
 """
@@ -15,21 +15,21 @@ from tornado_gate.errors import InvalidField
 VERSION_HEADER: Final = "anthropic-version"
 EARLIEST_VERSION: Final = date(2023, 1, 1)
 DEFAULT_VERSION: Final = "2023-06-01"
-"""What the vendor's SDKs send."""
+"""The value that the vendor's SDKs send."""
 
 _DATE_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def check_version(headers: Mapping[str, str]) -> None:
-    """Raises InvalidField unless the header is a date of the calendar from 2023-01-01 on."""
+    """Raise InvalidField unless the header is a valid calendar date, 2023-01-01 or later."""
     given = headers.get(VERSION_HEADER)
     if given is None:
-        message = f"The header '{VERSION_HEADER}' is missing; send a date such as 2023-06-01."
+        message = f"The header '{VERSION_HEADER}' is missing. Send a date such as 2023-06-01."
         raise InvalidField(VERSION_HEADER, message, code="missing_required_parameter")
     if given != DEFAULT_VERSION and not _is_version(given.strip()):
         shown = given[:50]
         raise InvalidField(
-            VERSION_HEADER, f"The header '{VERSION_HEADER}' must be a date from {EARLIEST_VERSION} on, not '{shown}'."
+            VERSION_HEADER, f"The header '{VERSION_HEADER}' must be a date, {EARLIEST_VERSION} or later, not '{shown}'."
         )
 
 

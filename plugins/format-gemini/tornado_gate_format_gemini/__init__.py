@@ -1,7 +1,7 @@
 """Gemini's wire format for callers: generateContent, countTokens, embeddings and the model list.
 
-The hooks only; what they do is in `lanes`, which is imported when the first request comes: not everybody has callers of this
-format.
+This module defines the hooks. `lanes` implements them and is imported with the first request of this format, to keep the
+start short.
 """
 
 from __future__ import annotations

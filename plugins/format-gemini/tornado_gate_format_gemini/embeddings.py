@@ -1,6 +1,6 @@
-"""The embedding methods: the check of their bodies, and replies in both lanes.
+"""The embedding methods: checks of their bodies, and the replies of both lanes.
 
-The vendor takes 100 contents in one request; more are taken here, because the core sends them in several.
+The vendor accepts 100 contents in one request. The gateway accepts more, because the core splits them into several requests.
 
 Source: https://ai.google.dev/api/embeddings; google-genai 3.4, types.EmbedContentConfig.
 """
@@ -50,7 +50,7 @@ _EMBED_SCHEMA: Final = _EmbedSchema()
 
 
 class GeminiEmbeddingState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: whether the request was a batch."""
+    """Reply state: whether the request was a batch."""
 
     batch: bool = False
 
@@ -60,7 +60,7 @@ def _is_batch(wire: WireRequest) -> bool:
 
 
 def check_embedding(wire: WireRequest) -> None:
-    """Raises InvalidField for the first member of a body that is wrong."""
+    """Raise InvalidField for the first invalid member of the body."""
     check_with_caller_paths(wire.json, wire.json, _check_batch if _is_batch(wire) else _check_one)
 
 
@@ -71,7 +71,7 @@ def _check_batch(body: Mapping[str, Any]) -> None:
     if not requests:
         raise_invalid("requests", "must not be empty")
     if len(requests) > MAX_REQUESTS:
-        raise_invalid("requests", f"has {len(requests)} items; {MAX_REQUESTS} are allowed")
+        raise_invalid("requests", f"has {len(requests)} items; at most {MAX_REQUESTS} are allowed")
     for number, request in enumerate(requests):
         path = f"requests.{number}"
         need_object(request, path)
@@ -95,14 +95,14 @@ def _check_one(body: Mapping[str, Any]) -> None:
 
 
 def parse_embedding(call: Call, wire: WireRequest) -> EmbeddingRequest:
-    """The common request. Raises InvalidField."""
+    """Parse the body into the common request. Raises InvalidField."""
     check_embedding(wire)
     request = parse_embedding_request(call, wire.json, model=wire.path_arguments["model"])
     return replace(request, reply_state=GeminiEmbeddingState(batch=_is_batch(wire)))
 
 
 def make_embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply of the common lane."""
+    """Return the reply of the common lane."""
     state = request.reply_state
     return Reply(
         content_type=JSON_TYPE,
@@ -120,7 +120,7 @@ async def _render_vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> As
 
 
 def forward_embedding(wire: WireRequest) -> VerbatimRequest:
-    """The request of the verbatim lane; `path` says which of the two methods it is. Raises InvalidField."""
+    """Return the request of the verbatim lane. Its `path` ends with the method's name. Raises InvalidField."""
     check_embedding(wire)
     return VerbatimRequest(
         wire_format=wire.route.wire_format,
@@ -132,7 +132,7 @@ def forward_embedding(wire: WireRequest) -> VerbatimRequest:
 
 
 def forward_embeddings(call: Call, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer as it came."""
+    """Return the upstream's response body unchanged and record its usage."""
     return Reply(content_type=JSON_TYPE, chunks=_forward_chunks(call, incoming))
 
 

@@ -1,7 +1,8 @@
-"""Errors on the wire, in one of two dialects.
+"""Errors in the wire format, in one of two dialects.
 
-Every caller gets the four strings and Google's name for the status. One that names itself as Google's SDK, or as Vercel's
-provider for Google, gets `code` as the number that the SDK compares with, or without which it shows no message at all.
+Every caller gets the strings `message`, `type`, `param` and `code`, and Google's name of the status. For Google's SDK and
+Vercel's provider for Google, `code` is the HTTP status as a number: Google's SDK compares it, and Vercel's provider shows no
+message without it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VERCEL_AGENT_PREFIX: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-uti
 
 
 def render_error(call: Call | None, error: GateError) -> dict[str, Any]:
-    """The object that an error body or an error chunk is."""
+    """Return the JSON object of an error body or an error chunk."""
     said: dict[str, Any] = {**error.body(), "status": get_status_name(error.status)}
     if call is not None and (SDK_HEADER in call.headers or VERCEL_AGENT_PREFIX in call.headers.get("user-agent", "")):
         said["code"] = error.status
@@ -32,5 +33,5 @@ def render_error_body(call: Call | None, error: GateError) -> bytes:
 
 
 def render_error_frame(call: Call | None, error: GateError) -> bytes:
-    """The frame that ends a stream of server-sent events."""
+    """Return the server-sent event that ends a failed stream."""
     return sse.render(render_error_body(call, error))

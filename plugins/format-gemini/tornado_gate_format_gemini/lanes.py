@@ -1,5 +1,6 @@
-"""What the hooks do, in both lanes. The wire format is in `tornado_gate.wire.gemini_generate` and `gemini_embeddings`, the checks
-are in `schemas`.
+"""The hooks' implementation, for the common lane and the verbatim lane.
+
+`tornado_gate.wire.gemini_generate` and `gemini_embeddings` parse and render the wire formats; `schemas` checks bodies.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def translate_response(call: Call, request: Request, events: AsyncIterator[Strea
             return make_speech_reply(call, request, events)
         case ModelsRequest():
             return make_models_reply(request, events)
-    raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+    raise UnsupportedOperation(f"The Gemini wire format does not support the operation '{call.operation}'.")
 
 
 def translate_error(call: Call | None, error: GateError, streaming: bool) -> bytes:

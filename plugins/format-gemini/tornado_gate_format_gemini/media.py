@@ -1,4 +1,4 @@
-"""Generate requests to models that make pictures or speech and cannot chat."""
+"""Generate requests to image and speech models that do not support chat."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tornado_gate_format_gemini.replies import JSON_TYPE, StreamState, get_strea
 
 
 async def parse_image_request(call: Call, wire: WireRequest, state: StreamState) -> ImageRequest:
-    """The common request in a checked body. Raises InvalidField, for a picture that is none too.
+    """Parse a checked body into the common request. Raises InvalidField, also for image data that is not an image.
 
-    Its `stream` stays false: pictures that are not finished have no place in this format.
+    `stream` stays false, because this format has no partial images.
     """
     parsed = parse_images(call, wire.json, model=wire.path_arguments["model"])
     request = parsed.request
     if call.operation == "image_edits" and not request.images:
         name = request.field_name("images")
-        raise InvalidField(name, f"'{name}' must hold a picture: the model '{call.model}' only changes those.")
+        raise InvalidField(name, f"'{name}' must contain an image: the model '{call.model}' can only edit images.")
     for path, source in zip(parsed.paths, request.images, strict=True):
         await pictures.check(source, path)
     return replace(request, reply_state=state)
 
 
 def parse_speech_request(call: Call, wire: WireRequest, state: StreamState) -> SpeechRequest:
-    """The common request in a checked body. Raises InvalidField."""
+    """Parse a checked body into the common request. Raises InvalidField."""
     request = parse_speech(call, wire.json, model=wire.path_arguments["model"], stream=state.in_chunks)
     return replace(request, reply_state=state)
 
@@ -48,7 +48,7 @@ def _make_envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[st
 
 
 def make_image_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply with pictures."""
+    """Return the reply with images as inline data: one JSON body, or a stream of chunks."""
     envelope = _make_envelope(call, request)
     state = get_stream_state(request)
     if state.in_chunks:
@@ -76,7 +76,7 @@ async def _stream_image_chunks(
 
 
 def make_speech_reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply with sound."""
+    """Return the reply with audio as inline data: one JSON body, or a stream of chunks."""
     envelope = _make_envelope(call, request)
     if request.stream:
         return make_stream_reply(

@@ -1,6 +1,6 @@
-"""The check of ``contents``: one loop instead of a schema for each item, which would cost forty times as much.
+"""Checks of ``contents``: one loop, because a schema for each item takes forty times as long.
 
-Bodies come here in camelCase. Unknown members and parts of unknown kinds pass: an upstream may know them.
+Bodies are already in camelCase. Unknown members and parts of unknown kinds are accepted: the upstream may support them.
 
 Source: google-genai 3.4, types.Content and Part.
 """
@@ -29,12 +29,12 @@ _CONTENT_ROLES: Final = ("user", "model", "function")
 
 
 def check_contents(contents: Any, path: str = "contents") -> None:
-    """Raises InvalidField for the first content that is wrong."""
+    """Raise InvalidField for the first invalid content."""
     need_array(contents, path)
     if not contents:
         raise_invalid(path, "must not be empty")
     if len(contents) > MAX_CONTENTS:
-        raise_invalid(path, f"has {len(contents)} items; {MAX_CONTENTS} are allowed")
+        raise_invalid(path, f"has {len(contents)} items; at most {MAX_CONTENTS} are allowed")
     for index, content in enumerate(contents):
         _check_content(content, f"{path}.{index}")
 
@@ -53,7 +53,7 @@ def _check_content(content: Any, path: str) -> None:
 
 
 def check_system(system: Any) -> None:
-    """``systemInstruction``: a string, a content, or a single part, as SDKs send it."""
+    """Raise InvalidField unless ``systemInstruction`` is a string, a content, or a single part (SDKs send all three)."""
     if isinstance(system, str):
         return
     if not isinstance(system, dict):
@@ -70,7 +70,7 @@ def check_system(system: Any) -> None:
 
 
 def check_parts(parts: Any, path: str) -> None:
-    """The parts in an array at `path`."""
+    """Raise InvalidField for the first invalid part of the array at `path`."""
     for index, part in enumerate(need_array(parts, path)):
         _check_part(part, f"{path}.{index}")
 
@@ -79,9 +79,9 @@ def _check_part(part: Any, path: str) -> None:
     need_object(part, path)
     kinds = [name for name, member in part.items() if member is not None and name in _PART_CHECKS]
     if len(kinds) > 1:
-        raise_invalid(path, f"must hold one of {format_choices(sorted(kinds, key=DATA_KEYS.index))}, not all of them")
+        raise_invalid(path, f"must have only one of {format_choices(sorted(kinds, key=DATA_KEYS.index))}")
     if not kinds and not any(member is not None for member in part.values()):
-        raise_invalid(path, f"must hold one of {format_choices(DATA_KEYS[:5])}")
+        raise_invalid(path, f"must have one of {format_choices(DATA_KEYS[:5])}")
     optional_boolean(part, "thought", path)
     optional_string(part, "thoughtSignature", path)
     if kinds:

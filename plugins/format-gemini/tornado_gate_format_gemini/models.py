@@ -1,6 +1,6 @@
-"""The model list on the wire, page by page.
+"""The model list in the wire format, with pagination.
 
-Source: google-genai 3.4, types.Model and ListModelsConfig; the vendor's defaults for a page are 50 models, at most 1000.
+Source: google-genai 3.4, types.Model and ListModelsConfig. The vendor's page size is 50 models by default, 1000 at most.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _TOKEN_PREFIX: Final = "page:"
 
 
 class GeminiModelsPage(Value, frozen=True, kw_only=True):
-    """The page of the list that is wanted: `size` models from number `start` on."""
+    """The requested page: `size` models, the first at index `start`."""
 
     size: int = PAGE_SIZE
     start: int = 0
 
 
 def parse_page(query: Mapping[str, str]) -> GeminiModelsPage:
-    """The page in a query, in either spelling. Raises InvalidField."""
+    """Parse the page parameters of a query, in camelCase or snake_case. Raises InvalidField."""
     name, size = _get_page_parameters(query, "pageSize", "page_size")
     if size and not (size.isascii() and size.isdigit() and len(size) <= 9):
-        raise InvalidField(name, f"'{name}' must be a whole number of models.")
+        raise InvalidField(name, f"'{name}' must be an integer of at most 9 digits, not '{size[:50]}'.")
     token_name, token = _get_page_parameters(query, "pageToken", "page_token")
     return GeminiModelsPage(size=min(int(size or 0) or PAGE_SIZE, MAX_PAGE_SIZE), start=_parse_token(token_name, token))
 
@@ -63,11 +63,13 @@ def _parse_token(name: str, token: str) -> int:
             else int("")
         )
     except (binascii.Error, ValueError):
-        raise InvalidField(name, f"'{name}' is no token of this list.") from None
+        raise InvalidField(
+            name, f"'{name}' is not a valid page token. Send 'nextPageToken' of the previous page."
+        ) from None
 
 
 def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
-    """One page of the list, or the one model that was asked for."""
+    """Return one page of the list, or the requested model."""
     if models.single:
         return _render_model(models.models[0])
     wanted = request.reply_state if isinstance(request.reply_state, GeminiModelsPage) else GeminiModelsPage()
@@ -80,7 +82,7 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
 
 
 def _list_methods(model: Model) -> list[str]:
-    """What reaches the model, whatever it makes; each method once."""
+    """Return the names of the methods that the model supports, each once."""
     reaching = (methods for operation, methods in _METHODS_OF_OPERATION.items() if operation in model.operations)
     return list(dict.fromkeys(method for methods in reaching for method in methods))
 

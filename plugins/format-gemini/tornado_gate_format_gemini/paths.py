@@ -1,4 +1,4 @@
-"""The routes, and what tells their callers from others'. The server asks for them at its start."""
+"""The routes, and the test that recognises callers of this format. The server calls `routes` at its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
 BATCH_METHOD: Final = "batchEmbedContents"
 _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
-"""What a generate request can be for a model that cannot chat."""
+"""Operations of a generate request to a model that does not support chat."""
 
 
 def _make_method_options(
@@ -29,16 +29,16 @@ _METHODS: Final[Mapping[str, dict[str, Any]]] = {
     BATCH_METHOD: _make_method_options("embeddings", formats.GEMINI_EMBEDDINGS),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
-"""What stands before a model's name: the last is for names with a prefix of their own, such as ``tunedModels/mine``."""
+"""Path prefixes of a model's name. The empty one is for names with their own prefix, such as ``tunedModels/mine``."""
 
 
 def _is_gemini_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Whether a caller of ``/v1`` speaks this format: by Google's key header, ``?key=``, or Google's SDK."""
+    """Return whether a caller of ``/v1`` uses this format: it sends Google's key header, ``?key=`` or Google's SDK header."""
     return "x-goog-api-key" in headers or "key" in query or SDK_HEADER in headers
 
 
 def routes() -> list[Route]:
-    """The more precise paths come first."""
+    """Return the routes, the more specific paths first."""
     posts = [
         Route("POST", f"/{version}/{prefix}{{model}}:{method}", model="path", **members)
         for version in ("v1beta", "v1")

@@ -1,4 +1,4 @@
-"""Replies of the common lane: events to a whole answer, to server-sent chunks, or to an array that grows."""
+"""Replies of the common lane: stream events to one JSON body, to server-sent events, or to a streamed JSON array."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
 KEEP_ALIVE: Final = b": ping\n\n"
 
 ARRAY_KEEP_ALIVE: Final = b"\n"
-"""A chunk of its own after each element of an array: the core writes a chunk when the next one is there."""
+"""A separate chunk after each array element. The core writes a chunk when the next one arrives, so this flushes the element."""
 
 
 class StreamState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: whether it comes in chunks, and whether these are server-sent events."""
+    """Reply state: whether the reply is a stream of chunks, and whether these are server-sent events."""
 
     in_chunks: bool = False
     sse_wanted: bool = False
 
 
 def get_stream_state(request: CommonRequest) -> StreamState:
-    """That of a request; of one that another plugin has made, what holds where nothing is said."""
+    """Return the stream state of `request`; the default state when another plugin made the request."""
     state = request.reply_state
     return state if isinstance(state, StreamState) else StreamState()
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a generate request, under the name of the model that the caller asked for."""
+    """Return the reply to a generate request. Its `modelVersion` is the model name that the caller sent."""
     shown = request.reasoning is not None and request.reasoning.summary is not None
     envelope: dict[str, Any] = {
         "id": make_unique_id(),
@@ -74,7 +74,7 @@ def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
 
 
 async def _stream_array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    """A failure before the first chunk is raised and keeps its status; a later one is the last element of a closed array."""
+    """Yield a JSON array. A failure before the first chunk is raised and keeps its status; a later one is the last element."""
     begun = False
     try:
         async for chunk in chunks:
@@ -91,7 +91,7 @@ async def _stream_array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> As
 
 
 def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
-    """A stream of chunks, in the form that the caller asked for."""
+    """Return a reply that streams chunks: server-sent events when `sse_wanted`, else a JSON array."""
     if sse_wanted:
         frames = render_events(chunks, _append_frames, bytes, partial(render_error_frame, call))
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=frames, keep_alive=KEEP_ALIVE)
@@ -99,7 +99,7 @@ def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a count of tokens."""
+    """Return the reply to a token count request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 
@@ -114,7 +114,7 @@ async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[byt
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a models request."""
+    """Return the reply to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
 
 

@@ -1,9 +1,9 @@
-"""What a body may hold. Nothing is converted; unknown members pass; null stands for "not said".
+"""Schemas of generate bodies. Values are not converted, unknown members are accepted, and null means "not set".
 
-Bodies are checked in camelCase, whichever spelling came; a fault is told with the path as the caller spelled it. Words that the
-vendor adds to now and then (levels, resolutions, modalities) are any string, because upstreams differ.
+Bodies are converted to camelCase and then checked; an error names the path as the caller spelled it. Enumerations that the
+vendor extends (levels, resolutions, modalities) accept any string, because upstreams differ.
 
-Source of bounds: google-genai 3.4, types.GenerateContentConfig.
+Source of the limits: google-genai 3.4, types.GenerateContentConfig.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tornado_gate_format_gemini.message_checks import check_contents, check_syst
 from tornado_gate_format_gemini.tool_checks import ToolConfigSchema, check_tools
 
 _ASPECT_RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
-_MAX_STOPS: Final = 16  # the vendor takes 5; other upstreams take more, and what is too much is told as lost
+_MAX_STOPS: Final = 16  # the vendor accepts 5, other upstreams more; excess ones are reported as dropped
 
 
 class _PrebuiltVoiceSchema(BodySchema):
@@ -119,19 +119,19 @@ _GENERATE_SCHEMA: Final = GenerateBodySchema()
 
 
 def check_generate(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The body in camelCase. Raises InvalidField for the first member of it that is wrong, or that another one forbids."""
+    """Return the body in camelCase. Raises InvalidField for the first member that is invalid or conflicts with another."""
     return check_with_caller_paths(body, body, _check_generate)
 
 
 def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The generate body in a body of ``:countTokens``, as it came. Raises InvalidField as `check_generate`."""
+    """Return the generate body inside a ``:countTokens`` body, unchanged. Raises InvalidField as `check_generate` does."""
     names = [name for name in ("generateContentRequest", "generate_content_request") if body.get(name) is not None]
     if not names:
         check_with_caller_paths(body, body, _check_generate)
         return body
     name = names[0]
     if body.get("contents") is not None:
-        raise InvalidField(name, f"'{name}' cannot stand beside 'contents'.")
+        raise InvalidField(name, f"'{name}' cannot be combined with 'contents'. Send one of them.")
     inner = need_object(body[name], name)
     try:
         check_generate(inner)
@@ -143,7 +143,7 @@ def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_with_caller_paths(
     body: Mapping[str, Any], inner: Mapping[str, Any], checker: Callable[[Any], None]
 ) -> Mapping[str, Any]:
-    """`inner` in camelCase, checked; a fault is told with its path as it is spelled in `body`."""
+    """Return `inner` in camelCase after `checker` accepted it. An InvalidField has the path as spelled in `body`."""
     wire: dict[str, Any] = convert_to_camel_case(dict(inner))
     try:
         checker(wire)
@@ -166,17 +166,17 @@ def _check_generate(body: Mapping[str, Any]) -> None:
     _check_image(config.get("imageConfig") or {})
     if config.get("logprobs") is not None and config.get("responseLogprobs") is not True:
         path = "generationConfig.logprobs"
-        raise InvalidField(path, f"'{path}' needs 'generationConfig.responseLogprobs' to be true.")
+        raise InvalidField(path, f"'{path}' requires 'generationConfig.responseLogprobs' to be true.")
     if config.get("responseSchema") is not None and config.get("responseJsonSchema") is not None:
         path = "generationConfig.responseJsonSchema"
-        raise InvalidField(path, f"'{path}' cannot stand beside 'responseSchema'.")
+        raise InvalidField(path, f"'{path}' cannot be combined with 'responseSchema'. Send one of them.")
 
 
 def _check_image(config: Mapping[str, Any]) -> None:
     ratio, size = config.get("aspectRatio"), config.get("imageSize")
     if ratio is not None and _ASPECT_RATIO.fullmatch(ratio) is None:
         raise_invalid(
-            "generationConfig.imageConfig.aspectRatio", f"must be width to height, such as '16:9', not '{ratio[:50]}'"
+            "generationConfig.imageConfig.aspectRatio", f"must be WIDTH:HEIGHT, such as '16:9', not '{ratio[:50]}'"
         )
     if size == "":
         raise_invalid("generationConfig.imageConfig.imageSize", "must not be empty")

@@ -1,4 +1,4 @@
-"""The check of ``tools`` and ``toolConfig``. Tools of unknown kinds pass: an upstream may know them.
+"""Checks of ``tools`` and ``toolConfig``. Tools of unknown kinds are accepted: the upstream may support them.
 
 Source: google-genai 3.4, types.Tool, FunctionDeclaration and FunctionCallingConfig.
 """
@@ -25,7 +25,7 @@ _CALLING_MODES: Final = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 
 
 def check_tools(tools: Any) -> None:
-    """Raises InvalidField for the first tool that is wrong."""
+    """Raise InvalidField for the first invalid tool."""
     functions = 0
     for index, tool in enumerate(need_array(tools, "tools")):
         path = f"tools.{index}"
@@ -39,7 +39,7 @@ def check_tools(tools: Any) -> None:
             elif value is not None and not isinstance(value, (dict, list)):
                 raise_invalid(f"{path}.{name}", f"must be an object, not {describe_type(value)}")
     if functions > MAX_FUNCTIONS:
-        raise_invalid("tools", f"has {functions} functions; {MAX_FUNCTIONS} are allowed")
+        raise_invalid("tools", f"has {functions} functions; at most {MAX_FUNCTIONS} are allowed")
 
 
 def _check_function(value: Any, path: str) -> None:
@@ -50,7 +50,7 @@ def _check_function(value: Any, path: str) -> None:
     optional_object(function, "parameters", path)
     optional_object(function, "parametersJsonSchema", path)
     if function.get("parameters") is not None and function.get("parametersJsonSchema") is not None:
-        raise_invalid(f"{path}.parametersJsonSchema", "cannot stand beside 'parameters'")
+        raise_invalid(f"{path}.parametersJsonSchema", "cannot be combined with 'parameters'; send one of them")
 
 
 class _FunctionCallingSchema(BodySchema):

@@ -1,7 +1,7 @@
-"""What goes up on the verbatim lane, and what the answers mean there: their way down is `tornado_gate.passthrough`.
+"""Requests of the verbatim lane, and the adapters with which `tornado_gate.passthrough` forwards the responses.
 
-The upstream is asked in the form that the caller asked in: server-sent events or an array. What it says in the middle about an
-error of its own is told in the caller's dialect; everything else is the upstream's bytes.
+The request to the upstream asks for the caller's stream form: server-sent events or a JSON array. An error inside the stream is
+rendered in the caller's dialect; all other bytes are the upstream's.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tornado_gate_format_gemini.replies import ARRAY_KEEP_ALIVE, EVENT_STREAM_TY
 
 
 class GeminiForwardState(Value, frozen=True):
-    """What `forward_response` must know of the request: whether the caller asked for server-sent events."""
+    """State for `forward_response`: whether the caller requested server-sent events."""
 
     sse_wanted: bool = False
 
 
 def forward_body(wire: WireRequest, *, streams: bool, sse_wanted: bool) -> VerbatimRequest:
-    """The request for a body that was checked. `path` has ``alt=sse`` when the caller's had it."""
+    """Return the request for a checked body. Its `path` ends with ``?alt=sse`` when the caller's query had it."""
     return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
@@ -38,9 +38,9 @@ def forward_body(wire: WireRequest, *, streams: bool, sse_wanted: bool) -> Verba
 
 
 def forward_answer(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer. A stream keeps the form that was asked for.
+    """Return the upstream's response; a stream is converted to the form that the caller requested.
 
-    One that is there as a whole is looked at here: raises the error that it may be.
+    The chunks raise GateError for an upstream error in a JSON body.
     """
     if not request.stream:
         return Reply(content_type=JSON_TYPE, chunks=passthrough.forward_body(call, _EVENTS_ADAPTER, request, incoming))
@@ -55,15 +55,15 @@ def forward_answer(call: Call, request: VerbatimRequest, incoming: UpstreamRespo
 
 
 class GenerateMeter:
-    """Reads the JSON text of each chunk, and raises the error that the upstream ends its stream with."""
+    """Parses the JSON text of each chunk, and raises the error with which the upstream ends its stream."""
 
-    done = False  # what follows a finish reason passes too
+    done = False  # chunks after the finish reason are forwarded too
 
     def __init__(self, meter: Meter, text_of: Callable[[bytes], bytes]) -> None:
         self._chunks = GenerateStreamMeter(meter)
         self._text_of = text_of
         self.element_sent = False
-        """For an array: whether the next element needs a comma before it."""
+        """For an array: whether an element was sent, so that the next one needs a comma before it."""
 
     @property
     def finished(self) -> bool:
@@ -76,13 +76,13 @@ class GenerateMeter:
 
 
 class GenerateAdapter(passthrough.StreamAdapter):
-    """Server-sent events, for a caller who asked for them. An error in the middle is told in the caller's dialect."""
+    """Server-sent events on both sides. An error inside the stream is rendered in the caller's dialect."""
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return GenerateMeter(call.meter, self.extract_text)
 
     def extract_text(self, raw: bytes) -> bytes:
-        """The JSON text of a frame; b"" for a comment."""
+        """Return the JSON text of a frame; b"" for a comment."""
         frame = sse.parse(raw)
         return b"" if frame is None else frame.data
 
@@ -104,7 +104,7 @@ class GenerateAdapter(passthrough.StreamAdapter):
 
 
 class _FromArrayAdapter(GenerateAdapter):
-    """The upstream sends an array: a frame is an element of it."""
+    """The upstream sends a JSON array; each element is a frame. The caller gets server-sent events."""
 
     def splitter(self, meter: GenerateMeter) -> passthrough.Splitter:
         return ArraySplitter()
@@ -117,7 +117,7 @@ class _FromArrayAdapter(GenerateAdapter):
 
 
 class _ToArrayAdapter(GenerateAdapter):
-    """The caller asked for an array."""
+    """The upstream sends server-sent events. The caller gets a JSON array."""
 
     def render_frames(self, meter: GenerateMeter, frames: list[bytes]) -> list[bytes]:
         chunks: list[bytes] = []
@@ -131,7 +131,7 @@ class _ToArrayAdapter(GenerateAdapter):
 
 
 class _ArrayToArrayAdapter(_ToArrayAdapter, _FromArrayAdapter):
-    """Both."""
+    """A JSON array on both sides."""
 
 
 def _render_separator(meter: GenerateMeter) -> bytes:
@@ -145,4 +145,4 @@ _ADAPTERS: Final[Mapping[tuple[bool, bool], GenerateAdapter]] = {
     (False, True): _FromArrayAdapter(),
     (False, False): _ArrayToArrayAdapter(),
 }
-"""By whether the upstream sends events, and whether the caller asked for them."""
+"""Key: whether the upstream sends server-sent events, and whether the caller requested them."""

@@ -135,7 +135,7 @@ def test_what_a_family_refuses_is_a_400_that_names_the_field(family: str, param:
     ("family", "fields", "words"),
     [
         ("one", {"size": "auto"}, "'256x256', '512x512' or '1024x1024'"),
-        ("two", {"n": 2}, "a model of image family two makes only 1"),
+        ("two", {"n": 2}, "must be 1 for a model of image family two, not 2"),
         ("three", {"quality": "hd"}, "'low', 'medium', 'high' or 'auto'"),
         ("one", {"background": "auto"}, "family three"),
         ("three", {"style": "vivid"}, "family two"),

@@ -139,7 +139,7 @@ def test_a_completed_task_says_where_its_videos_are() -> None:
 def test_a_failed_task_says_why() -> None:
     assert shown(FAILED)["error"] == {"code": "policy", "message": "Not allowed."}
     unsaid = shown(replace(FAILED, error_code="", error_message=""))["error"]
-    assert unsaid == {"code": "video_generation_failed", "message": "The video could not be made."}
+    assert unsaid == {"code": "video_generation_failed", "message": "The video could not be generated."}
 
 
 def test_a_length_that_nobody_asked_for_is_that_of_the_video() -> None:

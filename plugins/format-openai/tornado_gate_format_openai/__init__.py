@@ -1,7 +1,7 @@
-"""OpenAI's wire format for callers: every route of the vendor's API that the gateway has.
+"""OpenAI's wire format for callers: every route of the vendor's API that the gateway supports.
 
-The hooks only. Each module in `_ROUTES` has four functions: `parse` and `reply` for the common lane, `forward` and `forwarded`
-for the verbatim one. The wire formats are in `tornado_gate.wire`.
+This module defines the hooks. Each module in `_ROUTES` has four functions: `parse` and `reply` for the common lane, `forward` and
+`forward_response` for the verbatim lane. `tornado_gate.wire` parses and renders the wire formats.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class _RouteModule(Protocol):
-    """What each module of a kind of routes has."""
+    """The functions of each module in `_ROUTES`."""
 
     def parse(self, call: Call, wire: WireRequest) -> Any: ...
     def reply(self, call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply: ...
@@ -59,7 +59,7 @@ _ROUTES: Final[Mapping[str, tuple[Route, ...]]] = {
     "transcriptions": paths.TRANSCRIPTION_ROUTES,
     "videos": paths.VIDEO_ROUTES,
 }
-"""By the name of the module that answers them."""
+"""The routes of each module, by the module's name."""
 _MODULE_OF_FORMAT: Final = {route.wire_format: name for name, found in _ROUTES.items() for route in found}
 _MODULE_OF_OPERATION: Final = {route.operation: name for name, found in _ROUTES.items() for route in found}
 
@@ -68,7 +68,7 @@ lazy_import(__name__, *_ROUTES)
 
 @cache
 def _load_module(name: str) -> _RouteModule:
-    """The one of `_ROUTES`: imported when a request of its kind first comes, as most gateways serve few kinds."""
+    """Return a module of `_ROUTES`. It is imported with the first request for it, because most gateways serve few of them."""
     match name:
         case "embeddings":
             from tornado_gate_format_openai import embeddings

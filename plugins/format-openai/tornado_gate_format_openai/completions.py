@@ -1,6 +1,6 @@
-"""The text completions route: the check of its body, and its replies on the common lane.
+"""The text completions route: checks of its body, and its replies on the common lane.
 
-Bounds are the vendor's: openai-python 3.52, types/completion_create_params.py.
+Source of the limits: openai-python 3.52, types/completion_create_params.py.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEE
 from tornado_gate_format_openai.schemas import StreamOptionsSchema, check_logit_bias
 
 MAX_PROMPTS: Final = 2048
-"""The vendor's bound on an array of prompts; an array of tokens may be as long as a body."""
+"""The vendor's limit for an array of prompts. The length of a token array is limited by the body size only."""
 
 
 class CompletionState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: `echo` is what each choice of it begins with."""
+    """Reply state: each choice of the reply begins with `echo`."""
 
     echo: str = ""
 
 
 def _check_prompt(prompt: Any) -> None:
-    """A text, several, an array of tokens, or several of those."""
+    """Raise InvalidField unless `prompt` is a text, an array of texts, an array of tokens, or an array of token arrays."""
     if isinstance(prompt, str):
         return
     need_array(prompt, "prompt")
@@ -56,11 +56,11 @@ def _check_prompt(prompt: Any) -> None:
     if kind not in (str, int, list):
         raise_invalid("prompt.0", f"must be a string, an integer or an array, not {describe_type(prompt[0])}")
     if kind is not int and len(prompt) > MAX_PROMPTS:
-        raise_invalid("prompt", f"has {len(prompt)} items; {MAX_PROMPTS} are allowed")
+        raise_invalid("prompt", f"has {len(prompt)} items; at most {MAX_PROMPTS} are allowed")
     for index, piece in enumerate(prompt):
         if type(piece) is not kind:
             raise_invalid(
-                f"prompt.{index}", f"must be {describe_type(prompt[0])} like the first, not {describe_type(piece)}"
+                f"prompt.{index}", f"must be {describe_type(prompt[0])} like the first item, not {describe_type(piece)}"
             )
         if kind is list:
             _check_tokens(piece, f"prompt.{index}")
@@ -101,17 +101,17 @@ _COMPLETION_SCHEMA: Final = CompletionBodySchema()
 
 
 def check_completion(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
+    """Raise InvalidField for the first field that is invalid or conflicts with another."""
     check(_COMPLETION_SCHEMA, body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
-        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+        raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
     best_of, n = body.get("best_of"), body.get("n") or 1
     if best_of is not None and best_of < n:
-        raise InvalidField("best_of", f"'best_of' must be at least 'n', which is {n}.")
+        raise InvalidField("best_of", f"'best_of' must be at least 'n' ({n}), not {best_of}.")
 
 
 def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
-    """The request in a body that was checked. Raises InvalidField for a prompt that is not one text."""
+    """Parse a checked body into the common request. Raises InvalidField when `prompt` is not one text."""
     request = parse_request(body)
     extra = {name: value for name, value in request.extra.items() if name != "echo"}
     state = CompletionState(echo=read_prompt(body) if body.get("echo") else "")
@@ -121,7 +121,7 @@ def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
 def make_completion_reply(
     call: Call, request: ChatRequest, state: CompletionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """The reply, under the name of the model that the caller asked for."""
+    """Return the reply. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": f"cmpl-{make_unique_id()}",
         "model": call.model or request.model,

@@ -1,4 +1,4 @@
-"""A response in the contract's dialect: messages whose content parts are of type ``text``. Pure."""
+"""A response in the contract's dialect: messages whose content parts are of type ``text``. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tornado_gate.wire import openai_responses
 from tornado_gate_format_openai.dialect import has_only
 
 CONTRACT_FIELDS: Final = frozenset(("model", "input", "instructions", "reasoning"))
-"""What the contract shows of a request's body; its `input` is a string."""
+"""The fields of a request body in the contract. `input` is a string there."""
 
 _REASONING_MEMBERS: Final = frozenset(("effort", "summary"))
 _KEPT_MEMBERS: Final = ("id", "object", "created_at", "status", "model")
 
 
 def is_within(body: Mapping[str, Any]) -> bool:
-    """Whether a body that was checked holds nothing beyond the contract."""
+    """Return whether a checked body has only fields and values of the contract."""
     reasoning = body.get("reasoning") or {}
     return (
         has_only(body, CONTRACT_FIELDS)
@@ -27,10 +27,10 @@ def is_within(body: Mapping[str, Any]) -> bool:
 
 
 def render_response(body: Mapping[str, Any]) -> dict[str, Any]:
-    """`body`, a response in the vendor's dialect, in the contract's.
+    """Convert `body`, a response in the vendor's dialect, to the contract's dialect.
 
-    There is always something said, and always usage. A summary of the reasoning that came is in ``reasoning.summary``. Calls
-    of tools, which come when conf wants this dialect for a client that goes beyond the contract, stay as they are.
+    The result always has at least one output item, and usage. Summaries of reasoning items are joined in ``reasoning.summary``.
+    Tool calls are copied unchanged; they occur when conf sets ``dialect: contract`` for clients that send tools.
     """
     items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
     said = [
@@ -49,7 +49,7 @@ def render_response(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render_usage(value: Any) -> dict[str, Any]:
-    """Usage in both spellings, of whichever it came in."""
+    """Return usage with the field names of both dialects; `value` may use either."""
     return openai_responses.render_usage(openai_responses.parse_usage(value) or Usage())
 
 
@@ -63,7 +63,7 @@ def _render_message(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _render_text(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A refusal is the model's text too. What else an upstream says of a text is kept when it says something."""
+    """Return the part with type ``text``. A refusal becomes text too; other members are kept unless they are empty."""
     text = part.get("text", part.get("refusal"))
     rest = {name: value for name, value in part.items() if name not in ("type", "text", "refusal") and value}
     return {"type": "text", "text": text, **rest}

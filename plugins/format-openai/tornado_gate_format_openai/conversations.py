@@ -1,4 +1,4 @@
-"""The routes that converse: chat completions, responses and text completions."""
+"""The routes of the operation `chat`: chat completions, responses and text completions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
 
 
 def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
-    """The request in a body. Raises InvalidField."""
+    """Parse the body into the common request. Raises InvalidField."""
     body = _check_body(call, wire)
     match wire.route.wire_format:
         case openai_responses.WIRE_FORMAT:
@@ -58,9 +58,9 @@ def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a request that `parse` has made."""
+    """Return the reply to a request that `parse` returned."""
     if not isinstance(request, ChatRequest):
-        raise UnsupportedOperation(f"This format has no answer for the operation '{call.operation}'.")
+        raise UnsupportedOperation(f"The OpenAI wire format does not support the operation '{call.operation}'.")
     match request.reply_state:
         case ResponseState() as state:
             return make_response_reply(call, request, state, events)
@@ -70,7 +70,7 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
 
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
-    """The body as it came. Raises InvalidField."""
+    """Check the body and return the request of the verbatim lane. Raises InvalidField."""
     _check_body(call, wire)
     if wire.route.wire_format == openai_responses.WIRE_FORMAT:
         return forward_response_request(call, wire)
@@ -78,12 +78,12 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The answer as it came."""
+    """Return the upstream's response, forwarded by the route's passthrough adapter."""
     return passthrough.forward_answer(call, ADAPTERS[request.wire_format], request, incoming)
 
 
 def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """The body with its model, which may be the conf's default. Raises InvalidField."""
+    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField."""
     body = wire.json
     if call.model and body.get("model") is None:
         body = {**body, "model": call.model}

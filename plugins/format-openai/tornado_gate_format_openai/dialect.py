@@ -1,7 +1,7 @@
-"""Which of two shapes a caller gets where the service's contract and the vendor's own API differ. Pure.
+"""The choice of the reply's dialect, where the service's contract and the vendor's API differ. Pure functions.
 
-The contract's clients expect what it shows; the vendor's SDKs expect what the vendor says. A client that names itself as
-an SDK of the vendor's, or that uses anything beyond the contract, is of the second kind. Decided once for each request.
+A client that identifies itself as the vendor's SDK, or whose request goes beyond the contract, gets the vendor's dialect. Every
+other client gets the contract's. The dialect is chosen once per request.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _SDK_USER_AGENT: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|a
 def choose_dialect(
     headers: Mapping[str, str], *, within_contract: bool, override: Literal["contract", "vendor", "auto"] = "auto"
 ) -> Dialect:
-    """The dialect for a request with these headers (lower-case names). `override` is what conf demands."""
+    """Return the dialect for a request with these headers (lower-case names). `override` is the setting in conf."""
     if override != "auto":
         return override
     return "contract" if within_contract and not is_sdk(headers) else "vendor"
 
 
 def is_sdk(headers: Mapping[str, str]) -> bool:
-    """Whether the client says that it is the vendor's SDK, or a library on it that replaces its User-Agent."""
+    """Return whether the headers identify the vendor's SDK, or a library that uses it and replaces its User-Agent."""
     return any(name.startswith(_STAINLESS_PREFIX) for name in headers) or bool(
         _SDK_USER_AGENT.search(headers.get("user-agent", ""))
     )
 
 
 def has_only(body: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether nothing but `names` is said in a body."""
+    """Return whether all members of a body that are not null are in `names`."""
     return all(name in names for name, value in body.items() if value is not None)

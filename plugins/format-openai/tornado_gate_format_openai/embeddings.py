@@ -1,6 +1,6 @@
-"""The embeddings routes: the check of a body, and the replies of both lanes.
+"""The embeddings routes: checks of the body, and the replies of both lanes.
 
-Bounds are the vendor's: openai-python 3.52, types/embedding_create_params.py.
+Source of the limits: openai-python 3.52, types/embedding_create_params.py.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ ROUTES: Final = paths.EMBEDDING_ROUTES
 
 MAX_INPUTS: Final = 2048
 MAX_TOKENS: Final = 300_000
-"""Of all inputs of a request together."""
+"""Limit for the tokens of all inputs of a request together."""
 TOKENS_PER_SLICE: Final = 50_000
-"""Checked between two turns of the event loop."""
+"""Number of tokens that are checked before control returns to the event loop."""
 
 MAX_PARSED_BYTES: Final = 64 * 1024
-"""A verbatim answer up to this size is read and checked whole; of a longer one only the beginning and the end are."""
+"""Verbatim responses up to this size are buffered and checked completely; of longer ones only the start and the end."""
 SEARCHED_BYTES: Final = 1024
-"""Of each end of a longer one, for its usage."""
+"""Number of bytes at the start and at the end of a longer response that are searched for its usage."""
 
 
 class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: `encoding` is how its vectors are written: "float" or "base64"."""
+    """Reply state: `encoding` of the vectors in the reply, "float" or "base64"."""
 
     encoding: str = "float"
 
 
 class EmbeddingBodySchema(BodySchema):
-    """The body of an embeddings request, but for its ``input``."""
+    """The body of an embeddings request without ``input``, which `check_body` checks."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     dimensions = Integer(least=1, allow_none=True)
@@ -69,7 +69,7 @@ _EMBEDDING_SCHEMA: Final = EmbeddingBodySchema()
 
 
 async def check_body(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field that is wrong."""
+    """Raise InvalidField for the first invalid field."""
     check(_EMBEDDING_SCHEMA, body)
     if body.get("input") is None:
         if "input" in body:
@@ -79,7 +79,7 @@ async def check_body(body: Mapping[str, Any]) -> None:
 
 
 async def _check_input(value: Any) -> None:
-    """A text, several, the tokens of one, or those of several."""
+    """Raise InvalidField unless `value` is a text, an array of texts, an array of tokens, or an array of token arrays."""
     if isinstance(value, str):
         if not value:
             raise_invalid("input", "must not be empty")
@@ -95,14 +95,14 @@ async def _check_input(value: Any) -> None:
         await _check_tokens(value, "input", MAX_TOKENS)
         return
     if len(value) > MAX_INPUTS:
-        raise_invalid("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
     if kind is str and set(map(type, value)) == {str} and all(value):
         return
     left = MAX_TOKENS
     for index, piece in enumerate(value):
         if type(piece) is not kind:
             raise_invalid(
-                f"input.{index}", f"must be {describe_type(value[0])} like the first, not {describe_type(piece)}"
+                f"input.{index}", f"must be {describe_type(value[0])} like the first item, not {describe_type(piece)}"
             )
         if not piece:
             raise_invalid(f"input.{index}", "must not be empty")
@@ -113,7 +113,7 @@ async def _check_input(value: Any) -> None:
 
 async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
     if len(need_array(tokens, path)) > most:
-        raise_invalid("input", f"has more than {MAX_TOKENS} tokens, which are allowed in one request")
+        raise_invalid("input", f"has more than {MAX_TOKENS} tokens, the limit per request; send several requests")
     for start in range(0, len(tokens), TOKENS_PER_SLICE):
         stretch = tokens[start : start + TOKENS_PER_SLICE]
         if set(map(type, stretch)) != {int} or min(stretch) < 0 or max(stretch) > MAX_INTEGER:
@@ -123,23 +123,23 @@ async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
 
 
 def _refuse_token(tokens: list[Any], path: str, start: int) -> None:
-    """Raises for the first of `tokens`, which are counted from `start`, that is none."""
+    """Raise InvalidField for the first invalid token. `start` is the index of the first of `tokens` in the array."""
     for index, token in enumerate(tokens, start):
         if type(token) is not int:
             raise_invalid(f"{path}.{index}", f"must be an integer, not {describe_type(token)}")
         if not 0 <= token <= MAX_INTEGER:
-            raise_invalid(f"{path}.{index}", "must be the number of a token, 0 or more")
+            raise_invalid(f"{path}.{index}", f"must be a token number from 0 to {MAX_INTEGER}, not {token}")
 
 
 def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """The body with its model: that of the path, where it names one, or conf's default where the body names none."""
+    """Return the body with its model: the path's model, else the body's, else the default model in conf."""
     if wire.route.model == "path" or wire.json.get("model") is None:
         return {**wire.json, "model": wire.path_arguments.get("model", call.model)}
     return wire.json
 
 
 async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
-    """The common request. Raises InvalidField."""
+    """Parse the body into the common request. Raises InvalidField."""
     body = _add_default_model(call, wire)
     await check_body(body)
     request = parse_request(body, model=body["model"])
@@ -147,7 +147,7 @@ async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
 
 
 def reply(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply, under the name of the model that the caller asked for."""
+    """Return the reply. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 
@@ -159,7 +159,7 @@ async def _render_answer(
     finally:
         await close(events)
     if len(result.vectors) != len(request.inputs):
-        message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
+        message = f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs. Try again."
         raise UpstreamError(message)
     chunks = render_response(result, model=call.model or request.model, encoding=request.reply_state.encoding)
     async for chunk in chunks:
@@ -167,7 +167,7 @@ async def _render_answer(
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
-    """The request as it came; where the path names the model, the body says the same, whatever it said before."""
+    """Return the request unchanged, except that `model` in the body is set to the path's model when the path has one."""
     body = _add_default_model(call, wire)
     await check_body(body)
     if wire.route.model == "path" and wire.json.get("model") != body["model"]:
@@ -176,20 +176,20 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer as it came; its usage is noted."""
+    """Return the upstream's response unchanged and record its usage."""
     return Reply(content_type=JSON_TYPE, chunks=stages.add_step(incoming.chunks, _VectorsStep(call)))
 
 
 class _VectorsStep(stages.Step[bytes, bytes]):
-    """A small answer at once; of a large one what comes when it comes, but for its beginning, which shows what it is."""
+    """Forwards a response body: a small one after it was checked, a large one chunk by chunk after its first 64 KiB."""
 
     __slots__ = ("_call", "_end", "_first", "_held", "_size")
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._held: list[bytes] | None = []  # while the answer may be small
+        self._held: list[bytes] | None = []  # chunks, until the body is larger than MAX_PARSED_BYTES
         self._size = 0
-        self._first = self._end = b""  # of a large one
+        self._first = self._end = b""  # the start and the end of a large body
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for chunk in items:
@@ -205,7 +205,7 @@ class _VectorsStep(stages.Step[bytes, bytes]):
 
     def _start_large(self, beginning: bytes) -> bytes:
         if not beginning.lstrip().startswith(b"{"):
-            raise UpstreamError("The upstream's answer is not a JSON object.")
+            raise UpstreamError("The upstream's embeddings response is not a JSON object. Try again.")
         self._first, self._end = beginning[:SEARCHED_BYTES], beginning[-SEARCHED_BYTES:]
         return beginning
 
@@ -217,7 +217,7 @@ class _VectorsStep(stages.Step[bytes, bytes]):
 
 
 def _check_whole(call: Call, raw: bytes) -> bytes:
-    """A whole answer, whose usage is noted. Raises the error that it may be."""
+    """Check a complete response body, record its usage and return it. Raises GateError when the body is an error."""
     body = parse_json(raw, call.target.provider)
     if (failure := find_error(body)) is not None:
         raise failure

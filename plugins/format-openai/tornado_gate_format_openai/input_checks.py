@@ -1,8 +1,8 @@
-"""The check of ``input``: one loop instead of a schema for each item, which would cost forty times as much.
+"""Checks of ``input``: one loop, because a schema for each item takes forty times as long.
 
-Unknown fields of items and unknown types of items and of content parts pass: an upstream may know them.
+Unknown fields of items and unknown types of items and content parts are accepted: the upstream may support them.
 
-Source: openai-python 3.52, types/responses/response_input_item_param.py and what it names.
+Source: openai-python 3.52, types/responses/response_input_item_param.py and the types that it refers to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MESSAGE_ROLES: Final = ("user", "assistant", "system", "developer")
 
 
 def check_input(value: Any) -> None:
-    """Raises InvalidField for the first item that is wrong."""
+    """Raise InvalidField for the first invalid item."""
     if isinstance(value, str):
         return
     if not isinstance(value, list):
@@ -36,7 +36,7 @@ def check_input(value: Any) -> None:
     if not value:
         raise_invalid("input", "must not be empty")
     if len(value) > MAX_ITEMS:
-        raise_invalid("input", f"has {len(value)} items; {MAX_ITEMS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; at most {MAX_ITEMS} are allowed")
     for index, item in enumerate(value):
         path = f"input.{index}"
         need_object(item, path)
@@ -46,7 +46,7 @@ def check_input(value: Any) -> None:
 
 
 def _get_item_type(item: Mapping[str, Any], path: str) -> str:
-    """The type, which a message and a reference may leave out."""
+    """Return the item's type. Messages and item references may omit it."""
     if item.get("type") is not None:
         return string_member(item, "type", path)
     if "role" in item:
@@ -116,7 +116,7 @@ def _check_call(item: Mapping[str, Any], path: str) -> None:
 
 def _check_output(item: Mapping[str, Any], path: str) -> None:
     optional_string(item, "name", path)
-    if item.get("name") is None:  # the vendor takes a result that names its tool alone
+    if item.get("name") is None:  # the vendor accepts a result with `name` and without `call_id`
         string_member(item, "call_id", path)
     optional_string(item, "call_id", path)
     _check_content(item, "output", path)

@@ -1,6 +1,6 @@
-"""The check of ``messages``: one loop instead of a schema for each item, which would cost forty times as much.
+"""Checks of ``messages``: one loop, because a schema for each item takes forty times as long.
 
-Unknown fields of messages and unknown types of content parts pass: an upstream may know them.
+Unknown fields of messages and unknown types of content parts are accepted: the upstream may support them.
 
 Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 """
@@ -31,15 +31,15 @@ _CONTENT_ALTERNATIVES: Final = ("tool_calls", "function_call", "refusal", "audio
 
 
 def check_messages(messages: Any) -> None:
-    """Raises InvalidField for the first message that is wrong."""
+    """Raise InvalidField for the first invalid message."""
     if type(messages) is not list:
         need_array(messages, "messages")
     if not messages:
         raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        raise_invalid("messages", f"has {len(messages)} items; {MAX_MESSAGES} are allowed")
+        raise_invalid("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
-        if (  # a role and a text and nothing else, as most are, is seen at a glance
+        if (  # fast path for the common message: a role, a text and nothing else
             type(message) is dict
             and len(message) == 2
             and "content" in message
@@ -84,7 +84,7 @@ def _check_content(message: Mapping[str, Any], path: str) -> None:
 
 
 def check_parts(parts: list[Any], path: str) -> None:
-    """The content parts in an array at `path`."""
+    """Raise InvalidField for the first invalid content part of the array at `path`."""
     for index, part in enumerate(parts):
         place = f"{path}.{index}"
         need_object(part, place)

@@ -1,7 +1,7 @@
-"""The model list on the wire.
+"""The model list in the wire format.
 
-Source: openai-python 3.52, types/model.py. What conf says of a model beyond that (``display_name``, token limits, …) is
-added under its own name.
+Source: openai-python 3.52, types/model.py. Further facts of a model in conf (``display_name``, token limits, …) are added under
+their names in conf.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tornado_gate.types import Model, ModelList
 
 
 def render_models(models: ModelList) -> dict[str, Any]:
-    """The list, or the one model that was asked for."""
+    """Return the list, or the requested model."""
     if models.single:
         return _render_model(models.models[0])
     return {"object": "list", "data": [_render_model(model) for model in models.models]}

@@ -1,4 +1,4 @@
-"""The moderation route: the check of its body, and the replies of both lanes.
+"""The moderation route: checks of its body, and the replies of both lanes.
 
 Source: openai-python 3.52, types/moderation_create_params.py and moderation_multi_modal_input_param.py.
 """
@@ -45,13 +45,13 @@ from tornado_gate_format_openai.replies import JSON_TYPE
 ROUTES: Final = paths.MODERATION_ROUTES
 
 MAX_INPUTS: Final = 2048
-"""As for embeddings: the vendor names no bound."""
+"""The limit for embeddings. The vendor documents none for moderation."""
 
 _ADAPTER: Final = ResultAdapter(check=check_response, parse_usage=parse_usage)
 
 
 def _check_input(value: Any) -> None:
-    """A text, several, or the texts and pictures of one input."""
+    """Raise InvalidField unless `value` is a text, an array of texts, or an array of the text and image parts of one input."""
     if isinstance(value, str):
         if not value:
             raise_invalid("input", "must not be empty")
@@ -61,14 +61,14 @@ def _check_input(value: Any) -> None:
     if not value:
         raise_invalid("input", "must not be empty")
     if len(value) > MAX_INPUTS:
-        raise_invalid("input", f"has {len(value)} items; {MAX_INPUTS} are allowed")
+        raise_invalid("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
     kind = type(value[0])
     if kind not in (str, dict):
         raise_invalid("input.0", f"must be a string or an object, not {describe_type(value[0])}")
     for index, piece in enumerate(value):
         if type(piece) is not kind:
             raise_invalid(
-                f"input.{index}", f"must be {describe_type(value[0])} like the first, not {describe_type(piece)}"
+                f"input.{index}", f"must be {describe_type(value[0])} like the first item, not {describe_type(piece)}"
             )
         if kind is dict:
             _check_part(piece, f"input.{index}")
@@ -95,7 +95,7 @@ _MODERATION_SCHEMA: Final = ModerationBodySchema()
 
 
 async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
-    """The common request. Raises InvalidField, also for a picture that is none."""
+    """Parse the body into the common request. Raises InvalidField, also for image data that is not an image."""
     model = wire.json.get("model")
     body = wire.json if model is not None else {**wire.json, "model": call.model}
     check(_MODERATION_SCHEMA, body)
@@ -108,7 +108,7 @@ async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
 
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply, under the name of the model that the caller asked for."""
+    """Return the reply. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 
@@ -120,7 +120,7 @@ async def _render_answer(
     finally:
         await close(events)
     if len(result.verdicts) != len(request.inputs):
-        message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs; try again."
+        message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs. Try again."
         raise UpstreamError(message)
     kinds = [sorted({_get_part_type(part) for part in parts}) for parts in request.inputs]
     identity = f"{ID_PREFIX}{make_unique_id()}"
@@ -132,11 +132,11 @@ def _get_part_type(part: Part) -> str:
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
-    """The request as it came."""
+    """Check the body and return the request unchanged. Raises InvalidField."""
     await parse(call, wire)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer as it came."""
+    """Return the upstream's response unchanged and record its usage."""
     return passthrough.forward_answer(call, _ADAPTER, request, incoming)

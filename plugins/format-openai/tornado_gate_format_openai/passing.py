@@ -1,6 +1,6 @@
-"""The verbatim lane of the routes beyond chat: their answers as they came, with what must be known of them.
+"""The verbatim lane of the routes other than chat.
 
-`ResultAdapter` is one route's adapter: what a whole answer must look like, and, for a route that streams, which event ends it.
+`ResultAdapter` is the passthrough adapter of one route: it checks JSON bodies and recognises the last event of a stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UsageParser = Callable[[Any], Usage | None]
 def make_media_verbatim(
     wire: WireRequest, *, raw: bytes, body: Mapping[str, Any], stream: bool = False
 ) -> VerbatimRequest:
-    """The request that goes up as `raw`, or as the form that `body` and the files are."""
+    """Return the request of the verbatim lane: sent as `raw`, or as a form of the fields in `body` and the request's files."""
     return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
@@ -37,14 +37,14 @@ def make_media_verbatim(
 
 
 def _list_markers(last: str) -> tuple[bytes, ...]:
-    """What is in every frame that must be looked into."""
+    """Return byte strings of which each frame that must be parsed contains at least one."""
     return (f'"{last}"'.encode(), b'"error"', _DONE)
 
 
 class EndMeter:
-    """Watches the frames of one stream, all but the last of which are passed without being parsed.
+    """Searches the frames of one stream for its last event, its error and its usage. Only these frames are parsed.
 
-    In base64 and in JSON strings a quotation mark is escaped, so that no content can look like what is searched for.
+    Quotation marks are escaped in JSON strings and do not occur in base64, so no content contains a searched string.
     """
 
     def __init__(self, meter: Meter, last: str, parse_usage: UsageParser) -> None:
@@ -56,7 +56,7 @@ class EndMeter:
         self._parse_usage = parse_usage
 
     def note(self, raw: bytes) -> bool:
-        """Take one frame. False: nothing comes here because the gateway asked for it."""
+        """Record one frame. Returns False: no frame is hidden from the caller."""
         if not any(mark in raw for mark in self._marks):
             return False
         frame = sse.parse(raw)
@@ -73,9 +73,10 @@ class EndMeter:
 
 
 class ResultAdapter(OpenAIAdapter):
-    """One route. `check` raises for a body that is no answer; `last` is the type of a stream's last event.
+    """Passthrough adapter of one route.
 
-    `events_of` makes the events of a stream of a whole answer.
+    `check` raises GateError for a body that is not a valid response. `last` is the type of a stream's last event. `events_of`
+    returns the stream's events for a JSON body, when the caller requested a stream and the upstream sent none.
     """
 
     def __init__(

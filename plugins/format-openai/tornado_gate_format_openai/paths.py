@@ -1,4 +1,4 @@
-"""The routes of every module that is imported when a request of its kind first comes. The server asks for them at its start."""
+"""The routes of the modules that are imported with their first request. The server needs the routes at its start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REALTIME_ROUTES: Final = (
 
 
 def _choose_default_images(body: Mapping[str, Any]) -> str:
-    """Which of conf's defaults holds for a body without a model."""
+    """Return the name of the default in conf that applies to a body without a model."""
     from tornado_gate.wire.openai_images import uses_family_three
 
     return "images_three" if uses_family_three(body) else "images"
@@ -47,17 +47,17 @@ IMAGE_ROUTES: Final = (
 )
 
 UNIFIED_VIDEOS: Final = "openai-videos"
-"""``/v1/videos`` and ``/v1/video/generations``: the vendor's bodies and the contract's."""
+"""``/v1/videos`` and ``/v1/video/generations``. They accept the vendor's bodies and the contract's."""
 PREFIXED_VIDEOS: Final = "prefixed-videos"
-"""``/vendor/v1/videos/text2video`` and ``image2video``, and what conf has in place of the word ``vendor``."""
+"""``/vendor/v1/videos/text2video`` and ``image2video``. Conf can add prefixes in place of ``vendor``."""
 KIND_OF_PREFIX: Final[Mapping[str, Literal["text", "image"]]] = {"text2video": "text", "image2video": "image"}
-"""How the prefixed routes end, and what a video is made of there."""
+"""Last path segment of the prefixed routes, and the input from which a video is generated."""
 
 _TASK_PATH: Final = "/v1/videos/{task_id}"
 
 
 def _make_task_route(method: str, path: str, wire_format: str = UNIFIED_VIDEOS) -> Route:
-    """A route about tasks that exist."""
+    """Return a route for existing tasks."""
     return Route(method, path, "videos", wire_format=wire_format, model="none")
 
 
@@ -68,7 +68,7 @@ VIDEO_ROUTES: Final[tuple[Route, ...]] = (
     *(_make_task_route("GET", f"/vendor/v1/videos/{name}/{{task_id}}", PREFIXED_VIDEOS) for name in KIND_OF_PREFIX),
     _make_task_route("GET", "/v1/videos"),
     _make_task_route("GET", "/v1/video/generations/{task_id}"),
-    # A task's id is the last segment of its path, which may hold slashes: longer paths come first.
+    # `{task_id}` also matches slashes, so the longer paths come first.
     _make_task_route("GET", f"{_TASK_PATH}/content"),
     _make_task_route("HEAD", f"{_TASK_PATH}/content"),
     _make_task_route("GET", f"{_TASK_PATH}/events"),

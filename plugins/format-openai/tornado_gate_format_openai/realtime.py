@@ -1,4 +1,4 @@
-"""Conversations by voice: the caller's end of a session, and client secrets.
+"""Realtime voice: the caller's side of a session, and client secrets.
 
 Source: openai-python 3.52, resources/realtime/ and types/realtime/client_secret_create_params.py.
 """
@@ -51,7 +51,7 @@ LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
 
 
 class OpenAIRealtimeAdapter:
-    """A `RealtimeSide`. The dialect is that of the handshake, unless the first ``session.update`` is written in the other."""
+    """A `RealtimeAdapter`. Its dialect is the handshake's, unless the first ``session.update`` uses the other dialect."""
 
     def __init__(self, call: Call, request: RealtimeRequest, subprotocol: str) -> None:
         self.request = request
@@ -67,7 +67,7 @@ class OpenAIRealtimeAdapter:
     def translate_client_message(self, text: str) -> list[str]:
         kind = peek_type(text)
         if kind is None:
-            parse_client_event(text)  # says what is wrong with it
+            parse_client_event(text)  # raises InvalidField for the invalid message
         if not self._settled and kind in ("session.update", "transcription_session.update"):
             self._detect_caller_dialect(text)
         return self._translator.translate_client_message(text)
@@ -83,8 +83,8 @@ class OpenAIRealtimeAdapter:
         if '"response.done"' in text:
             try:
                 self._note_usage(text)
-            except Exception:  # whatever it is: no conversation ends because its cost cannot be counted
-                log.exception("the usage of a session was not counted")
+            except Exception:  # a session must not end because its usage cannot be parsed
+                log.exception("could not parse the usage of a realtime response; it is not counted")
         return self._translator.translate_server_message(text)
 
     def _note_usage(self, text: str) -> None:
@@ -97,14 +97,14 @@ class OpenAIRealtimeAdapter:
 
 
 def open_session(call: Call, wire: WireRequest) -> OpenAIRealtimeAdapter:
-    """The caller's end. What it offers as subprotocols is in the headers, without its key."""
+    """Return the adapter of the caller's side. The core has removed the API key from the subprotocols in the headers."""
     protocols = [name.strip() for name in wire.headers.get("sec-websocket-protocol", "").split(",")]
     dialect = detect_dialect(wire.headers, wire.query, protocols)
     if call.dialect != "auto":
         dialect = "beta" if call.dialect == "contract" else "current"
     session = wire.json.get("session")
     if session and call.dialect == "auto" and BETA_PROTOCOL not in protocols:
-        dialect = "current"  # it has a client secret, of which the older API knows nothing; a page cannot name its SDK
+        dialect = "current"  # only the current API has client secrets, and a browser page cannot send its SDK's headers
     request = RealtimeRequest(
         model=call.model,
         dialect=dialect,
@@ -138,9 +138,13 @@ _SECRET_SCHEMA: Final = SecretBodySchema()
 
 
 def parse(call: Call, wire: WireRequest) -> Request:
-    """The request for a client secret. Raises InvalidField."""
+    """Parse the body into a client secret request. Raises InvalidField."""
     if wire.route.socket:
-        raise InvalidField("", "This route is a WebSocket: connect with one.", code="upgrade_required")
+        raise InvalidField(
+            "",
+            "This route accepts WebSocket connections only. Connect with a WebSocket client.",
+            code="upgrade_required",
+        )
     body = wire.json
     check(_SECRET_SCHEMA, body)
     if not body["session"]["model"]:
@@ -150,7 +154,7 @@ def parse(call: Call, wire: WireRequest) -> Request:
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a request for a client secret."""
+    """Return the reply to a client secret request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_secret(events))
 
 
@@ -164,10 +168,10 @@ async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[by
 
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
-    """Nothing here goes up as it came over HTTP."""
+    """Return None: these routes have no verbatim lane over HTTP."""
     return None
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """Never called, because `forward` declines."""
-    raise UnsupportedOperation("This route has no answer that passes as it came.")
+    """Never called, because `forward` returns None."""
+    raise UnsupportedOperation("Realtime routes have no verbatim lane over HTTP.")

@@ -1,4 +1,4 @@
-"""Replies of the common lane: events to a whole answer, or to server-sent chunks."""
+"""Replies of the common lane: stream events to one JSON body, or to server-sent events."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
 
 
 def render_error_frame(error: GateError) -> bytes:
-    """The frame that ends a stream which failed. No ``[DONE]`` follows it."""
+    """Return the frame that ends a failed stream. No ``[DONE]`` follows it."""
     return sse.render_json({"error": error.body()})
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a chat request, under the name of the model that the caller asked for."""
+    """Return the reply to a chat request. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": f"chatcmpl-{make_unique_id()}",
         "model": call.model or request.model,
@@ -49,7 +49,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
 
 
 def stream_frames(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    """Chunks as frames, with what ends them.
+    """Render chunks as frames, followed by ``[DONE]``.
 
     A failure before the first chunk is raised and keeps its status; a later one is the last frame.
     """
@@ -61,7 +61,7 @@ def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
 
 
 def make_models_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a models request."""
+    """Return the reply to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(events))
 
 

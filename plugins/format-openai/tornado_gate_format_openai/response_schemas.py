@@ -1,7 +1,7 @@
-"""What the body of a response may hold. Nothing is converted; unknown fields pass; null stands for "not said".
+"""Schema of a responses body. Values are not converted, unknown fields are accepted, and null means "not set".
 
-Source: openai-python 3.52, types/responses/response_create_params.py. Words that the vendor adds to now and then (tiers,
-efforts, things to include) are not checked against a list.
+Source: openai-python 3.52, types/responses/response_create_params.py. Enumerations that the vendor extends (tiers, efforts,
+values of ``include``) accept any string.
 """
 
 from __future__ import annotations
@@ -116,17 +116,17 @@ _FIELD_NAMES: Final = tuple(ResponseBodySchema().fields)
 
 @lru_cache(maxsize=256)
 def _get_schema(names: tuple[str, ...]) -> ResponseBodySchema:
-    """A schema of these fields alone, as for chat: clients send the same few sets of fields again and again."""
+    """Return a schema of these fields only. Cached, because clients send the same few sets of fields repeatedly."""
     return ResponseBodySchema(only=names)
 
 
 def check_response(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field of a body that is wrong, or that another one forbids."""
+    """Raise InvalidField for the first field that is invalid or conflicts with another."""
     check(_get_schema(tuple(name for name in _FIELD_NAMES if name in body or name in _REQUIRED_FIELDS)), body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
-        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+        raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
     if body.get("background") is True:
-        message = "'background' is not supported: the answer comes with the request, streamed if you like."
+        message = "'background' is not supported. Omit it, and set 'stream' to true to receive output early."
         raise InvalidField("background", message, code="unsupported_parameter")
     wanted = (body.get("text") or {}).get("format")
     if wanted is not None and wanted["type"] == "json_schema":

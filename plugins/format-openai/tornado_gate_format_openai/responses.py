@@ -1,4 +1,4 @@
-"""The responses route on the common lane: body to request, events to a response or to its stream, and what is kept of it."""
+"""The responses route on the common lane: body to request, stream events to a response or its stream, and the stored turn."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "stream_options": ({"include_obfuscation": False}, {}),
     "truncation": ("disabled",),
 }
-"""Values that ask for what happens anyway."""
+"""Values that are the gateway's behaviour anyway, so they are not reported as dropped."""
 
 
 class ResponseState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: `id` of the response, the body `asked`, and the `items` that are new."""
+    """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`."""
 
     id: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -46,17 +46,18 @@ class ResponseState(Value, frozen=True, kw_only=True):
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
-    """The dialect of the answer to a body that was checked."""
+    """Return the dialect of the reply to a checked body."""
     return dialect.choose_dialect(call.headers, within_contract=contract.is_within(body), override=call.dialect)
 
 
 async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatRequest:
-    """The request in a body that was checked, with all that was said in the chain of responses before it.
+    """Parse a checked body into the common request, preceded by the items of all earlier responses of its chain.
 
-    Raises NotFound for a response or an item that this account does not have.
+    Raises InvalidField for an unknown previous response, and NotFound for an unknown item. Both are looked up in the caller's
+    account.
     """
     if body.get("conversation") is not None:
-        message = "'conversation' is not kept here; 'previous_response_id' continues a conversation."
+        message = "'conversation' is not supported. Use 'previous_response_id' to continue a conversation."
         raise InvalidField("conversation", message, code="unsupported_parameter")
     previous = body.get("previous_response_id")
     earlier = await store.load_history(call, previous) if previous else []
@@ -70,7 +71,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
 
 
 def _select_unsupported(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `extra` is left for the upstream: the gateway itself keeps the turn and gives the encrypted reasoning."""
+    """Return the fields of `extra` for the upstream, without those that the gateway handles or that have no effect."""
     left = {
         name: value
         for name, value in extra.items()
@@ -85,7 +86,7 @@ def _select_unsupported(extra: Mapping[str, Any]) -> dict[str, Any]:
 def make_response_reply(
     call: Call, request: ChatRequest, state: ResponseState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """The reply, under the name of the model that the caller asked for."""
+    """Return the reply. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": state.id,
         "model": call.model or request.model,
@@ -112,7 +113,7 @@ async def _render_whole(
 
 
 class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
-    """Each event is a frame; the turn is kept before the last of them goes out, so that it can be continued at once."""
+    """Renders each event as a frame. The turn is stored before its last event is sent, so that it can be continued at once."""
 
     __slots__ = ("_call", "_kept", "_state")
 
@@ -136,7 +137,7 @@ class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
 
 
 def render_event_frame(event: Mapping[str, Any]) -> bytes:
-    """One event as the vendor sends it: its type stands in the name of the frame too."""
+    """Return one event as a frame. As at the vendor, the frame's ``event:`` is the event's type."""
     return sse.render_json(event, str(event["type"]))
 
 
@@ -146,7 +147,7 @@ async def _store_turn(call: Call, state: ResponseState, body: Mapping[str, Any])
 
 
 def _hide_encrypted(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A response, or an event, without the encrypted reasoning that nobody asked to see."""
+    """Return a response or an event without encrypted reasoning, unless the request's ``include`` has it."""
     if INCLUDE_ENCRYPTED in (asked.get("include") or ()):
         return value
     if isinstance(response := value.get("response"), dict):
@@ -157,5 +158,5 @@ def _hide_encrypted(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str
 
 
 def drop_encrypted(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item without its encrypted content."""
+    """Return an item without its encrypted content."""
     return {name: member for name, member in item.items() if name != "encrypted_content"}

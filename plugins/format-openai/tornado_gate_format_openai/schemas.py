@@ -1,7 +1,7 @@
-"""What a chat body may hold. Nothing is converted; unknown fields pass; null stands for "not said".
+"""Schema of a chat body. Values are not converted, unknown fields are accepted, and null means "not set".
 
-Bounds are the vendor's: openai-python 3.52, types/chat/completion_create_params.py. Words that the vendor adds to now and
-then (``reasoning_effort``, ``service_tier``, ``verbosity``, …) are any string, because upstreams differ.
+Source of the limits: openai-python 3.52, types/chat/completion_create_params.py. Enumerations that the vendor extends
+(``reasoning_effort``, ``service_tier``, ``verbosity``, …) accept any string, because upstreams differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_STOPS: Final = 4
 
 
 def check_logit_bias(bias: Any) -> None:
-    """``logit_bias``: an object of numbers."""
+    """Raise InvalidField unless ``logit_bias`` is an object whose values are numbers."""
     need_object(bias, "logit_bias")
     for token, value in bias.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -39,7 +39,7 @@ def check_logit_bias(bias: Any) -> None:
 
 
 def check_metadata(metadata: Any) -> None:
-    """``metadata``: an object of strings."""
+    """Raise InvalidField unless ``metadata`` is an object whose values are strings."""
     need_object(metadata, "metadata")
     for name, value in metadata.items():
         if not isinstance(value, str):
@@ -128,18 +128,18 @@ class ChatBodySchema(BodySchema):
 
 _CHAT_SCHEMA: Final = ChatBodySchema()
 _FIELDS_TO_CHECK: Final = frozenset(("top_logprobs", "stream_options", "response_format"))
-"""The fields that need another one."""
+"""The fields that require another field."""
 
 
 def check_chat(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field of a chat body that is wrong, or that another one forbids."""
+    """Raise InvalidField for the first field that is invalid or conflicts with another."""
     check(_CHAT_SCHEMA, body)
     if _FIELDS_TO_CHECK.isdisjoint(body):
         return
     if body.get("top_logprobs") is not None and body.get("logprobs") is not True:
-        raise InvalidField("top_logprobs", "'top_logprobs' needs 'logprobs' to be true.")
+        raise InvalidField("top_logprobs", "'top_logprobs' requires 'logprobs' to be true.")
     if body.get("stream_options") is not None and body.get("stream") is not True:
-        raise InvalidField("stream_options", "'stream_options' needs 'stream' to be true.")
+        raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
     wanted = body.get("response_format")
     if wanted is not None and wanted["type"] == "json_schema" and wanted.get("json_schema") is None:
         raise_missing("response_format.json_schema")

@@ -1,9 +1,9 @@
-"""The speech route: the check of its body, and the replies of both lanes.
+"""The speech route: checks of its body, and the replies of both lanes.
 
-The sound passes as it comes. Where the caller asked for events and the upstream sends the sound itself, or the other way
-round, the answer is turned into what was asked for.
+Audio is forwarded chunk by chunk. When the caller requested server-sent events and the upstream sends audio bytes, or the other
+way round, the response is converted.
 
-Bounds are the vendor's: openai-python 3.52, types/audio/speech_create_params.py.
+Source of the limits: openai-python 3.52, types/audio/speech_create_params.py.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, KEEP_ALIVE, re
 ROUTES: Final = paths.SPEECH_ROUTES
 
 MAX_CHARACTERS: Final = 4096
-"""The vendor's bound on a text."""
+"""The vendor's limit for `input`."""
 
 
 class SpeechState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: `events` says that the sound is wanted in server-sent events."""
+    """Reply state: `events` is whether the caller requested server-sent events."""
 
     events: bool = False
 
@@ -88,7 +88,7 @@ _SPEECH_SCHEMA: Final = SpeechBodySchema()
 
 
 def parse(call: Call, wire: WireRequest) -> SpeechRequest:
-    """The common request. Raises InvalidField."""
+    """Parse the body into the common request. Raises InvalidField."""
     body = wire.json
     if body.get("model") is None:
         body = {**body, "model": call.model}
@@ -102,9 +102,9 @@ def _make_state(body: Mapping[str, Any]) -> SpeechState:
 
 
 def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply: events, or the sound itself under the media type that its maker says.
+    """Return the reply: server-sent events, or audio bytes with the provider's media type.
 
-    The type is known with the first piece of sound. Headers are sent after that, so that it can be among them still.
+    The media type is set when the first audio chunk arrives. Headers are sent after the first chunk, so they include it.
     """
     if request.reply_state.events:
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=_stream_frames(call, events), keep_alive=KEEP_ALIVE)
@@ -114,7 +114,7 @@ def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]
 
 
 async def _stream_audio(events: AsyncIterator[StreamEvent], headers: dict[str, str]) -> AsyncIterator[bytes]:
-    """Raises the error of a StreamError: the connection is closed then, as half a file must not look whole."""
+    """Yield audio bytes. Raises the error of a StreamError; the server then closes the connection to mark the file incomplete."""
     heard = False
     try:
         async for event in events:
@@ -133,7 +133,7 @@ async def _stream_audio(events: AsyncIterator[StreamEvent], headers: dict[str, s
 
 
 async def _stream_frames(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    """A failure before the first event is raised and keeps its status; a later one is the last frame."""
+    """Yield frames. A failure before the first frame is raised and keeps its status; a later one is the last frame."""
     begun = False
     try:
         async for event in events:
@@ -157,13 +157,13 @@ async def _stream_frames(call: Call, events: AsyncIterator[StreamEvent]) -> Asyn
 
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
-    """The request as it came."""
+    """Check the body and return the request unchanged. Raises InvalidField."""
     request = parse(call, wire)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=request.reply_state.events)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer: its bytes when they are what was asked for."""
+    """Return the upstream's response, converted when its form (events or audio bytes) is not the requested one."""
     kind = get_media_type(incoming)
     if request.stream and kind == EVENT_STREAM:
         return passthrough.forward_answer(call, _ADAPTER, request, incoming)
@@ -189,7 +189,7 @@ def _make_request(body: Mapping[str, Any]) -> SpeechRequest:
 
 
 async def _note_usage(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """On this lane nobody else reads the events."""
+    """Yield `events` and record their usage, because the core does not read events on the verbatim lane."""
     try:
         async for event in events:
             if isinstance(event, SpeechEnd):
@@ -214,11 +214,11 @@ async def _forward_audio(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 async def _raise_refusal(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
     raise await find_non_audio_error(incoming)
-    yield b""  # what makes this a generator
+    yield b""  # makes this function a generator
 
 
 def _refuse_whole(body: Any) -> None:
-    raise UpstreamError("The upstream's answer is neither sound nor events.")
+    raise UpstreamError("The upstream's speech response is neither audio nor server-sent events. Try again.")
 
 
 _ADAPTER: Final = ResultAdapter(check=_refuse_whole, parse_usage=parse_usage, last=DONE_EVENT)

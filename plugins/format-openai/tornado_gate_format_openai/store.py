@@ -1,7 +1,7 @@
-"""What was said in earlier responses: kept in the caller's memory, found again by ``previous_response_id``.
+"""Stored turns of the responses route: kept in the caller's memory, found by ``previous_response_id``.
 
-A record holds one turn and names the one before it: ``{"previous": id or null, "input": [items], "response": body}``. Memory
-belongs to the caller's account, so that the ids of others are unknown.
+A record is one turn with the id of the turn before it: ``{"previous": id or null, "input": [items], "response": body}``. The
+memory belongs to the caller's account, so the ids of other accounts are not found.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ ItemList = list[dict[str, Any]]
 
 KEPT_SECONDS: Final = 30 * 24 * 3600
 MAX_TURNS: Final = 1000
-"""How long a chain may be that is followed back."""
+"""Maximum number of turns that are loaded of a chain, counted from its end."""
 
 
 async def save_turn(
     call: Call, previous: str | None, items: Iterable[Mapping[str, Any]], body: Mapping[str, Any]
 ) -> None:
-    """Keep the turn that `body`, a response, answers."""
+    """Store a turn for `KEPT_SECONDS`: the id of the turn before it, its input `items` and the response `body`."""
     record = {"previous": previous, "input": list(items), "response": dict(body)}
     await call.memory.put(_make_key(str(body["id"])), record, KEPT_SECONDS)
 
 
 async def find_turn(call: Call, response_id: str) -> TurnRecord | None:
-    """The record of a response, or None when this account has none of that id."""
+    """Return the record of a response, or None when this account has none with that id."""
     record = await call.memory.get(_make_key(response_id))
     return record if isinstance(record, Mapping) else None
 
 
 async def delete_turn(call: Call, response_id: str) -> None:
-    """Remove a record. Raises NotFound when this account has none of that id."""
+    """Delete a record. Raises NotFound when this account has none with that id."""
     if not await call.memory.delete(_make_key(response_id)):
         raise response_not_found_error(response_id, "response_id")
 
 
 async def get_turn(call: Call, response_id: str, param: str) -> TurnRecord:
-    """The record of a response. Raises what `unknown` makes; `param` names what asked for it."""
+    """Return the record of a response. Raises `response_not_found_error`; `param` is the field or parameter with the id."""
     record = await find_turn(call, response_id)
     if record is None:
         raise response_not_found_error(response_id, param)
@@ -53,20 +53,28 @@ PREVIOUS_RESPONSE_ID = "previous_response_id"
 
 
 def response_not_found_error(response_id: str, param: str) -> RequestError:
-    """404, but for a turn to go on from: there the vendor says 400, with a code by which clients learn to send all of it again.
+    """Return the error for an unknown response: a 404, but a 400 for ``previous_response_id``.
 
-    Source: what clients of the vendor report of it, e.g. maximhq/bifrost issue 2441 (2026-03).
+    The vendor's 400 has the code ``previous_response_not_found``, on which clients send the whole conversation again.
+    Source: reports of the vendor's clients, e.g. maximhq/bifrost issue 2441 (2026-03).
     """
     shown = response_id[:100]
     if param == PREVIOUS_RESPONSE_ID:
         return InvalidField(
             param, f"Previous response with id '{shown}' not found.", code="previous_response_not_found"
         )
-    return NotFound(f"There is no response '{shown}'.", param=param, code="response_not_found")
+    return NotFound(
+        f"The response '{shown}' does not exist, or it was deleted or has expired.",
+        param=param,
+        code="response_not_found",
+    )
 
 
 async def load_history(call: Call, response_id: str) -> ItemList:
-    """All items up to and with the response `response_id`, oldest first. Raises NotFound when a turn is missing."""
+    """Return all items up to and including the response `response_id`, oldest first.
+
+    Raises InvalidField (code ``previous_response_not_found``) when a turn of the chain is missing.
+    """
     turns: list[ItemList] = []
     wanted: str | None = response_id
     while wanted is not None and len(turns) < MAX_TURNS:
@@ -77,9 +85,9 @@ async def load_history(call: Call, response_id: str) -> ItemList:
 
 
 async def resolve_references(call: Call, items: ItemList, known: ItemList, *, strict: bool) -> ItemList:
-    """`items` with each reference replaced by the item that it names, which `known` or an earlier response holds.
+    """Return `items` with each reference replaced by its item, taken from `known` or from a stored response.
 
-    A reference to what is unknown is kept, or, when `strict`, raises NotFound with its path.
+    A reference to an unknown item is kept; when `strict`, it raises NotFound with its path.
     """
     found: ItemList = []
     by_id = {item["id"]: item for item in known if "id" in item}
@@ -90,7 +98,7 @@ async def resolve_references(call: Call, items: ItemList, known: ItemList, *, st
         wanted = str(item["id"])
         target = by_id.get(wanted) or await _find_item(call, wanted)
         if target is None and strict:
-            message = f"There is no item '{wanted[:100]}'."
+            message = f"The item '{wanted[:100]}' does not exist. Send the item itself instead of a reference."
             raise NotFound(message, param=f"input.{number}.id", code="item_not_found")
         found.append(target or item)
     return found

@@ -1,6 +1,6 @@
-"""Responses that were kept, read again and deleted: ``GET`` and ``DELETE /v1/responses/{id}``, and its input items.
+"""The routes of stored responses: ``GET`` and ``DELETE /v1/responses/{id}``, and ``GET`` of its input items.
 
-The routes need no model: the answers are in the caller's memory.
+The routes need no model, because the responses are in the caller's memory.
 
 Source: openai-python 3.52, resources/responses/responses.py and input_items.py; OpenAI's API reference, "Delete a model
 response".
@@ -29,7 +29,7 @@ _DEFAULT_LIMIT: Final = 20
 
 
 async def reply(call: Call, wire: WireRequest) -> Reply:
-    """The reply on one of `ROUTES`. Raises NotFound for a response that this account does not have."""
+    """Return the reply to a request on one of `ROUTES`. Raises NotFound for a response that this account does not have."""
     return Reply(content_type=JSON_TYPE, chunks=_iterate_once(orjson.dumps(await _render_answer(call, wire))))
 
 
@@ -50,17 +50,17 @@ async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:
 
 
 def _add_item_ids(record: store.TurnRecord) -> list[dict[str, Any]]:
-    """The input items with an id each, as the vendor lists them; a caller need not have given one."""
+    """Return the input items, each with an id as in the vendor's list; items without an id get one."""
     stem = str(record["response"]["id"]).removeprefix("resp_")
     items = (drop_encrypted(item) for item in record["input"])
     return [{"id": f"item_{stem}{number:04x}", **item} for number, item in enumerate(items)]
 
 
 def _render_page(items: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the list: the newest first unless `order` is ``asc``, at most `limit`, those that come after `after`."""
+    """Return a page: at most `limit` items after the id `after`, the newest first unless `order` is ``asc``."""
     limit = query.get("limit", str(_DEFAULT_LIMIT))
     if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MAX_LIMIT:
-        raise InvalidField("limit", f"'limit' must be from 1 to {_MAX_LIMIT}.")
+        raise InvalidField("limit", f"'limit' must be an integer from 1 to {_MAX_LIMIT}, not '{limit[:50]}'.")
     ordered = items if query.get("order") == "asc" else items[::-1]
     ids = [item["id"] for item in ordered]
     after = query.get("after")

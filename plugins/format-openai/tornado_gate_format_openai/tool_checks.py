@@ -1,4 +1,4 @@
-"""The check of ``tools`` and of what names them. Tools of unknown types pass: an upstream may know them.
+"""Checks of ``tools`` and ``tool_choice``. Tools of unknown types are accepted: the upstream may support them.
 
 Source: openai-python 3.52, types/chat/chat_completion_*_tool*_param.py and types/shared_params/function_definition.py.
 """
@@ -24,12 +24,12 @@ MAX_TOOLS: Final = 128
 
 _NAME_PATTERN: Final = re.compile(
     r"[a-zA-Z0-9_.-]{1,128}"
-)  # the vendor's 64 and no dots are too few for other upstreams
+)  # wider than the vendor's pattern (64 characters, no dots), because other upstreams allow more
 _TOOL_CHOICES: Final = ("none", "auto", "required")
 
 
 def check_response_tools(tools: Any) -> None:
-    """``tools`` of the responses route, whose functions are not nested."""
+    """Raise InvalidField for the first invalid item of ``tools`` of the responses route, whose functions are not nested."""
     need_array(tools, "tools")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
@@ -42,7 +42,7 @@ def check_response_tools(tools: Any) -> None:
 
 
 def check_response_tool_choice(choice: Any) -> None:
-    """``tool_choice`` of the responses route."""
+    """Raise InvalidField when ``tool_choice`` of the responses route is invalid."""
     if isinstance(choice, str):
         _check_word("tool_choice", choice, _TOOL_CHOICES)
         return
@@ -57,10 +57,10 @@ def check_response_tool_choice(choice: Any) -> None:
 
 
 def check_tools(tools: Any) -> None:
-    """Raises InvalidField for the first tool that is wrong."""
+    """Raise InvalidField for the first invalid tool."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        raise_invalid("tools", f"has {len(tools)} items; {MAX_TOOLS} are allowed")
+        raise_invalid("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -72,7 +72,7 @@ def check_tools(tools: Any) -> None:
 
 
 def check_functions(functions: Any) -> None:
-    """The legacy ``functions``."""
+    """Raise InvalidField for the first invalid item of the legacy ``functions``."""
     need_array(functions, "functions")
     for index, function in enumerate(functions):
         need_object(function, f"functions.{index}")
@@ -95,7 +95,7 @@ def _check_name(value: Mapping[str, Any], path: str) -> None:
 
 
 def check_tool_choice(choice: Any) -> None:
-    """``tool_choice``: a word, or an object that names a tool or a set of tools."""
+    """Raise InvalidField unless ``tool_choice`` is a mode, or an object that names a tool or a set of tools."""
     if isinstance(choice, str):
         _check_word("tool_choice", choice, _TOOL_CHOICES)
         return
@@ -111,7 +111,7 @@ def check_tool_choice(choice: Any) -> None:
 
 
 def check_function_call(choice: Any) -> None:
-    """The legacy ``function_call``."""
+    """Raise InvalidField when the legacy ``function_call`` is invalid."""
     if isinstance(choice, str):
         _check_word("function_call", choice, _TOOL_CHOICES[:2])
         return

@@ -1,4 +1,4 @@
-"""The transcription and translation routes: the checks of a form, and the replies of both lanes.
+"""The transcription and translation routes: checks of the form, and the replies of both lanes.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py and translation_create_params.py.
 """
@@ -64,19 +64,19 @@ _LIST_FIELDS: Final = (
 
 
 class TranscriptionState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know: `response_format` is how it is written, where it is no stream."""
+    """Reply state: `response_format` of a reply that is not a stream."""
 
     response_format: str = "json"
 
 
 def check_fields(fields: Mapping[str, Any], *, translate: bool = False) -> None:
-    """Raises InvalidField for the first text field that is wrong. All of them are strings, or arrays of strings."""
+    """Raise InvalidField for the first invalid text field. Values are strings, or arrays of strings for repeated fields."""
     for name in _SINGLE_FIELDS:
         if isinstance(fields.get(name), list):
-            raise_invalid(name, "must be given once")
+            raise_invalid(name, "must be sent only once")
     if not fields.get("model"):
         raise_invalid("model", "must not be empty")
-    formats = RESPONSE_FORMATS[:-1] if translate else RESPONSE_FORMATS  # nobody tells speakers apart in a translation
+    formats = RESPONSE_FORMATS[:-1] if translate else RESPONSE_FORMATS  # translations have no speaker labels
     _check_choice(fields, "response_format", formats)
     _check_choice(fields, "stream", ("true", "false"))
     if fields.get("language") == "":
@@ -108,31 +108,31 @@ def _check_temperature(value: str | None) -> None:
 
 
 def read_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A field that may be given several times; given once without ``[]`` it is one string."""
+    """Return the values of a field that may be repeated. A field that was sent once without ``[]`` has one value."""
     value = fields.get(name)
     return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 async def check_file(wire: WireRequest) -> Upload:
-    """The form's one file. Raises InvalidField when there is none, when there are several, and for what is plainly no sound."""
+    """Return the form's file. Raises InvalidField for no file, for several, and for one whose content is not audio or video."""
     files = [file for file in wire.files if file.field.removesuffix("[]") == "file"]
     if not files:
         if wire.json.get("file") is not None:
-            raise_invalid("file", "must be a file, not text")
+            raise_invalid("file", "must be a file: its part of the form needs a filename")
         raise_missing("file")
     if len(files) > 1:
-        raise_invalid("file", "must be one file")
+        raise_invalid("file", f"has {len(files)} files; 1 is allowed")
     if not files[0].size:
         raise_invalid("file", "must not be empty")
     seen = media_types.sniff(await files[0].read(media_types.SNIFFED_BYTES))
     if seen and not seen.startswith(("audio/", "video/")):
-        message = f"'file' is '{seen}', which holds no sound. Send a file of sound, such as mp3, wav, m4a or webm."
+        message = f"'file' is of type '{seen}', which has no audio. Send an audio file, such as mp3, wav, m4a or webm."
         raise InvalidField("file", message, code="wrong_media_type")
     return files[0]
 
 
 async def parse(call: Call, wire: WireRequest) -> TranscriptionRequest:
-    """The common request. Raises InvalidField. Further files have no meaning here: they are lost."""
+    """Parse the form into the common request. Other files are reported as dropped. Raises InvalidField."""
     fields = {**wire.json, "model": wire.json.get("model") or call.model}
     translate = _is_translation(wire.path)
     check_fields(fields, translate=translate)
@@ -151,7 +151,7 @@ def _is_translation(path: str) -> bool:
 
 
 def reply(call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply in the format that was asked for."""
+    """Return the reply in the requested format."""
     if request.stream:
         return Reply(
             content_type=EVENT_STREAM_TYPE, chunks=_render_answer(call, request, events), keep_alive=KEEP_ALIVE
@@ -179,7 +179,7 @@ async def _render_answer(
 
 
 def _require_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
-    """Raises InvalidField for subtitles, and speakers, of an answer that does not say when what was said."""
+    """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result has none."""
     wanted = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
@@ -187,12 +187,12 @@ def _require_times(call: Call, request: TranscriptionRequest, result: Transcript
         if not result.words:
             call.drop_field("timestamp_granularities")
     elif wanted in TIMED_FORMATS:
-        message = f"The model '{call.model}' does not say when what was said, which '{wanted}' needs."
+        message = f"The model '{call.model}' returns no timestamps, which '{wanted}' requires. Use 'json' or 'text'."
         raise InvalidField("response_format", message, code="unsupported_value")
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
-    """The form as it came."""
+    """Check the form and return the request unchanged. Raises InvalidField."""
     fields = {**wire.json, "model": wire.json.get("model") or call.model}
     check_fields(fields, translate=_is_translation(wire.path))
     await check_file(wire)
@@ -200,10 +200,10 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer as it came: JSON, text or events.
+    """Return the upstream's response unchanged: JSON, text or server-sent events.
 
-    Some models answer with a whole transcript where a stream was asked for, which a reader of streams would take for nothing:
-    then it is made one.
+    Some models return a complete transcript although the request asked for a stream. It is converted to a stream, because a
+    client that reads a stream would find no events in it.
     """
     content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type
     plain = request.body.get("response_format") in PLAIN_FORMATS
@@ -227,14 +227,14 @@ async def _stream_of_text(call: Call, incoming: UpstreamResponse) -> AsyncIterat
 
 
 async def _check_whole(call: Call, incoming: UpstreamResponse, plain: bool) -> bytes:
-    """A whole answer. Raises the error that it may be, UpstreamError for one that is not of the format asked for."""
+    """Return the body and record its usage. Raises GateError for an error body or a body not in the requested format."""
     raw = await incoming.read()
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         if plain and "html" not in incoming.media_type:
             return raw
-        raise UpstreamError("The upstream's answer is no transcript.") from error
+        raise UpstreamError("The upstream's response is not a transcript. Try again.") from error
     if (failure := find_error(body)) is not None:
         raise failure
     if not plain:

@@ -1,7 +1,7 @@
-"""What goes up on the verbatim lane, and what every adapter of it here shares.
+"""Requests of the verbatim lane, and the base class of this format's passthrough adapters.
 
-The one change on the way up asks for usage in a stream; the chunk that reports it is taken out again when the caller did
-not ask. The way down is `tornado_gate.passthrough`; what differs from route to route is an `OpenAIAdapter`.
+The only change to a request adds ``stream_options.include_usage`` to a stream; the usage chunk is removed from the reply when the
+caller did not request it. `tornado_gate.passthrough` forwards the response with the `OpenAIAdapter` of the route.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tornado_gate_format_openai.replies import render_error_frame
 
 
 class OpenAIForwardState(Value, frozen=True):
-    """What `forward_response` must know of the request. `hide_usage`: the usage chunk was our wish alone.
+    """State for `forward_response`. `hide_usage`: only the gateway requested the usage chunk.
 
-    `contract`: the answer is wanted in the contract's dialect.
+    `contract`: the reply is in the contract's dialect.
     """
 
     hide_usage: bool = False
@@ -30,7 +30,7 @@ _HIDE_USAGE_STATE: Final = OpenAIForwardState(hide_usage=True)
 
 
 class OpenAIAdapter(passthrough.StreamAdapter):
-    """A stream that breaks off ends with an error frame; a whole answer to a stream becomes one."""
+    """A failed stream ends with an error frame. A JSON body in response to a stream request is converted to a stream."""
 
     streams_bodies = True
 
@@ -42,12 +42,12 @@ class OpenAIAdapter(passthrough.StreamAdapter):
 
 
 def get_state(request: VerbatimRequest) -> OpenAIForwardState:
-    """The state of a request."""
+    """Return the state of a request; the default state when another plugin made the request."""
     return request.state if isinstance(request.state, OpenAIForwardState) else DEFAULT_STATE
 
 
 def forward_metered(wire: WireRequest) -> VerbatimRequest:
-    """The request for a body that was checked, of a route whose streams tell usage only when asked."""
+    """Return the request for a checked body of a route whose streams report usage only when requested; a stream requests it."""
     raw, body = wire.raw, wire.json
     if body.get("stream") is not True:
         return make_verbatim(wire, raw, body, DEFAULT_STATE)
@@ -60,7 +60,7 @@ def forward_metered(wire: WireRequest) -> VerbatimRequest:
 
 
 def make_verbatim(wire: WireRequest, raw: bytes, body: Any, state: OpenAIForwardState) -> VerbatimRequest:
-    """The request that goes up as `raw`."""
+    """Return the request of the verbatim lane, which is sent as `raw`."""
     route = wire.route
     return VerbatimRequest(
         wire_format=route.wire_format,

@@ -1,7 +1,7 @@
-"""Pictures for callers: ``/v1/images/generations``, ``/v1/images/edits`` and ``/v1/images/variations``.
+"""The image routes: ``/v1/images/generations``, ``/v1/images/edits`` and ``/v1/images/variations``.
 
-A body is the vendor's (``prompt`` and its fields; edits as a form), or has ``input`` and ``parameters`` as models of the
-Tongyi kind are asked: every model takes both. What a model's family allows is the table `openai_images.families`.
+A body has the vendor's fields (``prompt`` and others; edits also as a form), or ``input`` and ``parameters`` as for Tongyi
+models. Every model accepts both. The table `openai_images.families` has the limits of each model family.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUTES: Final = paths.IMAGE_ROUTES
 
 
 async def parse(call: Call, wire: WireRequest) -> ImageRequest:
-    """The common request. Raises InvalidField, and UnsupportedOperation for variations."""
+    """Parse the body or form into the common request. Raises InvalidField, and UnsupportedOperation for variations."""
     if wire.route.path == paths.VARIATIONS_PATH:
         raise variations_unsupported_error(call)
     family = openai_images.find_family(call)

@@ -1,4 +1,4 @@
-"""The check of edits, whose pictures are looked at before anything decodes them; and of variations."""
+"""Checks of edits and variations. Type and size of each image are checked before any decoder reads it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tornado_gate_format_openai.images.schemas import (
 
 
 class CheckedEdit(Value, frozen=True, kw_only=True):
-    """The body, of a form with its numbers as numbers; its files, each of the media type that it is."""
+    """A checked edit: the body (numbers of a form are converted), and the files with the media types of their contents."""
 
     body: Mapping[str, Any]
     files: tuple[Upload, ...] = ()
 
     def has_file_ids(self) -> bool:
-        """Whether a picture is one that the caller stored at an upstream."""
+        """Return whether an image is referenced by a `file_id` of the upstream."""
         references = [*self.body.get("images", ()), self.body.get("mask") or {}]
         return not self.files and any("file_id" in reference for reference in references)
 
 
 async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
-    """A form, or the JSON that stands for it. Raises InvalidField."""
+    """Check an edit with the vendor's fields, sent as a form or as JSON. Raises InvalidField."""
     if wire.form:
         body = parse_form(wire.json) | {"model": call.model}
         check_generation(body)
@@ -53,24 +53,24 @@ async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
 
 
 async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:
-    """The form of a variation, which has one picture. Raises InvalidField."""
+    """Check the form of a variation, which has one image. Raises InvalidField."""
     body = parse_form(wire.json) | {"model": call.model}
     check_variation(body)
     return CheckedEdit(body=body, files=await _check_files(wire, most=1))
 
 
 async def check_input_edit(body: Mapping[str, Any]) -> None:
-    """Pictures and words in ``input``. Raises InvalidField."""
+    """Check an edit with ``input`` and ``parameters``, and its images. Raises InvalidField."""
     check_input_of_edit(body)
     for index, (value, path) in enumerate(iterate_images(body)):
         if index >= MAX_IMAGES:
-            raise_invalid("input.messages", f"has more than {MAX_IMAGES} pictures")
+            raise_invalid("input.messages", f"has more than {MAX_IMAGES} images; at most {MAX_IMAGES} are allowed")
         await pictures.check(pictures.parse_image_source(value, path), path)
 
 
 def variations_unsupported_error(call: Call) -> UnsupportedOperation:
-    """For a model whose upstream makes none."""
-    return UnsupportedOperation(f"The model '{call.model}' cannot make variations; use /v1/images/edits.")
+    """Return the error for a model that does not support variations."""
+    return UnsupportedOperation(f"The model '{call.model}' does not support variations. Use /v1/images/edits.")
 
 
 async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Upload, ...]:
@@ -82,7 +82,7 @@ async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Uploa
     if wire.json.get("mask") is not None:
         raise_invalid("mask", "must be a file: its part of the form needs a filename")
     if len(images) > most:
-        raise_invalid("image", f"has {len(images)} files; {most} {'is' if most == 1 else 'are'} allowed")
+        raise_invalid("image", f"has {len(images)} files; at most {most} {'is' if most == 1 else 'are'} allowed")
     if len(masks) > 1:
         raise_invalid("mask", f"has {len(masks)} files; 1 is allowed")
     seen: list[Upload] = []
@@ -100,7 +100,7 @@ async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Uploa
 
 
 async def _check_same_size(call: Call, image: FileSource, mask: FileSource, param: str) -> None:
-    """What is at an address is not fetched for it: the upstream will look."""
+    """Check that image and mask have the same size. Images given by URL are not fetched; the upstream checks those."""
     looked = [await pictures.check(source, param) for source in (image, mask)]
     sizes = [found[1:] for found in looked if found is not None]
     if len(sizes) == len(looked):
@@ -109,5 +109,5 @@ async def _check_same_size(call: Call, image: FileSource, mask: FileSource, para
 
 def _require_same_size(image: Sequence[int], mask: Sequence[int], param: str) -> None:
     if tuple(image) != tuple(mask):
-        sizes = f"{mask[0]} by {mask[1]} pixels, not the {image[0]} by {image[1]}"
-        raise_invalid(param, f"has {sizes} of the first picture")
+        sizes = f"{mask[0]}x{mask[1]} pixels; the first image has {image[0]}x{image[1]}, and both must be equal"
+        raise_invalid(param, f"has {sizes}")

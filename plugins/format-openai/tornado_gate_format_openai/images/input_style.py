@@ -1,6 +1,6 @@
-"""The check of a body with ``input`` and ``parameters``, for generations and for edits.
+"""Checks of bodies with ``input`` and ``parameters``, for generations and edits.
 
-What it is made of is the contract's; ``seed``, ``response_format``, ``stream`` and ``user`` are taken besides.
+The fields are the contract's; ``seed``, ``response_format``, ``stream`` and ``user`` are accepted in addition.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MAX_MESSAGES: Final = 100
 MAX_ITEMS: Final = 100
 
 _VENDOR_MEMBERS: Final = ("prompt", "images")
-"""Fields that only the other shape has."""
+"""Fields that only bodies with ``prompt`` have."""
 _SIZE_PATTERN: Final = re.compile(r"[1-9]\d{0,4}\*[1-9]\d{0,4}|[124][kK]")
 
 
 def is_input_style(body: Mapping[str, Any], *, edits: bool, form: bool) -> bool:
-    """Whether a body, not yet checked, has this shape. One that has neither is the contract's: for edits this one."""
+    """Return whether an unchecked body has this shape. An ambiguous body has the contract's shape: for edits, this one."""
     if form:
         return False
     if any(body.get(name) is not None for name in _VENDOR_MEMBERS):
@@ -33,7 +33,7 @@ def is_input_style(body: Mapping[str, Any], *, edits: bool, form: bool) -> bool:
 def _check_size(size: Any) -> None:
     need_string(size, "parameters.size")
     if _SIZE_PATTERN.fullmatch(size) is None:
-        raise_invalid("parameters.size", f"must be written WIDTH*HEIGHT, as in '1024*1024', not '{size[:50]}'")
+        raise_invalid("parameters.size", f"must be WIDTH*HEIGHT, such as '1024*1024', not '{size[:50]}'")
 
 
 class _ParametersSchema(BodySchema):
@@ -58,7 +58,7 @@ _INPUT_SCHEMA: Final = _InputBodySchema()
 
 
 def check_input_generation(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field that is wrong. Every item of the content is a text."""
+    """Raise InvalidField for the first invalid field of a generation. Each content item must be a text."""
     check(_INPUT_SCHEMA, body)
     for item, path in _iterate_items(body["input"]):
         string_member(item, "text", path)
@@ -66,7 +66,7 @@ def check_input_generation(body: Mapping[str, Any]) -> None:
 
 
 def check_input_of_edit(body: Mapping[str, Any]) -> None:
-    """The same for edits, where there must be a picture and a text."""
+    """Raise InvalidField for the first invalid field of an edit, which needs an image and a text."""
     check(_INPUT_SCHEMA, body)
     images = 0
     for item, path in _iterate_items(body["input"]):
@@ -74,25 +74,25 @@ def check_input_of_edit(body: Mapping[str, Any]) -> None:
             images += 1
             string_member(item, "image", path)
             if item.get("text") is not None:
-                raise_invalid(path, "must have one of 'image' and 'text', not both")
+                raise_invalid(path, "must have either 'image' or 'text', not both")
         elif item.get("text") is None:
             raise_invalid(path, "must have 'image' or 'text'")
         else:
             string_member(item, "text", path)
     if not images:
-        raise_invalid("input.messages", 'must have a picture to edit: an item {"image": address}')
+        raise_invalid("input.messages", 'must have an image to edit: a content item {"image": "URL or base64"}')
     _require_text(body["input"])
 
 
 def iterate_images(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The pictures of a body that was checked, each with its path."""
+    """Yield the images of a checked body, each with its path."""
     for item, path in _iterate_items(body["input"]):
         if item.get("image") is not None:
             yield item["image"], f"{path}.image"
 
 
 def _iterate_items(asked: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """The items of all messages with their paths, each message checked as it comes."""
+    """Yield the content items of all messages with their paths. Raises InvalidField for an invalid message."""
     if asked.get("messages") is None:
         raise_missing("input.messages")
     messages = need_array(asked["messages"], "input.messages")
@@ -113,9 +113,9 @@ def _check_length(items: list[Any], path: str, most: int) -> None:
     if not items:
         raise_invalid(path, "must not be empty")
     if len(items) > most:
-        raise_invalid(path, f"has {len(items)} items; {most} are allowed")
+        raise_invalid(path, f"has {len(items)} items; at most {most} are allowed")
 
 
 def _require_text(asked: Mapping[str, Any]) -> None:
     if not any(item.get("text") for message in asked["messages"] for item in message["content"]):
-        raise_invalid("input.messages", 'must have a text that says what to paint: an item {"text": …}')
+        raise_invalid("input.messages", 'must have a text that describes the image: a content item {"text": "..."}')

@@ -1,7 +1,7 @@
-"""The verbatim lane: for callers who are to get what the upstream gives, which is pictures inside the answer.
+"""The verbatim lane of images, for replies that contain the images as base64.
 
-Whoever gets addresses gets the gateway's own, so those requests are taken apart. Variations alone have no other lane: their
-answers are asked for with the bytes inside, and addresses are made of those here.
+A caller who requests URLs gets URLs of the gateway, so those requests take the common lane. Only variations have no common lane:
+the upstream is called with ``response_format: b64_json``, and the images are stored here when the caller requested URLs.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from tornado_gate_format_openai.paths import VARIATIONS_PATH
 from tornado_gate_format_openai.replies import JSON_TYPE
 
 MAX_PARSED_BYTES: Final = 64 * 1024
-"""An answer up to this size is checked whole; of a longer one everything but the base64 of its pictures."""
+"""JSON bodies up to this size are checked completely; of longer ones everything except the base64 of the images."""
 
 _BASE64_NAME: Final = b'"b64_json"'
 _BASE64_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
 class ImageForwardState(Value, frozen=True):
-    """The state of a request whose pictures are to be named by address, although the upstream puts them inside."""
+    """State of a variation whose reply has URLs, although the upstream's response contains the images."""
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
-    """The request as it came, or None for one whose answer is to be another than the upstream's. Raises InvalidField."""
+    """Return the request of the verbatim lane, or None when the common lane must build the reply. Raises InvalidField."""
     if wire.route.path == VARIATIONS_PATH:
         return await _forward_variation(call, wire)
     family = openai_images.find_family(call)
@@ -70,9 +70,10 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
 def _can_forward(
     call: Call, checked: CheckedEdit, family: openai_images.ModelFamily, answers_bytes: bool, *, edits_json: bool
 ) -> bool:
-    """Whether what the upstream gives is what the caller is to get.
+    """Return whether the upstream's response has the form that the caller requested.
 
-    Edits in JSON go up as the form that every upstream takes, but for files that only the upstream itself has.
+    Edits in JSON take the common lane, which sends the form that every upstream accepts, except edits with a `file_id` of the
+    upstream.
     """
     if edits_json and not checked.has_file_ids():
         return False
@@ -111,7 +112,7 @@ async def _forward_variation(call: Call, wire: WireRequest) -> VerbatimRequest:
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The upstream's answer as it came."""
+    """Return the upstream's response unchanged; images of a variation are stored when the caller requested URLs."""
     if isinstance(request.state, ImageForwardState):
         return Reply(content_type=JSON_TYPE, chunks=_store_images(call, incoming))
     return passthrough.forward_answer(call, _ADAPTER, request, incoming)
@@ -121,7 +122,7 @@ async def _store_images(call: Call, incoming: UpstreamResponse) -> AsyncIterator
     try:
         body = await incoming.json()
     except ValueError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
+        raise UpstreamError("The upstream's image response is not JSON. Try again.") from error
     result = await openai_images.parse_response(body)
     call.meter.usage = result.usage
     yield await openai_images.render_response(
@@ -134,7 +135,7 @@ def _is_quiet(frames: bytes) -> bool:
 
 
 class _ImageMeter:
-    """Notes usage. There may be a frame for each picture that is done, so that only an error ends everything."""
+    """Records usage. A stream may have one completed event per image, so only an error ends it early."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -142,7 +143,7 @@ class _ImageMeter:
         self.done = False
 
     def note(self, raw: bytes) -> bool:
-        """Pictures that are not done are searched, not parsed."""
+        """Record one frame. Frames of partial images are searched, not parsed."""
         if _is_quiet(raw):
             return False
         body = parse_frame(raw)
@@ -165,10 +166,10 @@ def _list_usages(body: Mapping[str, Any]) -> list[Any]:
 
 
 def drop_images(raw: bytes) -> bytes:
-    """The text of an answer without the base64 in it; `raw` itself when that cannot be told apart at a glance.
+    """Return a JSON body without its base64 values; `raw` unchanged when a value contains a backslash or has no end.
 
-    It stands in quotation marks and has none, nor a backslash, so that it ends with the next one. What is left is as much JSON
-    as `raw` is, but for the bytes of the pictures, which nobody has looked at.
+    Base64 has no quotation mark, so a value ends at the next one. The result is valid JSON if `raw` is; the removed bytes are
+    not checked.
     """
     pieces: list[bytes] = []
     kept_until = 0
@@ -186,7 +187,7 @@ def drop_images(raw: bytes) -> bytes:
 
 
 class ImagesAdapter(verbatim.OpenAIAdapter):
-    """Pictures: no frame says that a stream has ended."""
+    """Passthrough adapter of images, whose streams have no end event."""
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return _ImageMeter(call.meter)

@@ -1,4 +1,4 @@
-"""Replies of the common lane: pictures inside the answer, or kept by the gateway and named by address."""
+"""Replies of the common lane: images as base64, or stored by the gateway and returned as URLs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEE
 
 
 def reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to a request for pictures."""
+    """Return the reply to an image request."""
     if request.stream:
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=stream_frames(request, events), keep_alive=KEEP_ALIVE)
     return Reply(content_type=JSON_TYPE, chunks=_render_whole(call, request, events))
 
 
 async def stream_frames(request: ImageRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    """Frames, of which an error is the last. A failure before the first is raised and keeps its status."""
+    """Yield frames. A failure before the first frame is raised and keeps its status; a later one is the last frame."""
     begun = False
     what: StreamKind = "image_edit" if request.images else "image_generation"
     frames = render_stream(events, what=what, asked=request, created=int(time.time()))
@@ -55,25 +55,25 @@ async def _render_whole(call: Call, request: ImageRequest, events: AsyncIterator
 
 
 def _choose_usage(request: ImageRequest, result: ImageResult) -> Usage | None:
-    """What the answer reports: the contract wants it of generations in the vendor's shape, whatever the upstream says."""
+    """Return the reply's usage. The contract requires it for generations with ``prompt``: zeros if the upstream sent none."""
     if request.reply_state.shape == "input":
         return None
     return result.usage or (None if request.images else Usage())
 
 
 def _choose_revised_prompt(request: ImageRequest, image: GeneratedImage) -> str | None:
-    """Generations with ``input`` always say the prompt that was used, edits with ``input`` never."""
+    """Return the revised prompt. Generations with ``input`` always have one, edits with ``input`` never."""
     if request.reply_state.shape == "prompt":
         return image.revised_prompt
     return None if request.images else image.revised_prompt or request.prompt
 
 
 def make_image_saver(call: Call) -> ImageSaver:
-    """Keeps a picture where `call` keeps files, and says its address."""
+    """Return a function that stores an image in the call's file store and returns its URL."""
 
     async def place(image: GeneratedImage, index: int) -> str:
         if call.files is None:
-            raise Unavailable("The gateway keeps no files now; ask with 'response_format': 'b64_json'.")
+            raise Unavailable("The gateway cannot store images now. Retry with 'response_format': 'b64_json'.")
         return await call.files.keep(
             image.data, image.media_type, f"image-{index + 1}.{get_extension(image.media_type)}"
         )

@@ -1,4 +1,4 @@
-"""What was asked for, with how the answer is to look."""
+"""The reply state of image requests: the form of the reply."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tornado_gate.wire.openai_images import ModelFamily, is_true
 from tornado_gate_format_openai.dialect import is_sdk
 
 InputStyle = Literal["prompt", "input"]
-"""Of a body: the vendor's, or ``input`` and ``parameters``."""
+"""Shape of a body: the vendor's with ``prompt``, or ``input`` and ``parameters``."""
 
 
 class ImageState(Value, frozen=True, kw_only=True):
-    """What the answer needs to know.
+    """Reply state of an image request.
 
-    `shape` is that of the body; `inline` is whether the answer holds the pictures' bytes or their addresses; `detailed` says
-    that the answer tells what the pictures are like, as the vendor's does for the newer models.
+    `shape` is the shape of the request body. `inline` is whether the reply contains base64 rather than URLs. `detailed` is
+    whether the reply describes the images (size, quality, format), as the vendor's does for newer models.
     """
 
     shape: InputStyle
@@ -29,7 +29,7 @@ class ImageState(Value, frozen=True, kw_only=True):
 def add_reply_options(
     call: Call, request: ImageRequest, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle
 ) -> ImageRequest:
-    """`request`, made of `body`, for a model of `family`, with what its answer needs to know."""
+    """Return `request`, which was parsed from `body`, with the reply state for a model of `family`."""
     state = ImageState(
         shape=shape,
         inline=wants_bytes(call, body, family, shape),
@@ -39,9 +39,9 @@ def add_reply_options(
 
 
 def wants_bytes(call: Call, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle) -> bool:
-    """Whether a caller wants the bytes inside the answer: as asked, else as the vendor or the contract has it.
+    """Return whether the reply contains base64: as the body requests, else the default of the vendor or the contract.
 
-    The vendor's models of family three know no addresses, which its SDKs rely on.
+    The vendor's models of family three return base64 only, and its SDKs rely on that.
     """
     if is_true(body.get("stream")):
         return True

@@ -1,4 +1,4 @@
-"""What a model's family allows of a body that was checked: the rows of `openai_images.families` applied."""
+"""Checks of the limits of a model's family, from the table `openai_images.families`, for bodies that were checked."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COMPRESSED_FORMATS: Final = ("jpeg", "webp")
 
 
 def check_rules(family: ModelFamily, body: Mapping[str, Any]) -> None:
-    """A body of the vendor's shape. Raises InvalidField for the first field that the family does not allow."""
+    """Check a body with ``prompt``. Raises InvalidField for the first field that the family does not allow."""
     for name in family.unsupported_fields:
         if body.get(name) is not None:
-            message = f"'{name}' is only for models of {describe_owners(name)}; this model is of family {family.name}."
+            message = f"'{name}' is supported only by models of {describe_owners(name)}; this model is of family {family.name}."
             raise InvalidField(name, message, code="unsupported_parameter")
     _check_prompt(family, len(body["prompt"]), "prompt")
     _check_n(family, body.get("n"), "n")
@@ -30,7 +30,7 @@ def check_rules(family: ModelFamily, body: Mapping[str, Any]) -> None:
 
 
 def check_input_rules(family: ModelFamily, body: Mapping[str, Any]) -> None:
-    """A body with ``input`` and ``parameters``, of which the same rules hold."""
+    """Check a body with ``input`` and ``parameters`` against the same limits. Raises InvalidField."""
     messages, parameters = body["input"]["messages"], body.get("parameters") or {}
     texts = [item["text"] for message in messages for item in message["content"] if item.get("text") is not None]
     _check_prompt(family, len("\n".join(texts)), "input.messages")
@@ -43,14 +43,14 @@ def check_input_rules(family: ModelFamily, body: Mapping[str, Any]) -> None:
 
 def _check_prompt(family: ModelFamily, length: int, param: str) -> None:
     if length > family.max_prompt_length:
-        message = f"'{param}' is {length} characters long; {_describe_family(family)} takes {family.max_prompt_length}."
+        message = f"'{param}' has {length} characters; {_describe_family(family)} accepts {family.max_prompt_length}."
         raise InvalidField(param, message, code="string_above_max_length")
 
 
 def _check_n(family: ModelFamily, n: int | None, param: str) -> None:
     if n is not None and n > family.max_images:
-        few = "only 1" if family.max_images == 1 else f"1 to {family.max_images}"
-        raise_invalid(param, f"is {n}; {_describe_family(family)} makes {few}")
+        few = "1" if family.max_images == 1 else f"1 to {family.max_images}"
+        raise_invalid(param, f"must be {few} for {_describe_family(family)}, not {n}")
 
 
 def _check_size(family: ModelFamily, size: str | None, param: str, times: str = "x", said: str | None = None) -> None:
@@ -65,17 +65,17 @@ def _check_word(family: ModelFamily, name: str, word: str | None, words: tuple[s
 
 
 def _check_format(body: Mapping[str, Any]) -> None:
-    """What must agree with the kind of file, which is PNG unless said."""
+    """Check the fields that depend on ``output_format``, whose default is PNG."""
     kind = body.get("output_format") or "png"
     if body.get("background") == "transparent" and kind not in (*_TRANSPARENT_FORMATS, "gif", "svg"):
         raise_invalid(
             "background",
-            f"can be 'transparent' only where 'output_format' is {format_choices(_TRANSPARENT_FORMATS)}, not '{kind}'",
+            f"can be 'transparent' only if 'output_format' is {format_choices(_TRANSPARENT_FORMATS)}, not '{kind}'",
         )
     if body.get("output_compression") not in (None, 100) and kind not in _COMPRESSED_FORMATS:
         raise_invalid(
             "output_compression",
-            f"below 100 needs 'output_format' to be {format_choices(_COMPRESSED_FORMATS)}, not '{kind}'",
+            f"below 100 requires 'output_format' to be {format_choices(_COMPRESSED_FORMATS)}, not '{kind}'",
         )
 
 

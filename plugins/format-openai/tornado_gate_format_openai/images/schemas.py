@@ -1,4 +1,4 @@
-"""What a body of the vendor's shape may hold. Nothing is converted but the fields of a form; unknown fields pass.
+"""Schemas of bodies with ``prompt``. Only fields of a form are converted; unknown fields are accepted.
 
 Source: openai-python 3.52, types/image_generate_params.py, image_edit_params.py and image_input_reference_param.py.
 """
@@ -17,41 +17,41 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.wire.openai_images import is_true
 
 MAX_IMAGES: Final = 16
-"""To edit at once."""
+"""Maximum number of images of one edit."""
 
 _INTEGER_PATTERN: Final = re.compile(r"-?[0-9]{1,18}")
 _INTEGER_FIELDS: Final = ("n", "output_compression", "partial_images", "frame_count", "frame_duration_ms")
 
 
 def check_stream(stream: Any) -> None:
-    """The contract calls it a string, the vendor a boolean."""
+    """Raise InvalidField unless `stream` is a boolean (vendor) or the string "true" or "false" (contract)."""
     if not isinstance(stream, bool) and stream not in ("true", "false"):
         shown = f"'{stream[:50]}'" if isinstance(stream, str) else describe_type(stream)
         raise_invalid("stream", f"must be true or false, as a boolean or a string, not {shown}")
 
 
 def check_references(images: Any) -> None:
-    """Where the pictures to edit are."""
+    """Raise InvalidField unless ``images`` is an array of 1 to `MAX_IMAGES` image references."""
     need_array(images, "images")
     if not images:
         raise_invalid("images", "must not be empty")
     if len(images) > MAX_IMAGES:
-        raise_invalid("images", f"has {len(images)} items; {MAX_IMAGES} are allowed")
+        raise_invalid("images", f"has {len(images)} items; at most {MAX_IMAGES} are allowed")
     for index, image in enumerate(images):
         check_reference(image, f"images.{index}")
 
 
 def check_reference(value: Any, path: str) -> None:
-    """Where a picture is: ``image_url`` or ``file_id``."""
+    """Raise InvalidField unless `value` is an object with either ``image_url`` or ``file_id``."""
     need_object(value, path)
     for name in ("image_url", "file_id"):
         optional_string(value, name, path)
     if (value.get("image_url") is None) == (value.get("file_id") is None):
-        raise_invalid(path, "must have one of 'image_url' and 'file_id'")
+        raise_invalid(path, "must have either 'image_url' or 'file_id'")
 
 
 class ImagesBodySchema(BodySchema):
-    """What generations, edits and variations have in common."""
+    """The common fields of generations, edits and variations."""
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     n = Integer(least=1, most=10, allow_none=True)
@@ -81,7 +81,7 @@ class GenerationBodySchema(ImagesBodySchema):
 
 
 class EditBodySchema(GenerationBodySchema):
-    """The body of ``POST /v1/images/edits`` in JSON: pictures are objects that say where they are."""
+    """The JSON body of ``POST /v1/images/edits``. Each image is an object with a URL or a file id."""
 
     images = FunctionField(check_references, required=True)
     mask = FunctionField(lambda mask: check_reference(mask, "mask"), allow_none=True)
@@ -93,25 +93,25 @@ _VARIATION_SCHEMA: Final = ImagesBodySchema()
 
 
 def check_generation(body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first field of a body, or of a form's fields, that is wrong."""
+    """Raise InvalidField for the first invalid field of a generation's body or an edit's form."""
     check(_GENERATION_SCHEMA, body)
     if body.get("partial_images") and not is_true(body.get("stream")):
-        raise InvalidField("partial_images", "'partial_images' needs 'stream' to be true.")
+        raise InvalidField("partial_images", "'partial_images' requires 'stream' to be true.")
 
 
 def check_json_edit(body: Mapping[str, Any]) -> None:
-    """The same for edits in JSON."""
+    """Raise InvalidField for the first invalid field of an edit in JSON."""
     check(_EDIT_SCHEMA, body)
     check_generation(body)
 
 
 def check_variation(body: Mapping[str, Any]) -> None:
-    """The same for the fields of a variation's form."""
+    """Raise InvalidField for the first invalid field of a variation's form."""
     check(_VARIATION_SCHEMA, body)
 
 
 def parse_form(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The text fields of a form with their numbers as numbers. What is none stays a string, which is an error later."""
+    """Return the form's text fields with integer fields converted. An invalid integer stays a string, which a check rejects."""
     return {
         name: int(value)
         if name in _INTEGER_FIELDS and isinstance(value, str) and _INTEGER_PATTERN.fullmatch(value)

@@ -1,7 +1,7 @@
-"""Videos for callers: the unified routes, which are the contract's and the vendor's at once, and the prefixed ones.
+"""The video routes: the unified routes, which accept the contract's and the vendor's bodies, and the prefixed routes.
 
-A video is a task. What begins one goes to a provider; every question about tasks that exist is the core's to answer. The
-routes are written with the prefix ``vendor``; the core repeats them for each further prefix in conf.
+A video is a task. A provider handles requests that create one; the core handles requests about existing tasks. The prefixed
+routes are declared with the prefix ``vendor``; the core adds a copy for each further prefix in conf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUTES: Final = paths.VIDEO_ROUTES
 
 
 async def parse(call: Call, wire: WireRequest) -> VideoRequest | TaskRequest:
-    """What is asked of videos. Raises InvalidField."""
+    """Parse a request into a video request or a task request. Raises InvalidField."""
     route = wire.route
     kind = _get_kind(route)
     if route.model == "body":
@@ -65,7 +65,7 @@ def _make_task_request(wire: WireRequest, kind: Kind | None) -> TaskRequest:
 
 
 def _get_kind(route: Route) -> Kind | None:
-    """Whatever the prefix is. None for the unified routes."""
+    """Return the kind of a prefixed route, for any prefix; None for the unified routes."""
     if route.wire_format != paths.PREFIXED_VIDEOS:
         return None
     name = route.path.removesuffix("/{task_id}").rpartition("/")[2]
@@ -73,14 +73,14 @@ def _get_kind(route: Route) -> Kind | None:
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to anything but a download, whose file the core sends."""
+    """Return the reply to any request except a download, whose file the core sends."""
     return replies.reply(call, request, events)
 
 
 def forward(call: Call, wire: WireRequest) -> None:
-    """Nothing goes up as it came: the gateway keeps the task."""
+    """Return None: videos have no verbatim lane, because the gateway stores the task."""
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """Never called, as `forward` declines."""
-    raise UnsupportedOperation("Videos are not passed on as they come.")
+    """Never called, because `forward` returns None."""
+    raise UnsupportedOperation("Video routes have no verbatim lane.")

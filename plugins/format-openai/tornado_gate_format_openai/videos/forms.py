@@ -1,5 +1,5 @@
-"""The text fields of a form as the body that they stand for. A form knows strings only; the vendor's SDK spells the members
-of an object ``input_reference[image_url]`` (openai-python 3.52, _qs.py)."""
+"""Conversion of a form's text fields to a body. A form has strings only; the vendor's SDK sends the members of an object as
+``input_reference[image_url]`` (openai-python 3.52, _qs.py)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _BOOLEAN_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 def parse_form(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What is no number, no word or no object stays a string, which is an error later."""
+    """Return the body. A value that cannot be converted to its field's type stays a string, which a check rejects."""
     body = {
         name: _parse_value(name, value) if isinstance(value, str) else value
         for name, value in _gather_members(fields).items()
     }
     if body.get("input_reference") == "":
-        del body["input_reference"]  # how a page's form says that no file was chosen
+        del body["input_reference"]  # browsers send an empty field when no file was selected
     return body
 
 
 def _gather_members(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Members under their object's name, unless that has a value of its own."""
+    """Collect ``object[member]`` fields in objects, unless the form also has a field with the object's name."""
     gathered: dict[str, Any] = {}
     for name, value in fields.items():
         member = _MEMBER_FIELD.fullmatch(name)

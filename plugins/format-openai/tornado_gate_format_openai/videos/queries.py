@@ -1,6 +1,6 @@
-"""What stands in the query of a question about tasks. Numbers are plain digits; anything else is a 400 by its name.
+"""Query parameters of task requests. Numbers are plain digits; each parser raises InvalidField for anything else.
 
-Bounds of a list are those of openai-python 3.52, types/video_list_params.py, and the vendor's reference.
+Source of the list limits: openai-python 3.52, types/video_list_params.py, and the vendor's reference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6})?")
 
 
 def parse_wait(query: Mapping[str, str]) -> float:
-    """Seconds that an answer may take when the task has not ended."""
+    """Return the seconds for which the reply may wait for the task to end; 0.0 by default."""
     text = query.get("wait")
     if text is None:
         return 0.0
@@ -32,21 +32,21 @@ def parse_wait(query: Mapping[str, str]) -> float:
 
 
 def parse_index(query: Mapping[str, str]) -> int:
-    """Which of a task's videos, counted from 0. Whether there is one is for the task to say."""
+    """Return the index of the requested video, from 0. The core checks that the task has it."""
     variant = query.get("variant", "video")
     if variant in ("thumbnail", "spritesheet"):
-        message = f"There is no {variant} of videos here; the one 'variant' is 'video'."
+        message = f"'variant' '{variant}' is not supported. Use 'video'."
         raise InvalidField("variant", message, code="unsupported_value")
     if variant != "video":
         raise_invalid("variant", f"must be 'video', not '{variant[:50]}'")
     text = query.get("index", "0")
     if not _INTEGER_PATTERN.fullmatch(text):
-        raise_invalid("index", f"must be an integer, 0 for the first video, not '{text[:50]}'")
+        raise_invalid("index", f"must be an integer from 0 (the first video) to 9999, not '{text[:50]}'")
     return int(text)
 
 
 def parse_limit(query: Mapping[str, str]) -> int:
-    """How many tasks a list holds at most."""
+    """Return the maximum number of tasks of a page."""
     text = query.get("limit")
     if text is None:
         return DEFAULT_LIMIT
@@ -56,7 +56,7 @@ def parse_limit(query: Mapping[str, str]) -> int:
 
 
 def parse_order(query: Mapping[str, str]) -> Literal["asc", "desc"]:
-    """By the time when tasks began."""
+    """Return the order of the list by creation time."""
     match query.get("order", "desc"):
         case "asc":
             return "asc"

@@ -1,7 +1,7 @@
-"""Tasks as their callers see them, in the words of the contract or of the vendor's SDK.
+"""Replies about tasks, in the contract's dialect or the vendor's.
 
 Sources: the contract's "Video task"; openai-python 3.52, types/video.py and types/video_delete_response.py, whose fields are
-always there, null where there is nothing to say. Of the prefixed routes the contract shows ``task_id`` and ``status`` only.
+always present and may be null. For the prefixed routes, the contract has only ``task_id`` and ``status``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
 from tornado_gate_format_openai.videos.requests import choose_video_dialect
 
 FAILED_CODE: Final = "video_generation_failed"
-"""The code of a failure that nobody gave one."""
+"""The error code of a failed task that has no code of its own."""
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """The reply to anything that is asked of videos but for a file."""
+    """Return the reply to a video or task request other than a download."""
     if isinstance(request, TaskRequest) and request.action == "events":
         return Reply(
             content_type=EVENT_STREAM_TYPE,
@@ -61,7 +61,7 @@ async def _render_whole(
 
 
 def _render_result(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
-    """Raises NotFound for a task that its route does not show."""
+    """Return the JSON body of the reply. Raises NotFound for a task of another kind than the route's."""
     kind = request.reply_state.kind if isinstance(request.reply_state, TaskState) else None
     if result.deleted:
         return {"id": result.task.id, "object": "video.deleted", "deleted": True}
@@ -74,7 +74,7 @@ def _render_result(call: Call, request: VideoRequest | TaskRequest, result: Task
 
 
 async def _stream_frames(dialect: Dialect, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    """A failure before the first event is raised and keeps its status; a later one is the last frame."""
+    """Yield frames. A failure before the first frame is raised and keeps its status; a later one is the last frame."""
     begun = False
     try:
         async for event in events:
@@ -97,7 +97,7 @@ def _render_event(task: VideoTask) -> str:
 
 
 def render_task(task: VideoTask, dialect: Dialect) -> dict[str, Any]:
-    """A task of the unified routes. What was not asked for is "" where the contract wants a string."""
+    """Return a task of the unified routes. Unset values are "" where the contract requires a string."""
     body = {
         **task.asked,
         "id": task.id,
@@ -124,7 +124,7 @@ def render_task(task: VideoTask, dialect: Dialect) -> dict[str, Any]:
 
 
 def render_prefixed(task: VideoTask) -> dict[str, Any]:
-    """A task of the prefixed routes, in the contract's words for whoever asks."""
+    """Return a task of the prefixed routes, in the contract's dialect for every caller."""
     body: dict[str, Any] = {
         "task_id": task.id,
         "status": task.status,
@@ -148,7 +148,7 @@ def render_prefixed(task: VideoTask) -> dict[str, Any]:
 
 
 def render_list(tasks: TaskList, dialect: Dialect) -> dict[str, Any]:
-    """A page of tasks; the next one begins after ``last_id``."""
+    """Return a page of tasks. The next page starts after ``last_id``."""
     data = [render_task(task, dialect) for task in tasks.tasks]
     return {
         "object": "list",
@@ -160,16 +160,19 @@ def render_list(tasks: TaskList, dialect: Dialect) -> dict[str, Any]:
 
 
 def require_kind(task: VideoTask, kind: Kind) -> None:
-    """Raises NotFound for a task without a picture where those with one are.
+    """Raise NotFound for a task without an image on the image-to-video route.
 
-    The other way round there is no such rule: ``text2video`` may be given a picture too.
+    Any task is valid on ``text2video``, because its requests may have an image too.
     """
     if kind == "image" and task.kind != "image":
-        raise NotFound(f"There is no image-to-video task '{task.id}'.", code="task_not_found")
+        raise NotFound(
+            f"The task '{task.id}' is not an image-to-video task. Read it on the 'text2video' route.",
+            code="task_not_found",
+        )
 
 
 def _format_seconds(task: VideoTask) -> str:
-    """As asked for, else what came."""
+    """Return the requested length, else the length of the first video, else ""."""
     if task.seconds:
         return task.seconds
     duration = task.files[0].duration if task.files else None
@@ -179,4 +182,7 @@ def _format_seconds(task: VideoTask) -> str:
 def _render_task_error(task: VideoTask) -> dict[str, str] | None:
     if task.status != "failed":
         return None
-    return {"code": task.error_code or FAILED_CODE, "message": task.error_message or "The video could not be made."}
+    return {
+        "code": task.error_code or FAILED_CODE,
+        "message": task.error_message or "The video could not be generated.",
+    }

@@ -1,4 +1,4 @@
-"""What the routes of videos have in common: what a video is made of, and what a caller asked of a task."""
+"""The kind of a video, and the reply state of task requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Literal
 from tornado_gate.types.value import Value
 
 Kind = Literal["text", "image"]
-"""What a video of the prefixed routes is made of."""
+"""The input from which a video of the prefixed routes is generated."""
 
 
 class TaskState(Value, frozen=True, kw_only=True):
-    """What the answer to a question about tasks needs to know.
-
-    `kind` is that of the prefixed route which it came by, None for the unified routes.
-    """
+    """Reply state of a task request. `kind` is the kind of its prefixed route, None for the unified routes."""
 
     kind: Kind | None = None

@@ -1,4 +1,4 @@
-"""Bodies and forms to the common request: what a video is made of, and how."""
+"""Bodies and forms of video requests to the common request."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tornado_gate_format_openai.videos.forms import parse_form
 from tornado_gate_format_openai.videos.reply_options import Kind
 
 _IMAGE_FIELDS: Final = ("input_reference", "image")
-"""Names of a form's file."""
+"""Names of the form field with the image."""
 
 
 def choose_video_dialect(call: Call) -> Dialect:
-    """Whose words a caller expects: the contract's, or the vendor's for its SDKs and where conf says so."""
+    """Return the caller's dialect: the contract's, or the vendor's for its SDKs. The setting in conf overrides both."""
     return choose_dialect(call.headers, within_contract=True, override=call.dialect)
 
 
 async def parse_video_request(call: Call, wire: WireRequest, kind: Kind | None) -> VideoRequest:
-    """The common request of a route that begins a video; `kind` is None for the unified ones. Raises InvalidField."""
+    """Parse the common request of a route that creates a video. `kind` is None for the unified routes. Raises InvalidField."""
     body = parse_form(wire.json) if wire.form else dict(wire.json)
     if body.get("model") is None:
         body["model"] = call.model
@@ -67,7 +67,7 @@ async def parse_video_request(call: Call, wire: WireRequest, kind: Kind | None) 
 
 
 def parse_remix_request(wire: WireRequest) -> VideoRequest:
-    """The change that a remix makes; model and the rest are those of the earlier video. Raises InvalidField."""
+    """Parse a remix. The model and all other values are taken from the earlier video. Raises InvalidField."""
     body = wire.json
     check_remix(body)
     return VideoRequest(
@@ -83,9 +83,10 @@ def parse_remix_request(wire: WireRequest) -> VideoRequest:
 
 
 def _require_all(call: Call, wire: WireRequest, body: Mapping[str, Any], *, pictured: bool, kind: Kind | None) -> None:
-    """Raises InvalidField for what must be there.
+    """Raise InvalidField for a missing required field.
 
-    The contract's forms have all fields; the vendor's SDK sends a form whatever it was told.
+    The contract's forms require ``seconds``, ``size`` and an image. The vendor's SDK sends a form for every video, so its forms
+    do not.
     """
     pictured = pictured or any(body.get(name) is not None for name in _IMAGE_FIELDS)
     if wire.form and choose_video_dialect(call) == "contract":
@@ -97,7 +98,7 @@ def _require_all(call: Call, wire: WireRequest, body: Mapping[str, Any], *, pict
 
 
 def _select_images(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> list[Upload]:
-    """The form's pictures. Raises InvalidField for one that is text; other files have no meaning here and are lost."""
+    """Return the form's image files. Other files are reported as dropped. Raises InvalidField for an image field with text."""
     if wire.form and isinstance(body.get("input_reference"), str):
         raise_invalid("input_reference", "must be a file: its part of the form needs a filename")
     found = [file for file in wire.files if file.field.removesuffix("[]") in _IMAGE_FIELDS]
@@ -108,7 +109,7 @@ def _select_images(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> li
 
 
 async def _find_image(body: Mapping[str, Any], files: list[Upload]) -> tuple[FileSource | None, str]:
-    """The picture that the video begins with, looked at, and the name of the field that gave it."""
+    """Return the video's first frame, or None, and the name of its field. Raises InvalidField for an invalid image."""
     given: list[tuple[FileSource, str]] = [(file, file.field.removesuffix("[]")) for file in files]
     reference, image = body.get("input_reference"), body.get("image")
     if reference is not None:
@@ -116,7 +117,7 @@ async def _find_image(body: Mapping[str, Any], files: list[Upload]) -> tuple[Fil
     if image is not None:
         given.append((pictures.parse_image_source(image, "image"), "image"))
     if len(given) > 1:
-        raise_invalid(given[1][1], "is a second picture; a video begins with one")
+        raise_invalid(given[1][1], "is a second image; a video request may have only one")
     for source, param in given:
         await pictures.check(source, param)
     return given[0] if given else (None, "image")
@@ -125,8 +126,6 @@ async def _find_image(body: Mapping[str, Any], files: list[Upload]) -> tuple[Fil
 def _parse_reference(reference: Mapping[str, Any]) -> tuple[FileSource, str]:
     param = "input_reference.image_url"
     if reference.get("image_url") is None:
-        message = (
-            "'input_reference.file_id' names a file at a vendor, which is not known here: give 'image_url' or a file."
-        )
+        message = "'input_reference.file_id' is not supported. Send 'input_reference.image_url' or an uploaded file."
         raise InvalidField("input_reference.file_id", message, code="unsupported_value")
     return pictures.parse_image_source(reference["image_url"], param), param
