@@ -10,7 +10,7 @@ from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, pro
 from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, passthrough, sse, stages
 
-# The names that plugins written for 0.1 use. They go with 0.2.
+# The names that plugins written for 0.1 use. They go with 0.3.
 stream, flow, needed_later = events, stages, lazy_import
 
 __all__ = [

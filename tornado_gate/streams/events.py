@@ -372,7 +372,7 @@ close = stages.close
 """End an async generator that nobody will read on; anything else has nothing to close."""
 
 
-# The names that plugins written for 0.1 use. They go with 0.2.
+# The names that plugins written for 0.1 use. They go with 0.3.
 rendered = render_events
 collected = render_collected
 single = read_single_event

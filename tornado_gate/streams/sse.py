@@ -203,7 +203,7 @@ def render_json(value: Any, event: str = "") -> bytes:
     return render(orjson.dumps(value), event)
 
 
-# The names that plugins written for 0.1 use. They go with 0.2.
+# The names that plugins written for 0.1 use. They go with 0.3.
 first_frame = split_first_frame
 frames = read_frames
 json_frames = read_json_frames

@@ -339,7 +339,7 @@ async def close(items: AsyncIterator[Any]) -> None:
         await aclose()
 
 
-# The names that plugins written for 0.1 use. They go with 0.2.
+# The names that plugins written for 0.1 use. They go with 0.3.
 then = add_step
 reader = make_batch_reader
 in_batches = iterate_batches

@@ -216,7 +216,7 @@ __all__ = [
     "replace",
 ]
 
-# The names that plugins written for 0.1 use. They go with 0.2.
+# The names that plugins written for 0.1 use. They go with 0.3.
 Files = ResponseFileStore
 Inner = InnerModelCaller
 MadeImage = GeneratedImage

@@ -230,6 +230,6 @@ class Call(Value, frozen=True, kw_only=True):
         if name not in self.losses and len(self.losses) <= MAX_LOSSES:
             self.losses.append(name if len(self.losses) < MAX_LOSSES else MORE_LOSSES_MARK)
 
-    # The names that plugins written for 0.1 use. They go with 0.2.
+    # The names that plugins written for 0.1 use. They go with 0.3.
     lose = drop_field
     but = replace

@@ -143,7 +143,7 @@ class Reply(Value, frozen=True, kw_only=True):
             keep_alive=self.keep_alive,
         )
 
-    but = replace  # its name until 0.2
+    but = replace  # its name until 0.3
 
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
         )
 
-    but = replace  # its name until 0.2
+    but = replace  # its name until 0.3
 
     async def read(self) -> bytes:
         """The whole body."""
@@ -221,7 +221,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         return require_object(await self.read_json(), self.provider)
 
     async def json(self) -> Any:
-        """Alias of `read_json`; it goes with version 0.2."""
+        """Alias of `read_json`; it goes with version 0.3."""
         return await self.read_json()
 
 

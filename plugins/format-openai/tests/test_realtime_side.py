@@ -53,9 +53,9 @@ def test_the_subprotocol_is_selected_when_it_is_offered() -> None:
 
 def test_what_all_answers_of_a_session_took_is_summed() -> None:
     one = side("vendor")
-    one.connected("current")
+    one.set_upstream_dialect("current")
     for _ in range(3):
-        assert one.server(json.dumps(DONE)) == [json.dumps(DONE)]
+        assert one.translate_server_message(json.dumps(DONE)) == [json.dumps(DONE)]
     usage = one._call.meter.usage
     assert usage is not None
     assert (usage.input_tokens, usage.output_tokens) == (6, 9)
@@ -67,20 +67,20 @@ def test_usage_that_cannot_be_counted_harms_nobody(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(realtime, "parse_usage", fails)
     one = side("vendor")
-    one.connected("current")
-    assert one.server(json.dumps(DONE)) == [json.dumps(DONE)]
+    one.set_upstream_dialect("current")
+    assert one.translate_server_message(json.dumps(DONE)) == [json.dumps(DONE)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"type": 1}', "null"])
 def test_what_is_no_event_is_refused(text: str) -> None:
     one = side("vendor")
-    one.connected("current")
+    one.set_upstream_dialect("current")
     with pytest.raises(InvalidField):
-        one.client(text)
+        one.translate_client_message(text)
 
 
 def test_what_the_other_dialect_cannot_say_is_lost_by_name() -> None:
     one = side()
-    one.connected("current")
-    one.client(json.dumps({"type": "session.update", "session": {"modalities": ["text"], "temperature": 0.7}}))
+    one.set_upstream_dialect("current")
+    one.translate_client_message(json.dumps({"type": "session.update", "session": {"modalities": ["text"], "temperature": 0.7}}))
     assert one._call.losses == ["session.temperature"]
