@@ -364,7 +364,7 @@ def test_completion_echoes_its_prompt(client: openai.OpenAI, bridged: str) -> No
 def test_several_prompts_need_an_upstream_that_completes(
     client: openai.OpenAI, bridged: str, upstream: Upstream
 ) -> None:
-    with pytest.raises(openai.BadRequestError, match="only one prompt per request for this model") as caught:
+    with pytest.raises(openai.BadRequestError, match="has 2 prompts, but this model supports only one") as caught:
         client.completions.create(model=bridged, prompt=["a", "b"])
     assert caught.value.param == "prompt"
     choices = [{"text": text, "index": index, "finish_reason": "stop"} for index, text in enumerate(("A", "B"))]

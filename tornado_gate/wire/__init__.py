@@ -1,1 +1,1 @@
-"""Wire formats, each written once: its server half (for a format plugin) beside its client half (for a provider)."""
+"""Wire formats. Each package holds the server half (used by a format plugin) and the client half (used by a provider)."""

@@ -1,6 +1,6 @@
-"""What the wire formats are called: for tables of routes and endpoints, which are made before any format is spoken.
+"""Names of the wire formats, for tables of routes and endpoints that are built before a format's module is imported.
 
-Each format's own module has its name as `WIRE_FORMAT`; asking that module imports all of it.
+Each format's module also exports its name as `WIRE_FORMAT`, but importing it from there imports the whole module.
 """
 
 from __future__ import annotations

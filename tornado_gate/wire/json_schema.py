@@ -1,8 +1,8 @@
-"""JSON schemas for upstreams that know a subset only: OpenAPI-like schemas with upper-case types. Pure.
+"""Reduce JSON schemas to the subset of upstreams with OpenAPI-like schemas and upper-case types. No I/O.
 
-What the subset cannot say is taken out and reported, path by path, through a callback; annotations that constrain nothing
-(``$schema``, ``$id``, ``$comment``) go without a word. ``additionalProperties: false`` does too: an upstream of this kind
-writes declared properties alone.
+Keywords outside the subset are removed, and a callback receives the path of each. Annotations that constrain nothing
+(``$schema``, ``$id``, ``$comment``) are removed without a report. So is ``additionalProperties: false``, because these
+upstreams only produce declared properties.
 
 Source of the subset: google-genai 3.4, ``types.Schema``.
 """
@@ -16,13 +16,13 @@ from urllib.parse import unquote
 from tornado_gate.types.value import Value
 
 MAX_NODES: Final = 2_000
-"""Schemas in one schema, after references were replaced by what they name. What is beyond is an object of any shape."""
+"""Most subschemas in one schema, counted after references are resolved. A subschema beyond it becomes ``OBJECT``."""
 
 MAX_DEPTH: Final = 64
-"""Schemas inside schemas."""
+"""Most nesting levels of subschemas."""
 
 MAX_RECURSION: Final = 2
-"""How often a recursive reference is followed inside itself."""
+"""How many times a recursive reference is expanded inside itself."""
 
 _TYPES: Final[Mapping[str, str]] = {
     "string": "STRING",
@@ -62,12 +62,12 @@ ReportDrop = Callable[[str], None]
 
 
 def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
-    """`schema` in the subset. `report` is given the path below the schema (``properties.a.not``) of what was lost."""
+    """Return `schema` in the subset. `report` is called with the path below the schema (``properties.a.not``) of each loss."""
     return _SchemaSimplifier(schema, report).simplify(schema, _SchemaLocation())
 
 
 def has_keyword(value: Any, names: Iterable[str]) -> bool:
-    """Whether an object anywhere in a JSON value has a member of one of these names."""
+    """Return whether an object at any depth of a JSON value has a member with one of these names."""
     wanted = frozenset(names)
     level = [value]
     while level:
@@ -82,7 +82,7 @@ def has_keyword(value: Any, names: Iterable[str]) -> bool:
 
 
 class _SchemaLocation(Value, frozen=True):
-    """Where the walk is: the path for reports, and the references it went through."""
+    """The position of the traversal: the path for reports, and the references that were followed to get there."""
 
     path: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class _SchemaSimplifier:
         self._nodes = 0
 
     def simplify(self, schema: Any, place: _SchemaLocation) -> dict[str, Any]:
-        """One schema and all below it."""
+        """Return one schema and all its subschemas in the subset."""
         self._nodes += 1
         too_much = self._nodes > MAX_NODES or len(place.path) > 2 * MAX_DEPTH
         if too_much or not isinstance(schema, Mapping):
@@ -125,7 +125,7 @@ class _SchemaSimplifier:
     def _resolve_reference(
         self, schema: Mapping[str, Any], place: _SchemaLocation
     ) -> tuple[Mapping[str, Any], _SchemaLocation]:
-        """`schema` with its reference replaced by what it names; what stands beside the reference wins."""
+        """Return `schema` with ``$ref`` replaced by the definition; members next to the reference take precedence."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {name: member for name, member in schema.items() if name != "$ref"}
             target = self._find_definition(reference)
@@ -137,7 +137,7 @@ class _SchemaSimplifier:
         return schema, place
 
     def _find_definition(self, reference: str) -> Mapping[str, Any] | None:
-        """What a local reference (a JSON pointer after ``#``) names; None for one that leads elsewhere."""
+        """Return the definition of a local reference (a JSON pointer after ``#``); None for any other reference."""
         if not reference.startswith("#"):
             return None
         value = self._root
@@ -152,7 +152,7 @@ class _SchemaSimplifier:
         return value if isinstance(value, Mapping) else None
 
     def _merge_all_of(self, schema: Mapping[str, Any], place: _SchemaLocation) -> Mapping[str, Any]:
-        """`schema` with the branches of ``allOf`` laid into it; of two words for one thing the first stands."""
+        """Return `schema` with the branches of ``allOf`` merged into it; the first value of a keyword takes precedence."""
         branches = schema.get("allOf")
         if not isinstance(branches, list):
             return schema
@@ -189,7 +189,7 @@ class _SchemaSimplifier:
             value["type"] = _TYPES.get(kind.lower(), kind.upper())
 
     def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
-        """``anyOf`` and ``oneOf``; a branch for null alone makes the whole nullable."""
+        """Convert ``anyOf`` and ``oneOf``; a branch of type null becomes ``nullable: true``."""
         name = "anyOf" if "anyOf" in schema else "oneOf"
         branches = schema.get(name)
         if not isinstance(branches, list):
@@ -217,7 +217,7 @@ class _SchemaSimplifier:
         if all(isinstance(word, str) for word in words) and words:
             value["enum"] = words
             value.setdefault("type", "STRING")
-        elif words:  # an enum of the subset is of strings
+        elif words:  # the subset allows only strings in an enum
             self._report_drop(place, name)
 
     def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
@@ -233,7 +233,7 @@ class _SchemaSimplifier:
         items = schema.get("items")
         if isinstance(items, Mapping) and "anyOf" not in value:
             value["items"] = self.simplify(items, place.append_path("items"))
-        elif value.get("type") == "ARRAY":  # an array must say of what
+        elif value.get("type") == "ARRAY":  # the subset requires `items` in an array
             value["items"] = self._merge_tuple_items(schema, place)
 
     def _merge_tuple_items(self, schema: Mapping[str, Any], place: _SchemaLocation) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def _infer_type(schema: Mapping[str, Any]) -> str | None:
 
 
 def _select_members_of_type(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The members of `schema` that say something of this type."""
+    """Return the members of `schema` that apply to this type."""
     names = {
         "object": ("properties", "required", "minProperties", "maxProperties", "additionalProperties"),
         "array": ("items", "prefixItems", "minItems", "maxItems"),

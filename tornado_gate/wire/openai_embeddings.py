@@ -1,8 +1,8 @@
-"""OpenAI's embeddings: what is on the wire, both ways. Checks nothing that a caller must be told.
+"""OpenAI's embeddings API: parsing and rendering of requests and responses. Validation is the format plugin's task.
 
-The server half (`parse_request`, `render_chunks`) is for the format plugin; the client half (`render_request`, and
-`parse_response` or, for answers of any length, `read_response`) for providers that speak this format; `usage_in` reads
-what passes verbatim.
+The server half (`parse_request`, `render_response`) is for the format plugin; the client half (`render_request`, and
+`parse_response` or, for responses of any length, `read_response`) is for providers with this format; `find_usage` reads
+the usage of responses that are forwarded verbatim.
 
 Source: openai-python 3.52, types/embedding_create_params.py, types/create_embedding_response.py and, for vectors in base64,
 resources/embeddings.py.
@@ -32,9 +32,9 @@ WIRE_FORMAT: Final = formats.OPENAI_EMBEDDINGS
 FIELD_NAMES: Final[Mapping[str, str]] = {"inputs": "input"}
 
 NUMBERS_PER_SLICE: Final = 8192
-"""Written between two turns of the event loop: a millisecond or two of work."""
+"""Numbers rendered between two turns of the event loop: one or two milliseconds of work."""
 BYTES_PER_SLICE: Final = 64 * 1024
-"""Read between two turns of the event loop: a millisecond or two of work."""
+"""Bytes parsed between two turns of the event loop: one or two milliseconds of work."""
 
 _KNOWN_MEMBERS: Final = ("model", "input", "encoding_format", "dimensions", "user")
 _ENTRY_PATTERN: Final = re.compile(rb'\{[^{}]{0,200}?"embedding"\s*+:\s*+(?:\[[^{}\]]*+\]|"[^"{}]*+")[^{}]*+\}')
@@ -44,7 +44,7 @@ EmbeddingInput = str | tuple[int, ...]
 
 
 def read_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
-    """The inputs in an ``input`` that was checked: a text, several, the tokens of one, or those of several."""
+    """Return the inputs of a validated ``input``: a string, an array of strings, a token array, or an array of those."""
     if isinstance(value, str):
         return (value,)
     if value and isinstance(value[0], int):
@@ -53,7 +53,7 @@ def read_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
 
 
 def parse_request(body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
-    """The common request in a body that was checked. How vectors are to be written is the format plugin's to remember."""
+    """Return the common request for a validated body. The format plugin keeps ``encoding_format`` for the response."""
     return EmbeddingRequest(
         model=model,
         wire_format=WIRE_FORMAT,
@@ -66,9 +66,9 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
 
 
 def render_request(call: Call, request: EmbeddingRequest) -> dict[str, Any]:
-    """The body for an upstream. It always asks for base64, which is a third of the bytes and quicker to read.
+    """Return the body for an upstream. It always requests base64, which needs a third of the bytes and is faster to parse.
 
-    A task and a title have no place here, nor have unknown fields of another wire format: they are lost.
+    ``task``, ``title`` and unknown fields of another wire format are not supported and are dropped.
     """
     body = drop_none(
         model=call.target.upstream_model,
@@ -94,10 +94,10 @@ def _render_inputs(inputs: Sequence[EmbeddingInput]) -> Any:
 
 
 def parse_response(body: Any, *, count: int | None = None) -> EmbeddingResult:
-    """A whole answer. `count` is how many vectors there must be, when it is known.
+    """Parse a whole response. `count` is the expected number of vectors, or None if unknown.
 
-    Takes a few milliseconds for each megabyte: `read_response` is for what may be long. Raises UpstreamError for an answer
-    that lacks a vector, and the error that a body may be.
+    Takes a few milliseconds per megabyte; use `read_response` for responses that may be long. Raises the error in the body
+    if there is one, and UpstreamError if a vector is missing.
     """
     if (error := find_error(body)) is not None:
         raise error
@@ -109,9 +109,9 @@ def parse_response(body: Any, *, count: int | None = None) -> EmbeddingResult:
 
 
 async def read_response(incoming: UpstreamResponse, *, count: int | None = None) -> EmbeddingResult:
-    """A whole answer, read entry by entry as it comes, so that one of thirty megabytes does not hold the event loop.
+    """Parse a response entry by entry while it arrives, so that a response of 30 MB does not block the event loop.
 
-    Raises as `parse_response`, and UpstreamError for what is no JSON.
+    Raises the same errors as `parse_response`, and UpstreamError if the body is not JSON.
     """
     found: list[tuple[Any, Vector]] = []
     envelope: list[bytes] = []
@@ -150,31 +150,31 @@ def _make_result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count
 
 
 def _order_vectors(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
-    """The vectors by their indexes; in the order in which they came when no entry has one."""
+    """Return the vectors ordered by index, or in order of arrival if no entry has an index."""
     if count is not None and len(found) != count:
-        raise UpstreamError(f"The upstream sent {len(found)} vectors for {count} inputs; try again.")
+        raise UpstreamError(f"The upstream returned {len(found)} vectors for {count} inputs. Retry the request.")
     if all(index is None for index, _ in found):
         return tuple(vector for _, vector in found)
     by_index = {index: vector for index, vector in found if type(index) is int}
     if len(by_index) != len(found) or any(index not in by_index for index in range(len(found))):
-        raise UpstreamError("The upstream's vectors cannot be told apart: their indexes do not count from 0.")
+        raise UpstreamError("The upstream returned vectors whose indexes are not 0, 1, 2, …. Retry the request.")
     return tuple(by_index[index] for index in range(len(found)))
 
 
 def _parse_vector(value: Any) -> Vector:
-    """The vector of one entry, in base64 or as numbers, which are kept as 64-bit floats: an eighth of a list's memory."""
+    """Return one entry's vector, from base64 or numbers. Numbers become 64-bit floats: an eighth of a list's memory."""
     if isinstance(value, str):
         return from_base64(value)
     if not isinstance(value, list) or not value:
-        raise UpstreamError("The upstream sent an entry without a vector.")
+        raise UpstreamError("The upstream returned an embedding entry without a vector. Retry the request.")
     try:
         return array("d", value)
     except (TypeError, OverflowError) as error:
-        raise UpstreamError("The upstream sent a vector that is no row of numbers.") from error
+        raise UpstreamError("The upstream returned a vector with a value that is not a number.") from error
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; some count only the total. None for anything that holds no count."""
+    """Return the usage that an upstream reports; some report only the total. None if there is no token count."""
     usage = parse_chat_usage(value)
     if usage is None and isinstance(value, Mapping) and type(value.get("total_tokens")) is int:
         return Usage(input_tokens=value["total_tokens"])
@@ -182,7 +182,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
-    """The vendor's usage object: both counts are always there."""
+    """Return the vendor's usage object; both counts are always present."""
     known = usage or Usage()
     return {
         "prompt_tokens": known.input_tokens or 0,
@@ -191,7 +191,7 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def find_usage(beginning: bytes, end: bytes) -> Usage | None:
-    """The usage in an answer of which only the beginning and the end are at hand: vendors write it in either."""
+    """Return the usage from the first and last bytes of a response; vendors put it in either. None if there is none."""
     for piece in (end, beginning):
         for match in _USAGE_PATTERN.finditer(piece):
             try:
@@ -204,13 +204,13 @@ def find_usage(beginning: bytes, end: bytes) -> Usage | None:
 
 
 def render_entry(index: int, vector: Vector, encoding: str) -> bytes:
-    """One entry of ``data``; `encoding` is "float" or "base64"."""
+    """Return the JSON text of one entry of ``data``; `encoding` is "float" or "base64"."""
     written = to_base64(vector) if encoding == "base64" else to_floats(vector)
     return orjson.dumps({"object": "embedding", "index": index, "embedding": written})
 
 
 async def render_response(result: EmbeddingResult, *, model: str, encoding: str) -> AsyncIterator[bytes]:
-    """The JSON text of a whole answer, in one piece when it is small, else with turns of the event loop in between."""
+    """Yield the JSON text of a whole response: in one piece if small, else in slices with event loop turns in between."""
     pieces = [b'{"object":"list","data":[']
     for more in _iterate_slices(result.vectors, encoding):
         if len(pieces) > 1:
@@ -223,7 +223,7 @@ async def render_response(result: EmbeddingResult, *, model: str, encoding: str)
 
 
 def _iterate_slices(vectors: Sequence[Vector], encoding: str) -> Iterator[list[bytes]]:
-    """The entries in groups, each made when it is asked for."""
+    """Yield the rendered entries in groups of about `NUMBERS_PER_SLICE` numbers."""
     group: list[bytes] = []
     numbers = 0
     for index, vector in enumerate(vectors):

@@ -1,6 +1,6 @@
-"""OpenAI's moderations: what is on the wire, both ways. Pure; checks nothing that a caller must be told but pictures' addresses.
+"""OpenAI's moderations API: parsing and rendering of requests and responses. No I/O; validates only image URLs.
 
-``input`` is one text, several, or an array of objects, which together are one input of texts and pictures.
+``input`` is a string, an array of strings, or an array of objects that together form one input of texts and images.
 
 Source: openai-python 3.52, types/moderation_create_params.py, types/moderation_create_response.py and types/moderation.py.
 """
@@ -37,13 +37,13 @@ CATEGORIES: Final = (
     "violence",
     "violence/graphic",
 )
-"""Those that the vendor's SDK expects in every verdict."""
+"""The categories that the vendor's SDK expects in every verdict."""
 
 _RESULT_MEMBERS: Final = ("flagged", "categories", "category_scores", "category_applied_input_types")
 
 
 def parse_request(body: Mapping[str, Any], *, model: str) -> ModerationRequest:
-    """The common request in a body that was checked. Raises InvalidField for a picture that is nowhere."""
+    """Return the common request for a validated body. Raises InvalidField for an image without data or a usable URL."""
     value = body["input"]
     if isinstance(value, str):
         inputs: tuple[tuple[Part, ...], ...] = ((Text(text=value),),)
@@ -63,9 +63,9 @@ def _parse_part(part: Mapping[str, Any], path: str) -> Part:
 
 
 def render_request(call: Call, request: ModerationRequest) -> dict[str, Any]:
-    """The body for an upstream. Unknown fields of another wire format are lost.
+    """Return the body for an upstream. Unknown fields of another wire format are dropped.
 
-    Raises InvalidField for several inputs one of which is more than a text: this format cannot say that.
+    Raises InvalidField for several inputs of which one is not a plain text, because this format cannot express that.
     """
     own = request.wire_format == WIRE_FORMAT
     body: dict[str, Any] = {"model": call.target.upstream_model, "input": _render_inputs(request, own)}
@@ -84,7 +84,9 @@ def _render_inputs(request: ModerationRequest, own: bool) -> Any:
         return texts[0] if len(texts) == 1 else texts
     name = request.field_name("inputs")
     if len(request.inputs) != 1:
-        message = f"'{name}' must be one input for this model when it holds more than texts."
+        message = (
+            f"'{name}' must be a single input for this model unless all inputs are strings. Send one request per input."
+        )
         raise InvalidField(name, message, code="unsupported_value")
     return [_render_part(part, name, own) for part in request.inputs[0]]
 
@@ -99,13 +101,13 @@ def _render_part(part: Part, name: str, own: bool) -> dict[str, Any]:
             url = f"data:{media_type};base64,{data}" if media_type else data
             value = {"type": "image_url", "image_url": {"url": url}}
         case _:
-            message = f"'{name}' holds something other than texts and pictures, which this model does not judge."
+            message = f"'{name}' contains a part that this model does not support. Send only texts and images."
             raise InvalidField(name, message, code="unsupported_value")
     return add_extra(value, part.extra, inside="image_url") if own else value
 
 
 def check_response(body: Any) -> Sequence[Mapping[str, Any]]:
-    """The results in an answer. Raises the error that it may be, UpstreamError for what is none."""
+    """Return ``results`` of a response. Raises the error in the body, or UpstreamError if the shape is wrong."""
     if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("results")):
@@ -115,7 +117,7 @@ def check_response(body: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def parse_response(body: Any) -> ModerationResult:
-    """A whole answer. Raises UpstreamError for one that is none."""
+    """Parse a whole response. Raises the same errors as `check_response`, and UpstreamError for an invalid verdict."""
     results = check_response(body)
     identity, model = body.get("id"), body.get("model")
     return ModerationResult(
@@ -127,10 +129,10 @@ def parse_response(body: Any) -> ModerationResult:
 
 
 def _parse_verdict(result: Mapping[str, Any]) -> Verdict:
-    """A category that is null was not judged: it is left out."""
+    """Parse one result. A category that is null was not evaluated and is left out."""
     categories, scores = result.get("categories"), result.get("category_scores")
     if not isinstance(result.get("flagged"), bool) or not isinstance(categories, dict) or not isinstance(scores, dict):
-        raise UpstreamError("The upstream sent a verdict without categories or scores.")
+        raise UpstreamError("The upstream returned a moderation result without flagged, categories or category_scores.")
     applied = result.get("category_applied_input_types")
     return Verdict(
         flagged=result["flagged"],
@@ -146,7 +148,7 @@ def _parse_verdict(result: Mapping[str, Any]) -> Verdict:
 def render_response(
     result: ModerationResult, *, id: str, model: str, kinds: Sequence[Sequence[str]] = ()
 ) -> dict[str, Any]:
-    """The whole answer. `kinds` are the kinds of content of each input, for verdicts that do not say what they judged."""
+    """Return the whole response. `kinds` lists the content kinds of each input, for verdicts without applied input types."""
     own_id = result.id if result.id and result.id.startswith(ID_PREFIX) else id
     known = [kinds[index] if index < len(kinds) else ("text",) for index in range(len(result.verdicts))]
     results = [_render_verdict(verdict, kind) for verdict, kind in zip(result.verdicts, known, strict=True)]
@@ -154,7 +156,7 @@ def render_response(
 
 
 def _render_verdict(verdict: Verdict, kinds: Sequence[str]) -> dict[str, Any]:
-    """Every category that the SDK expects. One that was not judged is not flagged, and applies to no kind of input."""
+    """Return one result with every category the SDK expects. A category that was not evaluated is false and has no types."""
     judged = dict.fromkeys([*CATEGORIES, *verdict.categories, *verdict.scores])
     applied = verdict.applied
     if applied is None:

@@ -1,6 +1,6 @@
-"""OpenAI's speech: what is on the wire, both ways. Checks nothing that a caller must be told.
+"""OpenAI's speech API: parsing and rendering of requests and responses. Validation is the format plugin's task.
 
-An answer is the sound itself, or with ``stream_format: sse`` events that carry it in base64.
+A response is the audio itself, or with ``stream_format: sse`` events that contain it in base64.
 
 Source: openai-python 3.52, types/audio/speech_create_params.py; for the events, OpenAI's API reference, "Create speech",
 ``speech.audio.delta`` and ``speech.audio.done``.
@@ -44,24 +44,24 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
-"""Opus comes in an Ogg file, whose type is that of the container (RFC 7845, section 9)."""
+"""Opus audio is in an Ogg file, so its media type is that of the container (RFC 7845, section 9)."""
 DEFAULT_FORMAT: Final = "mp3"
 
 EVENT_STREAM: Final = "text/event-stream"
 DELTA_EVENT: Final = "speech.audio.delta"
 DONE_EVENT: Final = "speech.audio.done"
 DELTA_BYTES: Final = 48 * 1024
-"""Sound in one event: base64 of more would be an event that readers must hold whole."""
+"""Most audio bytes in one event, because clients buffer a whole event before they parse it."""
 
 _KNOWN_MEMBERS: Final = ("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
 _UNSPECIFIC_TYPES: Final = ("", "application/octet-stream", "binary/octet-stream")
 
 
 def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
-    """The common request in a body that was checked.
+    """Return the common request for a validated body.
 
-    A voice of the account's own, ``{"id": …}``, means nothing to another vendor: it stays in `extra`. The sound is asked for
-    while it is made by who says how it is to be streamed, and as pcm, which has no header that would need its length.
+    A custom voice of the caller's account, ``{"id": …}``, is kept in `extra`, because other vendors cannot use it. `stream`
+    is True if ``stream_format`` is set, or if the format is pcm, which has no header with a length.
     """
     voice = body.get("voice")
     extra = {name: value for name, value in select_unknown(body, *_KNOWN_MEMBERS).items() if value is not None}
@@ -82,9 +82,9 @@ def parse_request(body: Mapping[str, Any], *, model: str) -> SpeechRequest:
 
 
 def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
-    """The body for an upstream, which sends the sound as it makes it without being asked.
+    """Return the body for an upstream. It has no stream field, because upstreams always send audio as they produce it.
 
-    A language has no place here, nor have unknown fields of another wire format: they are lost.
+    ``language`` and unknown fields of another wire format are not supported and are dropped.
     """
     body = drop_none(
         model=call.target.upstream_model,
@@ -98,32 +98,32 @@ def render_request(call: Call, request: SpeechRequest) -> dict[str, Any]:
         call.drop_field(request.field_name("language"))
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
-            body[name] = value  # a voice of the account's own replaces the usual one
+            body[name] = value  # a custom voice replaces the standard one
         else:
             call.drop_field(name)
     return body
 
 
 def get_media_type(incoming: UpstreamResponse) -> str:
-    """The media type of an answer, lower-case and without parameters; "" when it says nothing of use."""
+    """Return a response's media type, lower-case and without parameters; "" if it is missing or unspecific."""
     kind = incoming.media_type
     return "" if kind in _UNSPECIFIC_TYPES else kind
 
 
 def is_sound(kind: str) -> bool:
-    """Whether an answer of this kind can be the sound itself. Ogg files are called by either name."""
+    """Return whether a response of this media type can be audio. Ogg files appear under both names."""
     return not kind or kind.startswith("audio/") or kind in ("application/ogg", "video/ogg")
 
 
 def get_format_media_type(format: str | None) -> str:
-    """The media type of a format that was asked for, or of what the vendor makes when none was."""
+    """Return the media type of a requested format, or of the vendor's default format for None."""
     return MEDIA_TYPES.get(format or DEFAULT_FORMAT, MEDIA_TYPES[DEFAULT_FORMAT])
 
 
 async def parse_response(incoming: UpstreamResponse, request: SpeechRequest) -> AsyncIterator[StreamEvent]:
-    """The events of an answer, whether it is the sound itself or events that carry it.
+    """Yield the stream events of a response, which is either plain audio or server-sent events with audio.
 
-    Raises UpstreamError for an answer that is no sound, or that has none.
+    Raises UpstreamError for a response that is not audio or is empty.
     """
     kind = get_media_type(incoming)
     if kind != EVENT_STREAM and not is_sound(kind):
@@ -141,16 +141,16 @@ async def parse_response(incoming: UpstreamResponse, request: SpeechRequest) -> 
 
 
 def no_audio_error() -> UpstreamError:
-    """For an answer without sound: an empty file that plays nothing would look like one."""
-    return UpstreamError("The upstream's answer holds no sound.")
+    """Return the error for a response without audio; an empty file would look like a success."""
+    return UpstreamError("The upstream returned a response without audio. Retry the request.")
 
 
 async def find_non_audio_error(incoming: UpstreamResponse) -> GateError:
-    """What to raise for an answer of another kind: the error that it is when it is one."""
+    """Return the error for a response of another media type: the error in its JSON body if there is one."""
     try:
         return find_error(orjson.loads(await incoming.read())) or wrong_format_error()
     except orjson.JSONDecodeError:
-        return UpstreamError("The upstream's answer is neither sound nor JSON.")
+        return UpstreamError("The upstream returned neither audio nor JSON. Check the provider's base_url.")
 
 
 async def _parse_audio(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
@@ -174,11 +174,11 @@ async def _parse_events(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent
                 return
     finally:
         await close(frames)
-    raise UpstreamError("The upstream's stream stopped before its end.")
+    raise UpstreamError("The upstream's audio stream ended before it was complete. Retry the request.")
 
 
 def find_frame_error(frame: Any) -> GateError | None:
-    """The error that a frame is, or None."""
+    """Return the error in a frame, or None."""
     if isinstance(frame, Mapping) and frame.get("type") == "error":
         return find_error({"error": frame.get("error") or frame})
     return find_error(frame)
@@ -188,11 +188,11 @@ def _decode_base64(text: Any) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
-        raise UpstreamError("The upstream sent a piece of sound that is not base64.") from error
+        raise UpstreamError("The upstream sent an audio chunk that is not valid base64. Retry the request.") from error
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as a stream's last event reports it."""
+    """Return the usage of a stream's last event; None if there is no token count."""
     counts = value if isinstance(value, Mapping) else {}
     read, made = counts.get("input_tokens"), counts.get("output_tokens")
     if type(read) is not int and type(made) is not int:
@@ -205,19 +205,19 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
-    """The vendor's usage object. Its three counts are never absent."""
+    """Return the vendor's usage object; its three counts are always present."""
     known = usage or Usage()
     counts = {"input_tokens": known.input_tokens or 0, "output_tokens": known.output_tokens or 0}
     return {**known.extra, **counts, "total_tokens": known.total_tokens or 0}
 
 
 def render_deltas(sound: bytes) -> Iterator[dict[str, Any]]:
-    """The events that carry `sound`."""
+    """Yield the delta events for `sound`, with at most `DELTA_BYTES` bytes of audio each."""
     for start in range(0, len(sound), DELTA_BYTES):
         piece = sound[start : start + DELTA_BYTES]
         yield {"type": DELTA_EVENT, "audio": base64.b64encode(piece).decode("ascii")}
 
 
 def render_done(usage: Usage | None) -> dict[str, Any]:
-    """The last event."""
+    """Return the last event of a stream."""
     return {"type": DONE_EVENT, "usage": render_usage(usage)}

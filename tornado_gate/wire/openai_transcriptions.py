@@ -1,11 +1,11 @@
-"""OpenAI's transcriptions and translations: what is on the wire, both ways. Checks nothing that a caller must be told.
+"""OpenAI's transcriptions and translations: parsing and rendering. Validation is the format plugin's task.
 
-Requests are forms, so that every value in a body is a string or an array of strings. `render_request` gives the text fields of
-a form for `tornado_gate.codec.multipart.FormBody`; the file goes beside them.
+Requests are forms, so every value in a body is a string or an array of strings. `render_request` returns the text fields for
+`tornado_gate.codec.multipart.FormBody`; the caller adds the file.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py, transcription.py, transcription_verbose.py,
-transcription_diarized.py, transcription_text_*_event.py and translation_create_params.py; of the two kinds of subtitles, the
-WebVTT specification (w3.org/TR/webvtt1) and the customs of SubRip.
+transcription_diarized.py, transcription_text_*_event.py and translation_create_params.py; for subtitles, the WebVTT
+specification (w3.org/TR/webvtt1) and the de facto SubRip format.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 WIRE_FORMAT: Final = formats.OPENAI_TRANSCRIPTIONS
 RESPONSE_FORMATS: Final = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
 PLAIN_FORMATS: Final = ("text", "srt", "vtt")
-"""Those whose answer is no JSON."""
+"""Response formats that are not JSON."""
 TIMED_FORMATS: Final = ("srt", "vtt", "verbose_json", "diarized_json")
-"""Those that need to know when something was said."""
+"""Response formats that contain timestamps."""
 
 DELTA_EVENT: Final = "transcript.text.delta"
 DONE_EVENT: Final = "transcript.text.done"
@@ -39,9 +39,9 @@ _COUNT_MEMBERS: Final = ("type", "input_tokens", "output_tokens", "total_tokens"
 def parse_request(
     body: Mapping[str, Any], audio: FileSource, *, model: str, translate: bool = False
 ) -> TranscriptionRequest:
-    """The common request in the text fields of a form that was checked, and its file.
+    """Return the common request for the validated text fields of a form and its file.
 
-    How the answer is to be written is the format plugin's to remember; a way that needs times asks for segments.
+    The format plugin keeps ``response_format`` for the response. A format with timestamps requests segments by default.
     """
     wanted = body.get("response_format")
     asked: tuple[Literal["word", "segment"], ...] = tuple(body.get("timestamp_granularities") or ())
@@ -64,9 +64,9 @@ def parse_request(
 
 
 def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
-    """The text fields of a form for an upstream: strings, and arrays of them.
+    """Return the text fields of the form for an upstream: strings and arrays of strings.
 
-    A translation is always into English, so that a language is lost there; so are unknown fields of another wire format.
+    A translation is always into English, so it drops ``language``. Unknown fields of another wire format are dropped too.
     """
     language = request.language
     if language is not None and request.translate:
@@ -79,7 +79,7 @@ def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
         prompt=request.prompt,
         temperature=None if request.temperature is None else f"{request.temperature:g}",
     )
-    if request.timestamps and not request.translate:  # translations have segments without being asked
+    if request.timestamps and not request.translate:  # translations always contain segments
         fields["timestamp_granularities"] = list(request.timestamps)
     for name, value in request.extra.items():
         if request.wire_format == WIRE_FORMAT:
@@ -90,7 +90,7 @@ def render_request(call: Call, request: TranscriptionRequest) -> dict[str, Any]:
 
 
 def check_response(body: Any) -> Mapping[str, Any]:
-    """The answer that a body is. Raises the error that it may be, UpstreamError for what is none."""
+    """Return the body if it is a response. Raises the error in the body, or UpstreamError if the shape is wrong."""
     if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not isinstance(body.get("text"), str):
@@ -99,7 +99,7 @@ def check_response(body: Any) -> Mapping[str, Any]:
 
 
 def parse_response(body: Any) -> TranscriptionResult:
-    """A whole answer in any of the formats that are JSON. Raises UpstreamError for what is none."""
+    """Parse a whole response in any of the JSON formats. Raises the same errors as `check_response`."""
     checked = check_response(body)
     language, duration = checked.get("language"), checked.get("duration")
     return TranscriptionResult(
@@ -114,7 +114,7 @@ def parse_response(body: Any) -> TranscriptionResult:
 
 
 def _read_seconds(value: Any) -> float | None:
-    """Some upstreams write a duration as a string."""
+    """Return a number of seconds, or None. Some upstreams write it as a string."""
     try:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -122,14 +122,14 @@ def _read_seconds(value: Any) -> float | None:
 
 
 def _select_timed(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Segments or words that say when they begin and end."""
+    """Return the segments or words that have numeric ``start`` and ``end``."""
     if not is_array_of_objects(value):
         return ()
     return tuple(item for item in value if all(type(item.get(name)) in (int, float) for name in ("start", "end")))
 
 
 def render_response(result: TranscriptionResult, response_format: str, *, translate: bool = False) -> dict[str, Any]:
-    """The whole answer in one of the formats that are JSON."""
+    """Return the whole response in one of the JSON formats."""
     usage = None if result.usage is None else render_usage(result.usage)
     if response_format == "json":
         return drop_none(**{**result.extra, "text": result.text, "usage": usage})
@@ -147,7 +147,7 @@ def render_response(result: TranscriptionResult, response_format: str, *, transl
 
 
 def render_plain(result: TranscriptionResult, response_format: str) -> str:
-    """The whole answer as text or as subtitles, which are made of its segments."""
+    """Return the whole response as plain text, or as subtitles with one cue per segment."""
     match response_format:
         case "srt":
             cues = (f"{number}\n{cue}\n\n" for number, cue in enumerate(_iterate_cues(result, ","), 1))
@@ -159,7 +159,7 @@ def render_plain(result: TranscriptionResult, response_format: str) -> str:
 
 
 def _iterate_cues(result: TranscriptionResult, point: str) -> Iterator[str]:
-    """Each segment with its times. A blank line or an arrow would end a cue, so neither is left in its text."""
+    """Yield one cue per segment. Blank lines and arrows are removed from its text, because they would end the cue."""
     for segment in result.segments:
         text = _ARROW.sub("->", " ".join(str(segment.get("text", "")).split()))
         yield f"{_format_time(segment['start'], point)} --> {_format_time(segment['end'], point)}\n{text}"
@@ -173,7 +173,7 @@ def _format_time(seconds: float, point: str) -> str:
 
 
 def render_stream(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
-    """A whole answer as a stream: all of its text at once, and the end."""
+    """Yield the stream events of a whole response: one delta with all of its text, then the done event."""
     if result.text:
         yield {"type": DELTA_EVENT, "delta": result.text}
     done: dict[str, Any] = {"type": DONE_EVENT, "text": result.text}
@@ -186,7 +186,7 @@ def render_stream(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage in tokens, or in seconds of sound, which stay in `extra` under their own name."""
+    """Return the usage in tokens, or in seconds of audio, which is kept as ``extra["seconds"]``. None if there is neither."""
     if not isinstance(value, Mapping):
         return None
     read, made = value.get("input_tokens"), value.get("output_tokens")
@@ -200,7 +200,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
-    """The vendor's usage object, of whichever kind it is."""
+    """Return the vendor's usage object, of type "tokens" or "duration"."""
     if usage.input_tokens is None and usage.output_tokens is None and "seconds" in usage.extra:
         return {"type": "duration", **usage.extra}
     counts = {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}

@@ -1,10 +1,10 @@
-"""OpenAI's videos: the client half. A video is a job that is begun, asked about, fetched and deleted.
+"""OpenAI's videos API: the client half. A video is a job that is created, polled, downloaded and deleted.
 
-The vendor's SDKs begin one with a form, whether a picture is in it or not, and so does `render_request`'s user. Servers that
-are compatible use a few more words for how far a job is; those of which the meaning is plain are read too.
+The vendor's SDKs create a job with a form, with or without an image, and so do the users of `render_request`. Compatible
+servers use a few more status words; those with a clear meaning are accepted too.
 
 Source: openai-python 3.52, resources/videos.py, types/video.py, video_create_params.py, video_remix_params.py and
-video_create_error.py. The SDK itself asks again after the header ``openai-poll-after-ms``.
+video_create_error.py. The SDK takes its polling interval from the header ``openai-poll-after-ms``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tornado_gate.wire.openai_images import MemoryFile, RenamedUpload
 
 WIRE_FORMAT: Final = "openai-videos"
 IMAGE_FIELD: Final = "input_reference"
-"""The form's field for the picture that a video begins with."""
+"""The form field for the first image of a video."""
 POLL_AFTER_HEADER: Final = "openai-poll-after-ms"
 
 _Status = Literal["queued", "running", "completed", "failed"]
@@ -33,7 +33,7 @@ _STATUSES: Final[Mapping[str, _Status]] = {
     "in_progress": "running",
     "completed": "completed",
     "failed": "failed",
-    # Not the vendor's own:
+    # Used by compatible servers, not by the vendor:
     "pending": "running",
     "processing": "running",
     "running": "running",
@@ -47,9 +47,9 @@ _MAX_PAUSE_SECONDS: Final = 60.0
 
 
 def render_request(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """The fields that begin a video, but for its picture. What the vendor has no field for is lost by name.
+    """Return the form fields that create a video, without its image. Fields that the vendor lacks are dropped by name.
 
-    Which lengths and sizes there are is the upstream's to say: its words depend on its model.
+    Durations and sizes are not checked here; the upstream rejects unsupported ones, because they depend on its model.
     """
     _drop_unsupported(call, request)
     body = drop_none(
@@ -62,7 +62,7 @@ def render_request(call: Call, request: VideoRequest) -> dict[str, Any]:
 
 
 def render_remix(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """The body that changes an earlier video, whose model, length and size the new one has."""
+    """Return the body that remixes an earlier video; the new one keeps its model, duration and size."""
     _drop_unsupported(call, request)
     return _add_extra(call, request, {"prompt": request.prompt})
 
@@ -88,7 +88,7 @@ def _add_extra(call: Call, request: VideoRequest, body: dict[str, Any]) -> dict[
 
 
 async def make_image_upload(call: Call, source: FileSource, param: str, field: str = IMAGE_FIELD) -> Upload:
-    """The picture as a file of the form. Raises InvalidField for the caller's field `param`."""
+    """Return the image as a file of the form. Raises InvalidField for the caller's field `param` if it is not an image."""
     if isinstance(source, Data | Link):
         picture = await read_image(call, source, param)
         filename = f"picture.{get_extension(picture.media_type)}"
@@ -98,18 +98,22 @@ async def make_image_upload(call: Call, source: FileSource, param: str, field: s
 
 
 def render_job_path(operation: Mapping[str, Any]) -> str:
-    """The segment of an address that names a job. Raises UpstreamError for an operation that is not of this provider."""
+    """Return the URL path segment of a job. Raises UpstreamError if the stored operation has no id of this provider."""
     job = operation.get("id")
     if not isinstance(job, str) or job in ("", ".", ".."):
-        raise UpstreamError("The task's operation names no video of this provider.", code="upstream_lost_task")
+        raise UpstreamError(
+            "The stored task has no video id of this provider. Create the video again.", code="upstream_lost_task"
+        )
     return quote(job, safe="")
 
 
 def parse_video(body: Mapping[str, Any], headers: Mapping[str, str]) -> VideoOperation:
-    """Where a job stands. Raises the error that the body is, and UpstreamError for one that is no video."""
+    """Return the state of a job. Raises the error in the body, or UpstreamError if the body is not a video."""
     job, word = body.get("id"), body.get("status")
     if not isinstance(job, str) or not job or not isinstance(word, str):
-        raise find_error(body) or UpstreamError("The upstream's answer is JSON, but no video.")
+        raise find_error(body) or UpstreamError(
+            "The upstream returned JSON without a video's id and status. Check the provider's base_url."
+        )
     status = _STATUSES.get(word.lower())
     operation = {"id": job}
     if status is None:
@@ -128,27 +132,27 @@ def parse_video(body: Mapping[str, Any], headers: Mapping[str, str]) -> VideoOpe
 
 
 def _parse_failure(error: Any, word: str) -> tuple[str, str]:
-    """What the upstream says of a failure, and its code."""
+    """Return the upstream's error message and code of a failed job; a refused provider key is reported without details."""
     text = error_text(error)
     if not KEY_CODES.isdisjoint(text.names):
         refused = key_refused()
         return refused.message, refused.code
     said = text.message
     if not said and word.lower() != "failed":
-        said = f"The upstream says of the video that it is {word.lower()}."
+        said = f"The upstream reports the video status '{word.lower()}'."
     code = error.get("code") if isinstance(error, Mapping) else None
     return said, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
 
 
 def _read_progress(value: Any) -> int | None:
-    """Percent."""
+    """Return the progress in percent, from 0 to 100, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
         return None
     return int(value)
 
 
 def _read_seconds(value: Any) -> float | None:
-    """The vendor's is a string."""
+    """Return a duration in seconds, or None. The vendor writes it as a string."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -159,7 +163,7 @@ def _read_seconds(value: Any) -> float | None:
 
 
 def _parse_pause(text: str) -> float | None:
-    """Seconds for a header in milliseconds."""
+    """Return the polling interval in seconds for a header in milliseconds; None if it is invalid."""
     return (
         min(int(text[:9]) / 1000, _MAX_PAUSE_SECONDS) if text.isascii() and text.isdigit() and int(text[:9]) else None
     )

@@ -1,7 +1,7 @@
-"""How long to think, in words and in tokens: one table for every format that must turn the one into the other.
+"""Conversion between reasoning effort (a word) and thinking budget (tokens), shared by all formats.
 
-Vendors say either an effort or a budget. No vendor publishes an equivalence, so this is ours: a power of two for each word,
-from the least budget that is accepted anywhere to about what the largest models use.
+Vendors accept either an effort or a budget. No vendor publishes an equivalence, so the gateway defines one: a power of two
+for each word, from the smallest budget that any vendor accepts to about what the largest models use.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens to think with, by effort."""
+"""Thinking budget in tokens, by effort."""
 
 
 def find_effort(budget: int) -> str:
-    """The greatest effort whose budget is not above `budget`."""
+    """Return the highest effort whose budget is at most `budget` tokens; "minimal" when there is none."""
     return max(
         (word for word in BUDGET_OF_EFFORT if BUDGET_OF_EFFORT[word] <= budget),
         key=BUDGET_OF_EFFORT.__getitem__,

@@ -1,4 +1,4 @@
-"""What an answer must at least look like before it passes on as it came, whatever else it holds."""
+"""Minimal shape checks for upstream responses that are forwarded verbatim."""
 
 from __future__ import annotations
 
@@ -12,5 +12,7 @@ def is_array_of_objects(value: Any) -> bool:
 
 
 def wrong_format_error() -> UpstreamError:
-    """For JSON with status 200 that is no answer of this format: a caller's SDK would fail on it without a word."""
-    return UpstreamError("The upstream's answer is JSON, but not an answer of this wire format.")
+    """Return the error for JSON with status 200 that is not a response of this format; SDKs would fail on it silently."""
+    return UpstreamError(
+        "The upstream returned JSON that is not a response of the expected wire format. Check the provider's base_url."
+    )

@@ -135,7 +135,7 @@ def test_sound_that_breaks_off_raises_so_that_half_a_file_does_not_look_whole() 
 
 @pytest.mark.parametrize("fields", [{}, {"stream_format": "sse"}])
 def test_silence_is_the_upstreams_fault(fields: dict[str, Any]) -> None:
-    with pytest.raises(UpstreamError, match="no sound"):
+    with pytest.raises(UpstreamError, match="without audio"):
         text_of(replied(START, SpeechChunk(data=b""), SpeechEnd(), **fields))
 
 

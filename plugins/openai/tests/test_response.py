@@ -140,8 +140,8 @@ async def test_without_a_telling_content_type_the_request_decides(
         (b"<html>Bad gateway</html>", "'ours' sent an answer that is not JSON"),
         (b"", "'ours' sent an answer that is not JSON"),
         (b'["a"]', "'ours' sent an answer that is not a JSON object"),
-        (b'{"hello": 1}', "no chat completion"),
-        (b'{"choices": []}', "no chat completion"),
+        (b'{"hello": 1}', "without chat completion choices"),
+        (b'{"choices": []}', "without chat completion choices"),
     ],
 )
 @pytest.mark.gen_test

@@ -85,7 +85,7 @@ def test_a_whole_answer_is_noted() -> None:
 
 @pytest.mark.parametrize("body", [[], None, {}, {"candidates": 5}, {"candidates": [5]}, "text"])
 def test_json_that_is_no_answer_is_the_upstreams_error(body: Any) -> None:
-    with pytest.raises(UpstreamError, match="not an answer"):
+    with pytest.raises(UpstreamError, match="not a response"):
         note_body(Meter(), body)
 
 

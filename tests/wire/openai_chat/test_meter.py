@@ -80,5 +80,5 @@ def test_a_whole_answer_that_is_an_error_is_raised() -> None:
 
 @pytest.mark.parametrize("body", [[], None, {}, {"choices": 5}, {"choices": [5]}, "text"])
 def test_json_that_is_no_answer_is_the_upstreams_error(body: Any) -> None:
-    with pytest.raises(UpstreamError, match="not an answer"):
+    with pytest.raises(UpstreamError, match="not a response"):
         note_body(Meter(), body)

@@ -216,7 +216,7 @@ def test_a_stop_string_that_was_met_is_known() -> None:
     "body", [None, [], "text", {}, {"choices": []}, {"choices": None}, {"choices": [1]}, {"object": "list"}]
 )
 def test_what_is_no_chat_completion_is_an_upstream_error(body: Any) -> None:
-    with pytest.raises(UpstreamError, match="no chat completion"):
+    with pytest.raises(UpstreamError, match="without chat completion choices"):
         parse_response(body)
 
 

@@ -173,7 +173,7 @@ def test_reasoning_that_shows_nothing_is_no_part() -> None:
     [None, [], "text", {}, {"output": None}, {"output": [], "status": "queued"}, {"object": "list", "data": []}],
 )
 def test_what_is_no_response_is_an_upstream_error(body: Any) -> None:
-    with pytest.raises(UpstreamError, match="no finished response"):
+    with pytest.raises(UpstreamError, match="not a finished response"):
         parse_response(body)
 
 

@@ -171,7 +171,7 @@ def test_what_is_no_length_is_not_said(seconds: Any) -> None:
         ("failed", {"code": 7, "message": None}, "", ""),
         ("failed", "No cats.", "No cats.", ""),
         ("failed", None, "", ""),
-        ("expired", None, "The upstream says of the video that it is expired.", ""),
+        ("expired", None, "The upstream reports the video status 'expired'.", ""),
     ],
 )
 def test_a_failure_has_the_upstreams_words_and_code(status: str, error: Any, said: str, code: str) -> None:

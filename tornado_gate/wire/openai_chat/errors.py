@@ -1,6 +1,6 @@
-"""The ``error`` object of an answer that failed after its status line, as one of our errors. Pure.
+"""Convert the ``error`` object of a response that failed after its status line to a `GateError`. No I/O.
 
-Vendors disagree on where the status stands: in ``code`` as a number or a string of digits, in ``status``, or nowhere.
+Vendors put the status in different places: in ``code`` as a number or a string of digits, in ``status``, or nowhere.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tornado_gate.errors import GateError
 from tornado_gate.http.upstream_errors import KEY_REFUSED, error_for_status, error_text, status_in
 
 _STATUS_OF_WORD: Final = {"rate_limit": 429, "timeout": 504, "overloaded": 503, "invalid_request": 400}
-"""By what stands in a type or a code, where no status says more than that the upstream failed."""
+"""HTTP status by a substring of the error's ``type`` or ``code``, for errors without a specific status."""
 
 
 def find_error(body: Any) -> GateError | None:
-    """The error that a whole body or a stream's frame is, or None for a body that is none."""
+    """Return the error in a whole body or a stream frame, or None if it is not an error."""
     if not isinstance(body, dict):
         return None
     if body.get("error"):
@@ -25,9 +25,9 @@ def find_error(body: Any) -> GateError | None:
 
 
 def parse_error(error: Any) -> GateError:
-    """One of our errors for the upstream's ``error`` value, which may be an object, a string or anything.
+    """Return a `GateError` for the upstream's ``error`` value of any JSON type.
 
-    The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
+    The upstream's message is kept, except for errors about the provider's key, whose details are hidden from callers.
     """
     status = _get_status(error) if isinstance(error, Mapping) else 0
     return error_for_status(status, text=error_text(error), in_answer=True)

@@ -1,7 +1,7 @@
-"""Messages, to the vocabulary and back. Pure.
+"""Convert messages to the common types and back. No I/O.
 
-Fields of a message that are unknown here (``function_call`` and ``reasoning_content`` too) stay in its `extra`. The
-legacy role ``function`` is a message of role "tool" whose result has no call id, and ``extra["role"]`` remembers it.
+Unknown fields of a message (including ``function_call`` and ``reasoning_content``) are kept in its `extra`. The legacy role
+``function`` becomes a message of role "tool" whose result has no call id; ``extra["role"]`` keeps the original role.
 
 Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 """
@@ -37,7 +37,7 @@ from tornado_gate.wire.openai_chat.parts import (
 
 
 def parse_message(value: Mapping[str, Any]) -> Message:
-    """One message of a body that was checked."""
+    """Return one message of a validated body."""
     role = value["role"]
     if role == "assistant":
         return _parse_assistant(value)
@@ -63,7 +63,7 @@ def _parse_assistant(value: Mapping[str, Any]) -> Message:
     parts += [parse_tool_call(call) for call in value.get("tool_calls") or ()]
     extra = select_unknown(value, "role", "content", "name", "refusal", "audio", "tool_calls")
     if extra.get("function_call", ...) is None:
-        del extra["function_call"]  # an SDK's dump of an answer has it as null
+        del extra["function_call"]  # null in messages that an SDK serialized from a response
     return Message(
         role="assistant",
         parts=tuple(parts),
@@ -83,7 +83,7 @@ def _parse_tool(value: Mapping[str, Any]) -> Message:
 
 
 def parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
-    """One entry of ``tool_calls`` in a request. A call of a type unknown here keeps all of it in `extra`."""
+    """Return one entry of ``tool_calls`` in a request. A call of an unknown type is kept entirely in `extra`."""
     match value:
         case {"id": str(call_id), "type": "function", "function": {"name": str(name), "arguments": str(arguments)}}:
             extra = select_unknown_members(value, "id", "type", inside="function", inner=("name", "arguments"))
@@ -97,7 +97,7 @@ def parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
 
 
 def render_tool_call(call: ToolCall) -> dict[str, Any]:
-    """One entry of ``tool_calls``, without `extra`."""
+    """Return one entry of ``tool_calls``, without `extra`."""
     if call.kind == "function":
         return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
     if call.kind == "custom":
@@ -106,7 +106,7 @@ def render_tool_call(call: ToolCall) -> dict[str, Any]:
 
 
 def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Where a body says those parts that do not stand in ``content``: for `ChatRequest.path`."""
+    """Return the body's paths of parts that are not in ``content`` (refusal, audio, tool calls), for `ChatRequest.path`."""
     names: dict[str, str] = {}
     for number, value in enumerate(messages):
         if value["role"] != "assistant":
@@ -123,10 +123,10 @@ def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def render_messages(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
-    """The array ``messages``; `own` when they came in this format. What cannot be said is reported to `call.lose`.
+    """Return the array ``messages``. `own` is True if the request came in this format.
 
-    The vendor takes nothing but text from a tool. A picture, sound or file in a foreign tool's result goes into a user's
-    message directly after the results of that turn, and its path is reported too, because that is not where it was.
+    Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
+    file in a tool result of another format moves to a user message after the results of that turn and is reported too.
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -146,9 +146,9 @@ def _make_tool_images_message(moved: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _MessageRenderer(State):
-    """Renders messages one by one; `number` is that of the one in hand.
+    """Renders messages one by one; `number` is the index of the current message.
 
-    What must move out of a tool's result is added to `moved`. Paths are made when there is something to report.
+    Parts that cannot stay in a tool result are appended to `moved`. Paths are built only when something is reported.
     """
 
     call: Call
@@ -165,7 +165,7 @@ class _MessageRenderer(State):
         return render_part(part, self.own, self.stored_here)
 
     def render(self, number: int, message: Message) -> Iterator[dict[str, Any]]:
-        """One message object, or several: every result of a tool is a message of its own, before what else was said."""
+        """Yield one or more message objects: one for each tool result, then one for the other parts."""
         self.number = number
         others: list[tuple[int, Part]] = []
         for index, part in enumerate(message.parts):
@@ -238,14 +238,14 @@ class _MessageRenderer(State):
                     fields["audio"] = self._add_extra({"id": reference}, part.extra, index)
                 case Refusal(text=text) if message.plain and "refusal" not in fields:
                     fields["refusal"] = text
-                case Image() | File() | Audio() if not self.own:  # the vendor takes them from users alone
+                case Image() | File() | Audio() if not self.own:  # the vendor accepts these only from users
                     self.call.drop_field(self.get_path(index))
                 case _:
                     said.append((index, part))
         if calls:
             fields["tool_calls"] = calls
         content = self._render_content(message.plain, said, self.get_path) if said else None
-        if not content:  # null is for a turn that says something else
+        if not content:  # null is valid only if the turn has other fields
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
 
@@ -261,7 +261,7 @@ class _MessageRenderer(State):
     def _render_content(
         self, plain: bool, parts: Sequence[tuple[int, Part]], path: Callable[[int], str]
     ) -> str | list[dict[str, Any]]:
-        """A string for a plain message of one text, else an array. `path` gives the caller's path of a part."""
+        """Return a string for a plain message of one text, else an array. `path` returns the caller's path of a part."""
         if plain and len(parts) == 1 and isinstance(only := parts[0][1], Text) and not only.extra:
             return only.text
         values: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
-"""What the verbatim lane must know of frames that it passes on as they came. Pure.
+"""Usage and finish reasons of responses that the verbatim lane forwards unchanged. No I/O.
 
-Most frames hold neither usage nor a finish reason: those are searched, not parsed. Inside a JSON string a quotation
-mark is escaped, so that no text a model writes can look like a member's name.
+Most frames contain neither, so frames are searched with a pattern and parsed only if it matches. Quotation marks inside JSON
+strings are escaped, so text written by a model cannot match a member's name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DONE_FRAME: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
 class ChatStreamMeter:
     """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
 
-    `finished` says that a finish reason was seen, `done` that nothing may follow: ``[DONE]``, or an error.
+    `finished` is True after a finish reason, `done` after the last frame: ``[DONE]`` or an error.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -36,7 +36,7 @@ class ChatStreamMeter:
         self.done = False
 
     def note(self, raw: bytes) -> bool:
-        """Take one frame; True when it has usage and no choice: the chunk that only comes when it was asked for."""
+        """Note one frame. Returns True for the chunk with usage and no choice, which exists only with ``include_usage``."""
         if b"[DONE]" in raw and _DONE_FRAME.search(raw) is not None:
             self.done = True
             return False
@@ -58,7 +58,7 @@ class ChatStreamMeter:
 
 
 def parse_frame(raw: bytes) -> Any:
-    """The JSON in a raw frame's data; None when it has no data or no JSON."""
+    """Return the JSON value in a raw frame's data; None if it has no data or invalid JSON."""
     frame = sse.parse(raw)
     try:
         return None if frame is None else orjson.loads(frame.data)
@@ -67,7 +67,7 @@ def parse_frame(raw: bytes) -> Any:
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
+    """Note usage and finish reason of a whole response. Raises the error in the body, or UpstreamError for a wrong shape."""
     if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
@@ -77,7 +77,7 @@ def note_body(meter: Meter, body: Any) -> None:
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
-    """Note the usage of a body or chunk; False when it has none."""
+    """Note the usage of a body or chunk. Returns False if it has none."""
     usage = parse_usage(body.get("usage"))
     if usage is not None:
         meter.usage = usage
@@ -85,7 +85,7 @@ def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
 
 
 def finish_of(body: Mapping[str, Any]) -> str:
-    """Our word for the finish reason of the last choice that has one, or ""."""
+    """Return the common finish reason of the last choice that has one, or ""."""
     choices = body.get("choices")
     if type(choices) is list:
         for choice in reversed(choices):

@@ -1,10 +1,9 @@
-"""The parts of a message's content, to the vocabulary and back. Pure.
+"""Convert the content parts of a message to the common types and back. No I/O.
 
 Unknown members of a part are kept in its `extra`; unknown members of the object inside a part (``image_url``,
-``input_audio``, ``file``) in `extra` under that object's name. A part of a type that is not known here, or whose
-members do not have the known shape, is a `VendorPart`.
+``input_audio``, ``file``) in `extra` under that object's name. A part of an unknown type or shape becomes a `VendorPart`.
 
-Source: openai-python 3.52, types/chat/chat_completion_content_part_param.py and its siblings.
+Source: openai-python 3.52, types/chat/chat_completion_content_part_*.py.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"
 
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The members of `value` whose names are not `known`."""
+    """Return the members of `value` whose names are not in `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
 def select_unknown_members(
     value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The unknown members of `value`, and those of the object ``value[inside]`` under its name, for `extra`."""
+    """Return the unknown members of `value`, with those of the object ``value[inside]`` under its name, for `extra`."""
     extra = select_unknown(value, *known, inside)
     if deeper := select_unknown(value[inside], *inner):
         extra[inside] = deeper
@@ -39,7 +38,7 @@ def select_unknown_members(
 
 
 def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
-    """`value` with `extra` put back as `unknown_members` took it out; what `value` says itself stands."""
+    """Add `extra`, as returned by `select_unknown_members`, to `value` and return it. Members of `value` take precedence."""
     for name, member in extra.items():
         if name == inside and isinstance(member, Mapping):
             value[name] = {**member, **value.get(name, {})}
@@ -49,12 +48,12 @@ def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "")
 
 
 def drop_none(**members: Any) -> dict[str, Any]:
-    """The members that are not None, in their order."""
+    """Return the members that are not None, in order."""
     return {name: member for name, member in members.items() if member is not None}
 
 
 def parse_parts(content: Any) -> tuple[Part, ...]:
-    """The parts of a content that is a string, an array of part objects, or null."""
+    """Return the parts of a content that is a string, an array of part objects, or null."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -63,7 +62,7 @@ def parse_parts(content: Any) -> tuple[Part, ...]:
 
 
 def parse_part(value: Mapping[str, Any]) -> Part:
-    """One part object."""
+    """Return the part for one part object."""
     inner: Any = value.get(str(value.get("type")))
     match value.get("type"), inner:
         case "text", str(text):
@@ -99,22 +98,22 @@ def _parse_url(url: str) -> Source:
 
 
 def _parse_file_data(text: str) -> Data:
-    """`file_data` is documented as plain base64 and used as a data URL; the first has no media type."""
+    """Parse ``file_data``, documented as plain base64 (without media type) but in practice often a data URL."""
     match = _DATA_URL.fullmatch(text)
     return Data(media_type=match[1], base64=match[2]) if match else Data(media_type="", base64=text)
 
 
 def parse_image(value: Any) -> Image | None:
-    """An ``image_url`` part as an answer holds it (a custom of OpenRouter's), or None when it is something else."""
+    """Return the image of an ``image_url`` part in a response (OpenRouter's extension), or None for any other value."""
     part = parse_part(value) if isinstance(value, dict) else None
     return part if isinstance(part, Image) else None
 
 
 def render_part(part: Part, own: bool, stored_here: bool = False) -> dict[str, Any] | None:
-    """One part object, or None for what this format cannot say.
+    """Return one part object, or None if this format does not support the part.
 
-    `own` is True when the part came in this format: only then its `extra`, or a part of no known type, can go back.
-    `stored_here` says that ids of files are this vendor's: those of another are nothing to it.
+    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `stored_here` is
+    True if file ids belong to this vendor; those of another vendor are not rendered.
     """
     if isinstance(part, File) and isinstance(part.source, FileReference) and not (own or stored_here):
         return None

@@ -1,7 +1,7 @@
-"""Chat requests: body to `ChatRequest` (server half), and back (client half). Pure.
+"""Chat requests: body to `ChatRequest` (server half), and back (client half). No I/O.
 
-What `ChatRequest` has no field for is in `extra` under its wire name, the legacy ``functions`` and ``function_call``
-too. Of ``stream_options`` only what is not ``include_usage`` is there.
+Members that `ChatRequest` has no field for are in `extra` under their wire names, including the legacy ``functions`` and
+``function_call``. ``extra["stream_options"]`` has the members of ``stream_options`` except ``include_usage``.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py.
 """
@@ -37,7 +37,7 @@ _SHARED_FIELDS: Final = (
     "user",
     "metadata",
 )
-"""The fields that have the same name and shape on both sides, and where None means that nothing was said."""
+"""Fields with the same name and shape in the body and in `ChatRequest`, where None means absent."""
 
 _KNOWN_MEMBERS: Final = frozenset(
     (
@@ -62,7 +62,7 @@ _SCHEMA_MEMBERS: Final = ("name", "description", "schema", "strict")
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
-    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
+    """Return the common request for a validated body. Wrong types in it raise arbitrary Python errors."""
     stop = body.get("stop")
     options = body.get("stream_options") or {}
     extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
@@ -165,10 +165,10 @@ def _parse_response_format(value: Any) -> ResponseFormat | None:
 def render_request(
     call: Call, request: ChatRequest, *, max_tokens_name: str = "max_completion_tokens"
 ) -> dict[str, Any]:
-    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`.
+    """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
     `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
-    A stream always asks for usage, because the meter needs it.
+    A stream always requests usage, because the meter needs it.
     """
     own = request.wire_format == WIRE_FORMAT
     if own:
@@ -257,7 +257,7 @@ def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict
         return None
     value: dict[str, Any] = {"type": wanted.kind}
     if wanted.kind == "json_schema":
-        value["json_schema"] = drop_none(  # other formats give schemas no name, this one wants one
+        value["json_schema"] = drop_none(  # `name` is required here and absent in other formats
             name=wanted.name or "response",
             description=wanted.description,
             schema=wanted.schema,
@@ -282,7 +282,5 @@ def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
     if effort is None and (reasoning.enabled is False or reasoning.budget_tokens == 0):
         return "none"
     if effort is None and reasoning.enabled:
-        call.drop_field(
-            name
-        )  # "think as long as you like": a model that reasons does so unasked, another cannot be told to
+        call.drop_field(name)  # no value means "enabled without a limit"; reasoning models reason by default
     return effort

@@ -1,7 +1,7 @@
-"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+"""Whole responses: body to `ChatResult` (client half, lenient), and back (server half). No I/O.
 
-The parts of a message come in this order: thinking, text, refusal, audio, images, tool calls. ``reasoning_content``
-(and ``reasoning``) is what upstreams beyond the vendor call thinking; ``images`` is OpenRouter's.
+The parts of a message have this order: thinking, text, refusal, audio, images, tool calls. Compatible upstreams send
+thinking as ``reasoning_content`` or ``reasoning``; ``images`` is OpenRouter's extension.
 
 Source: openai-python 3.52, types/chat/chat_completion.py and chat_completion_message.py.
 """
@@ -43,30 +43,32 @@ from tornado_gate.wire.openai_chat.parts import (
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage, render_finish_reason, render_usage
 
 LEGACY_CALL: Final = "function_call"
-"""In the `extra` of a tool call that came as the legacy ``function_call``, and the vendor's finish reason after one."""
+"""Key in the `extra` of a tool call that came as the legacy ``function_call``, and the vendor's finish reason for it."""
 
 ID_PREFIX: Final = "chatcmpl-"
 TOP_EXTRA: Final = ("service_tier", "system_fingerprint", "moderation")
-"""The members of `ChatResult.extra` that this format has words for."""
+"""The members of `ChatResult.extra` that exist in this format."""
 
-_CALL_EXTRA: Final = ("extra_content",)  # Google's place for thought signatures, which must come back
+_CALL_EXTRA: Final = ("extra_content",)  # Google's thought signatures, which the client must send back
 
 
 def make_response_id(upstream_id: str | None, otherwise: str) -> str:
-    """The upstream's id when it looks like one of this format."""
+    """Return the upstream's id if it has this format's prefix, else `otherwise`."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
 
 def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
-    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no chat completion.
+    """Parse a whole response. Raises the upstream's error, or UpstreamError if the body is not a chat completion.
 
-    `audio_media_type` is that of the audio that was asked for; the answer does not say it.
+    `audio_media_type` is that of the requested audio; the response does not contain it.
     """
     if (error := find_error(body)) is not None:
         raise error
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
-        raise UpstreamError("The upstream's answer is no chat completion.")
+        raise UpstreamError(
+            "The upstream returned JSON without chat completion choices. Check the provider's base_url."
+        )
     created = body.get("created")
     extra = select_unknown(body, "id", "object", "created", "model", "choices", "usage")
     return ChatResult(
@@ -94,7 +96,7 @@ def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
         parts=parts,
         reason=parse_finish_reason(raw or "stop", calls_tools),
         raw_reason=raw,
-        stop_sequence=read_string(choice.get("stop_reason")) or None,  # vLLM's word for it
+        stop_sequence=read_string(choice.get("stop_reason")) or None,  # vLLM's name
         logprobs=_parse_logprobs(choice.get("logprobs")),
         extra={name: value for name, value in extra.items() if value is not None},
     )
@@ -128,7 +130,7 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
 
 
 def read_content(message: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The thinking, text and refusal of a message or a delta; content may be a string, null, or a list of parts."""
+    """Return thinking, text and refusal of a message or a delta; content may be a string, null, or an array of parts."""
     thinking = read_string(message.get("reasoning_content")) or read_string(message.get("reasoning"))
     refusal = read_string(message.get("refusal"))
     content = message.get("content")
@@ -149,7 +151,7 @@ def read_string(value: Any) -> str:
 
 
 def parse_images(message: Mapping[str, Any]) -> Iterator[Image]:
-    """The pictures of a message or a delta."""
+    """Yield the images of a message or a delta."""
     images = message.get("images")
     for value in images if isinstance(images, list) else ():
         if (image := parse_image(value)) is not None:
@@ -169,15 +171,15 @@ def _parse_audio(audio: Mapping[str, Any], media_type: str) -> Audio:
 
 
 def decode_sound(text: str) -> bytes:
-    """The bytes of base64. Raises UpstreamError when it is none."""
+    """Decode base64 audio. Raises UpstreamError if it is invalid."""
     try:
         return base64.b64decode(text)
     except (binascii.Error, ValueError) as error:
-        raise UpstreamError("The upstream sent audio that is not base64.") from error
+        raise UpstreamError("The upstream sent audio that is not valid base64. Retry the request.") from error
 
 
 def _parse_tool_calls(values: Any) -> Iterator[ToolCall]:
-    """The calls of a message. An id that stands there twice is replaced: the tools' results could not be told apart."""
+    """Yield the tool calls of a message. A duplicate id is replaced, because tool results are matched by id."""
     seen: set[str] = set()
     for value in values if isinstance(values, list) else ():
         if isinstance(value, dict):
@@ -204,7 +206,7 @@ def _parse_tool_call(value: Mapping[str, Any]) -> ToolCall:
 
 
 def read_name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[str, str]:
-    """Name and argument text of a call; arguments that came as a JSON value are written as text."""
+    """Return name and argument text of a call; arguments that are a JSON value are serialized."""
     arguments = value.get(text_name)
     if arguments is None:
         arguments = ""
@@ -213,12 +215,12 @@ def read_name_and_arguments(value: Mapping[str, Any], text_name: str) -> tuple[s
 
 
 def make_call_id() -> str:
-    """An id for a call that came without one: the result of the tool must name it."""
+    """Return an id for a call without one, because the tool result must refer to it."""
     return f"call_{make_unique_id()[:24]}"
 
 
 def render_response(result: ChatResult, *, id: str, model: str, created: int) -> dict[str, Any]:
-    """The vendor's whole answer; an id or time that the upstream gave in this format's shape is kept."""
+    """Return the vendor's whole response; an upstream id with this format's prefix and an upstream time are kept."""
     created = result.created or created
     body: dict[str, Any] = {
         "id": make_response_id(result.id, id),
@@ -233,7 +235,7 @@ def render_response(result: ChatResult, *, id: str, model: str, created: int) ->
 
 
 def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The members of `extra` that this format has words for; the others may be another format's."""
+    """Return the members of `extra` in `names` that are not None; other members may belong to another format."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 
@@ -283,11 +285,11 @@ def _render_audio(audio: Audio, sound: str, created: int) -> dict[str, Any]:
     return {
         "id": audio.reference or "",
         "data": sound,
-        "expires_at": audio.extra.get("expires_at", created),  # kept nowhere: it cannot be named in a later turn
+        "expires_at": audio.extra.get("expires_at", created),  # not stored: a later turn cannot refer to it
         "transcript": audio.transcript or "",
     }
 
 
 def render_call(call: ToolCall) -> dict[str, Any]:
-    """One entry of ``tool_calls``, with the members of `extra` that this format has words for."""
+    """Return one entry of ``tool_calls``, with the members of `extra` that exist in this format."""
     return add_extra(render_tool_call(call), select_known_extra(call.extra, *_CALL_EXTRA))

@@ -1,9 +1,9 @@
-"""Chunks of a stream to events: the client half, which forgives much. Pure.
+"""Convert the chunks of a stream to stream events: the client half, which is lenient. No I/O.
 
-A part ends when another kind of part begins, so that a format with blocks can write it as it comes. Tool calls and
-audio, whose deltas may interleave with others, stay open until the choice is over; a tool call only until its arguments
-are certainly whole. What a delta of a finished choice says is ignored. ``logprobs`` of tokens that are no part of a
-text or a refusal are dropped.
+A part ends when a part of another kind starts, so that formats with content blocks can render it immediately. Tool calls and
+audio, whose deltas may interleave with others, stay open until the choice ends; a tool call also ends when another part
+starts and its arguments are complete. Deltas after the end of a choice are ignored. ``logprobs`` of tokens outside texts and
+refusals are dropped.
 
 Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
 """
@@ -41,23 +41,23 @@ _TEXT_MEMBERS: Final[Mapping[str, PartKind]] = {
     "reasoning": "thinking",
     "refusal": "refusal",
 }
-"""Members of a delta that are words of a part of this kind."""
+"""Text members of a delta, and the kind of part that they belong to."""
 
 _LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
-"""Lists of a delta that belong to the end of a part of this kind."""
+"""Array members of a delta that are added to the end of a part of this kind."""
 
 
 def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
-    """The events of a stream. `frames` are the parsed chunks, as `sse.json_frames` gives them.
+    """Yield the events of a stream. `frames` are the parsed chunks from `sse.read_json_frames`.
 
-    `audio_media_type` is that of the audio that was asked for. Raises UpstreamError for what is no chunk. A stream that
-    just stops ends without a Finish, which the core makes an error.
+    `audio_media_type` is that of the requested audio. Raises UpstreamError for a chunk that is not an object. If the stream
+    breaks off, there is no `Finish` event, and the core reports an error.
     """
     return stages.add_step(frames, _ChatStreamParser(audio_media_type))
 
 
 class _ChatStreamParser(stages.Step[Any, StreamEvent]):
-    """What is known of the stream so far."""
+    """The parser state of one stream."""
 
     def __init__(self, audio_media_type: str) -> None:
         self._audio_media_type = audio_media_type
@@ -76,14 +76,14 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(frame, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
-            out.extend(self.read(frame))  # as far as it comes
+                raise UpstreamError("The upstream sent a stream chunk that is not an object. Retry the request.")
+            out.extend(self.read(frame))  # keeps the events before an exception
         return False
 
     def continue_text(self, frame: Any) -> PartDelta | None:
-        """The event of a chunk that says no more than a few words of the part that is open, as nearly all chunks do.
+        """Return the event of a chunk that only adds text to the open part, which is the case for nearly all chunks.
 
-        None for any other chunk, which `read` must be asked for.
+        Returns None for any other chunk; use `read` for it.
         """
         if type(frame) is not dict:
             return None
@@ -103,14 +103,14 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         return None if choice is None else choice.continue_text(entry)
 
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The events of one chunk."""
+        """Yield the events of one chunk."""
         choices = frame.get("choices")
         choices = choices if isinstance(choices, list) else []
         if not self._started:
             unknown = select_unknown(frame, *_CHUNK_MEMBERS)
             self._extra |= {name: value for name, value in unknown.items() if value is not None}
             if not (choices or frame.get("model") or frame.get("usage")):
-                return  # Azure's first chunk says only how the prompt was filtered
+                return  # Azure's first chunk has only the prompt's content filter results
             self._started = True
             yield self._start_response(frame)
         for value in choices:
@@ -148,7 +148,7 @@ _CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprob
 
 
 class _AudioState(State):
-    """The audio part of a choice: its index in the stream, its id, and base64 that is not yet a whole step."""
+    """The audio part of a choice: its part index, its id, and `rest`: base64 characters of an incomplete group of four."""
 
     part: int
     id: str
@@ -157,7 +157,7 @@ class _AudioState(State):
 
 
 class _ChoiceParser:
-    """One choice of the stream: `_open` is the kind and index of the part that deltas go to now."""
+    """The parser state of one choice. `_open` is the kind and index of the open text part."""
 
     def __init__(self, number: int, next_part: Callable[[], int], audio_media_type: str) -> None:
         self._number = number
@@ -170,7 +170,7 @@ class _ChoiceParser:
         self._finished = False
 
     def continue_text(self, value: Mapping[str, Any]) -> PartDelta | None:
-        """The event of an entry that only goes on with the words of the open part; None for any other entry."""
+        """Return the event of an entry that only adds text to the open part; None for any other entry."""
         said = value.get
         delta = said("delta")
         if self._open is None or type(delta) is not dict or said("logprobs") or said("finish_reason") or said("usage"):
@@ -186,7 +186,7 @@ class _ChoiceParser:
         return PartDelta(index=part, data=text) if _TEXT_MEMBERS.get(word) == kind else None
 
     def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The events of one entry of ``choices``."""
+        """Yield the events of one entry of ``choices``."""
         if self._finished:
             return
         delta = value.get("delta") or value.get("message")
@@ -219,7 +219,7 @@ class _ChoiceParser:
             yield from self._append_text("refusal", refusal, entries)
 
     def _may_say(self, kind: PartKind, said: Any) -> bool:
-        """Whether probabilities that came without a letter belong to a part of this kind."""
+        """Return whether log probabilities without text belong to a part of this kind."""
         return isinstance(said, str) or (self._open is not None and self._open[0] == kind)
 
     def _append_text(
@@ -266,7 +266,7 @@ class _ChoiceParser:
             yield from self._calls.take(value)
 
     def _close_open(self) -> Iterator[StreamEvent]:
-        """End what is certainly over when another part begins."""
+        """Close complete tool calls and the open text part, because another part starts."""
         yield from self._calls.close_complete()
         yield from self._close_words()
 
@@ -295,7 +295,7 @@ class _ChoiceParser:
             reason=parse_finish_reason(raw, bool(self._calls)),
             raw=raw,
             choice=self._number,
-            stop_sequence=read_string(value.get("stop_reason")) or None,  # vLLM's word for it
+            stop_sequence=read_string(value.get("stop_reason")) or None,  # vLLM's name
             extra={name: member for name, member in extra.items() if member is not None},
         )
 

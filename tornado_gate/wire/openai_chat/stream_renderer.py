@@ -1,7 +1,7 @@
-"""Events to the chunks of a stream: the server half. Pure.
+"""Render stream events as the chunks of a stream: the server half. No I/O.
 
-The first delta of a choice has its role. A tool call's index is dense in its choice; its id, type and name stand in its
-first delta only. Thinking goes out as ``reasoning_content``.
+The first delta of a choice has its role. The indexes of tool calls in a choice are 0, 1, 2, …; id, type and name are only in
+a call's first delta. Thinking is rendered as ``reasoning_content``.
 
 Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
 """
@@ -47,10 +47,10 @@ _DELTA_NAMES = {"text": "content", "refusal": "refusal", "thinking": "reasoning_
 def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
+    """Yield the chunks of a stream, without the final ``[DONE]``. Raises the error of a StreamError.
 
-    `id` and `created` (Unix seconds) are used where the upstream gave none in this format's shape. With `include_usage`
-    the last chunk has usage and no choice, and every other one ``usage: null``.
+    `id` and `created` (Unix seconds) are used if the upstream sends no id with this format's prefix and no time. With
+    `include_usage` the last chunk has usage and no choice, and every other chunk has ``usage: null``.
     """
     return stages.add_step(events, _RenderChatChunksStep(ChatStreamRenderer(id, model, created, include_usage)))
 
@@ -71,7 +71,7 @@ class _RenderChatChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
 
 
 class _ChoiceState(State):
-    """One choice: whether its role was said, and how many tool calls it has so far."""
+    """The state of one choice: whether its role was sent, and the number of its tool calls so far."""
 
     number: int
     role_sent: bool = False
@@ -79,7 +79,7 @@ class _ChoiceState(State):
 
 
 class _ChatPartState(State):
-    """A part of a choice; `call` is its index among the choice's tool calls."""
+    """The state of one part; `call` is its index among the choice's tool calls."""
 
     start: PartStart
     choice: _ChoiceState
@@ -87,7 +87,7 @@ class _ChatPartState(State):
 
 
 class ChatStreamRenderer(State):
-    """One answer. Its members are as for `render_chunks`, which is this with the events around it."""
+    """Renders the chunks of one response. Its first four fields are the parameters of `render_stream`."""
 
     id: str
     model: str
@@ -98,10 +98,10 @@ class ChatStreamRenderer(State):
     _choices: dict[int, _ChoiceState] = field(default_factory=dict)
     _parts: dict[int, _ChatPartState] = field(default_factory=dict)
     _around: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """What stands around the words of open parts in their frames."""
+    """The bytes before and after the text of a delta frame, by the index of the open part."""
 
     def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
-        """Append the frames of what `write` gives for `events`. Raises as that, after what came before."""
+        """Append the frames of `write` for each event to `out`. Raises the same errors, after the frames before them."""
         for event in events:
             if type(event) is PartDelta and event.data and type(event.data) is str and not event.logprobs:
                 around = self._around.get(event.index)
@@ -114,14 +114,14 @@ class ChatStreamRenderer(State):
                     self._cache_delta_frame(event.index)
 
     def _cache_delta_frame(self, index: int) -> None:
-        """The frame of a part's delta without its words, which its next ones can be put into."""
+        """Cache the bytes of a part's delta frame around its text, to render the next deltas without building a chunk."""
         part = self._parts[index]
         if name := _DELTA_NAMES.get(part.start.kind):
             before, _, after = sse.render_json(self._render_chunk(part.choice, {name: ""})).rpartition(b'""')
             self._around[index] = (before, after)
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
-        """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
+        """Return the chunk of one event, or None if the event has no chunk. Raises the error of a StreamError."""
         match event:
             case PartDelta(index=index):
                 return self._write_delta(self._parts[index], event)
@@ -145,7 +145,7 @@ class ChatStreamRenderer(State):
         return None
 
     def render_last(self) -> list[dict[str, Any]]:
-        """The chunk that has usage and no choice, when it was asked for and is known."""
+        """Return the chunk with usage and no choice if it is requested and the usage is known, else an empty list."""
         if not self.include_usage or self.usage is None:
             return []
         return [{**self._render_envelope(), "choices": [], "usage": render_usage(self.usage)}]

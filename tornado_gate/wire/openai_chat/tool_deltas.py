@@ -1,7 +1,7 @@
-"""Tool calls out of the deltas of one choice, whatever the upstream makes of ``index`` and ``id``. Pure.
+"""Assemble tool calls from the deltas of one choice, for upstreams that use ``index`` and ``id`` differently. No I/O.
 
-The vendor gives each call an index, and an id and name in its first delta only. Others leave the index out, say 0 for
-all, repeat the id in every delta, give no id at all, or send a call whole.
+The vendor gives each call an index, and an id and name in its first delta only. Other upstreams omit the index, send index 0
+for all calls, repeat the id in every delta, send no id, or send a whole call at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tornado_gate.wire.openai_chat.response import make_call_id, read_name_and_a
 
 
 class _ToolCallState(State):
-    """A call that has begun. `part` is -1 until its name is known, because a part cannot start without one."""
+    """A started call. `part` is -1 until its name is known, because a part cannot start without a name."""
 
     kind: str
     index: int | None
@@ -31,7 +31,7 @@ class _ToolCallState(State):
     closed: bool = False
 
     def is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON object, which nothing can be added to."""
+        """Return whether the call is closed or its arguments are a complete JSON object."""
         if self.closed:
             return True
         text = "".join(self.pieces).strip()
@@ -44,7 +44,7 @@ class _ToolCallState(State):
 
 
 class ToolCallDeltas:
-    """The calls of choice `choice`. `next_part` gives the index of a new part of the stream."""
+    """The tool calls of choice `choice`. `next_part` returns the index for a new part of the stream."""
 
     def __init__(self, choice: int, next_part: Callable[[], int]) -> None:
         self._choice = choice
@@ -57,7 +57,7 @@ class ToolCallDeltas:
         return bool(self._calls)
 
     def take(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The events of one entry of ``tool_calls`` in a delta."""
+        """Yield the events of one entry of ``tool_calls`` in a delta."""
         custom = value.get("type") == "custom" or "custom" in value
         kind, text_name = ("custom", "input") if custom else ("function", "arguments")
         inner = value.get(kind)
@@ -79,12 +79,12 @@ class ToolCallDeltas:
             yield self._start_call(call)
 
     def _find_call(self, index: int | None, call_id: str, name: str) -> _ToolCallState | None:
-        """The call that a delta belongs to, or None when it begins another."""
+        """Return the call that a delta belongs to, or None if the delta starts a new call."""
         known = self._by_id.get(call_id)
         if known is not None and (index is None or known.index in (None, index)):
             return known
         call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        if call is None or (call_id and call.id):  # the same place and another id: another call
+        if call is None or (call_id and call.id):  # the same index with another id is another call
             return None
         if name and (call.is_complete() or (index is None and call.name not in ("", name))):
             return None
@@ -95,14 +95,16 @@ class ToolCallDeltas:
             self._by_index[call.index] = call
         if call_id:
             known = self._by_id.setdefault(call_id, call)
-            if call.part < 0:  # an id that another call has is no id: the tool's result could not be told apart
+            if call.part < 0:  # replace a duplicate id, because tool results are matched by id
                 call.id = call_id if known is call else make_call_id()
         call.name = call.name or name
 
     def _append_arguments(self, call: _ToolCallState, text: str) -> Iterator[StreamEvent]:
         if call.closed:
             if text.strip() and text != "".join(call.pieces):
-                raise UpstreamError("The upstream went on with the arguments of a tool call that was complete.")
+                raise UpstreamError(
+                    f"The upstream sent more arguments for the completed tool call '{call.name}'. Retry the request."
+                )
             return
         call.pieces.append(text)
         if call.part >= 0:
@@ -126,13 +128,13 @@ class ToolCallDeltas:
         )
 
     def close_complete(self) -> Iterator[StreamEvent]:
-        """Close the calls that are certainly over, because another part begins."""
+        """Close the calls whose arguments are complete, because another part starts."""
         for call in self._calls:
             if not call.closed and call.part >= 0 and call.is_complete():
                 yield self._close_call(call)
 
     def close_all(self) -> Iterator[StreamEvent]:
-        """Close every call, because the choice is over."""
+        """Close every call, because the choice ends."""
         for call in self._calls:
             if call.closed:
                 continue

@@ -1,4 +1,4 @@
-"""Usage and finish reasons, both ways. Pure.
+"""Parse and render usage and finish reasons. No I/O.
 
 Source: openai-python 3.52, types/completion_usage.py and types/chat/chat_completion.py.
 """
@@ -19,7 +19,7 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
     "error": "error",
-    # what upstreams that are compatible only nearly were seen to say
+    # observed from upstreams that are not fully compatible
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
@@ -32,36 +32,37 @@ _DETAIL_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = {
     "prompt_tokens_details": {"cached_tokens": "cache_read_tokens", "cache_write_tokens": "cache_write_tokens"},
     "completion_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-"""The counts inside an object of details, and where they are in `Usage`."""
+"""The counts in each details object, and their fields in `Usage`."""
 
 _TOTAL_MEMBERS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 _CACHE_HIT: Final = "prompt_cache_hit_tokens"
 
 
 def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
-    """Our word for the upstream's. A "stop" after tool calls, which a forced ``tool_choice`` gives, is "tool_calls"."""
+    """Return the common finish reason. "stop" after tool calls, which a forced ``tool_choice`` causes, is "tool_calls"."""
     reason = _FINISH_REASONS.get(raw, "other")
     return "tool_calls" if calls_tools and reason == "stop" else reason
 
 
 def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
-    """The vendor's word. "error" is not one of its own, but must never look like a normal end."""
+    """Return the vendor's finish reason. "error" is not defined by the vendor but must not look like a normal end."""
     if raw == "function_call":
         return raw
     return "stop" if reason == "other" else reason
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; None for anything that holds no token count."""
+    """Return the usage that an upstream reports; None if there is no token count."""
     if not isinstance(value, dict):
         return None
     return parse_plain_usage(value) or parse_any_usage(value)
 
 
 def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
-    """The usage in a report as the vendor's are: whole numbers that add up, and details that are objects or null.
+    """Return the usage of a report in the vendor's shape: integers that add up, and details that are objects or null.
 
-    None for every other report, and the same as `searched_usage`, in a quarter of its steps, for these, which are nearly all.
+    Returns None for any other report. This fast path covers nearly all reports, returns the same result as
+    `parse_any_usage` and takes a quarter of its steps.
     """
     try:
         given, made, total = value["prompt_tokens"], value["completion_tokens"], value["total_tokens"]
@@ -88,7 +89,7 @@ def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
 def _take_shares(
     details: dict[str, Any], known: Mapping[str, str], shares: dict[str, int], extra: dict[str, Any], name: str
 ) -> bool:
-    """Sort `details` into `shares` and ``extra[name]``. False for a count that is none."""
+    """Sort `details` into `shares` and ``extra[name]``. Returns False if a known member is not a count."""
     unknown: dict[str, Any] = {}
     for member, count in details.items():
         if member not in known:
@@ -103,7 +104,7 @@ def _take_shares(
 
 
 def parse_any_usage(value: dict[str, Any]) -> Usage | None:
-    """The usage in a report of any shape."""
+    """Return the usage of a report in any shape; None if there is no token count."""
     prompt, completion = _get_details(value, "prompt_tokens_details"), _get_details(value, "completion_tokens_details")
     input_tokens = _find_first_count(value, "prompt_tokens", "input_tokens")
     output_tokens = _find_first_count(value, "completion_tokens", "output_tokens")
@@ -119,7 +120,7 @@ def parse_any_usage(value: dict[str, Any]) -> Usage | None:
         extra=_select_unknown(value, prompt, completion),
     )
     total = _find_first_count(value, "total_tokens")
-    if total is not None and total != usage.total_tokens:  # some upstreams count reasoning in the total alone
+    if total is not None and total != usage.total_tokens:  # some upstreams count reasoning only in the total
         return replace(usage, extra={**usage.extra, "total_tokens": total})
     return usage
 
@@ -154,7 +155,7 @@ def _select_unknown(
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
-    """The vendor's usage object. Its three totals are never absent; details are there when something is known."""
+    """Return the vendor's usage object. Its three totals are always present; details only if a count is known."""
     value: dict[str, Any] = {
         "prompt_tokens": usage.input_tokens or 0,
         "completion_tokens": usage.output_tokens or 0,

@@ -1,8 +1,8 @@
-"""OpenAI's text completions: what is on the wire of the server half. Pure; checks nothing that a caller must be told.
+"""OpenAI's text completions API: parsing and rendering, server half only. No I/O; validation is the format plugin's task.
 
-The prompt is one message of the user's, so that any model that chats can complete. `prompt_of` says which bodies that is
-possible for. The chunks and whole answers of an upstream have the shape of chat's where the meter looks, so that
-`openai_chat.FrameMeter` and `openai_chat.note_body` read what passes verbatim.
+The prompt becomes one user message, so that any chat model can complete it; `read_prompt` raises for prompts that cannot.
+Usage and finish reasons have the same members as in chat, so `openai_chat.ChatStreamMeter` and `openai_chat.note_body` read
+responses that are forwarded verbatim.
 """
 
 from tornado_gate.wire.openai_completions.request import WIRE_FORMAT, parse_request, read_prompt

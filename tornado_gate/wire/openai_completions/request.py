@@ -1,7 +1,7 @@
-"""Requests: body to `ChatRequest`. Pure.
+"""Requests: body to `ChatRequest`. No I/O.
 
-``echo`` is in `extra` when it asks for something, like everything that the vocabulary has no word for (``suffix``,
-``logprobs`` as a number, ``best_of``); a format plugin that echoes takes it out.
+Members that `ChatRequest` has no field for (``suffix``, ``logprobs`` as a number, ``best_of``) are in `extra`, and so is
+``echo`` if it is true; a format plugin that implements ``echo`` removes it.
 
 Source: openai-python 3.52, types/completion_create_params.py.
 """
@@ -35,21 +35,25 @@ _KNOWN_MEMBERS: Final = (*_SHARED_FIELDS, "model", "prompt", "stream", "stream_o
 
 
 def read_prompt(body: Mapping[str, Any]) -> str:
-    """The one prompt of a body that was checked. Raises InvalidField for tokens and for several prompts."""
+    """Return the prompt of a validated body. Raises InvalidField for tokens and for several prompts."""
     prompt = body["prompt"]
     if isinstance(prompt, str):
         return prompt
     if any(not isinstance(piece, str) for piece in prompt):
-        raise InvalidField("prompt", "'prompt' must be text for this model, not tokens.", code="unsupported_value")
+        raise InvalidField(
+            "prompt", "'prompt' must be text for this model; tokens are not supported.", code="unsupported_value"
+        )
     if len(prompt) != 1:
         raise InvalidField(
-            "prompt", "'prompt' must be only one: only one prompt per request for this model.", code="unsupported_value"
+            "prompt",
+            f"'prompt' has {len(prompt)} prompts, but this model supports only one. Send one request per prompt.",
+            code="unsupported_value",
         )
     return str(prompt[0])
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
-    """The common request in a body that was checked before. Raises InvalidField for a prompt that is not one text."""
+    """Return the common request for a validated body. Raises InvalidField for a prompt that is not one text."""
     stop, options = body.get("stop"), body.get("stream_options") or {}
     extra = {
         name: value
@@ -73,13 +77,13 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
 
 
 def _has_no_effect(name: str, value: Any, body: Mapping[str, Any]) -> bool:
-    """Whether a field stands at what the vendor does without it."""
+    """Return whether a field has the value that the vendor uses by default."""
     match name:
         case "echo":
             return value is not True
         case "suffix":
             return not value
-        case "best_of":  # the best of as many as are returned is all of them
+        case "best_of":  # no effect if all candidates are returned
             return value is None or value == (body.get("n") or 1)
         case _:
             return value is None

@@ -1,6 +1,6 @@
-"""Whole answers: `ChatResult` to body. Pure.
+"""Whole responses: `ChatResult` to body. No I/O.
 
-A text completion is text and nothing else: a refusal is its text too, thinking and calls of tools have no place.
+A text completion contains only text: a refusal is rendered as text; thinking and tool calls are left out.
 
 Source: openai-python 3.52, types/completion.py and completion_choice.py.
 """
@@ -16,12 +16,12 @@ ID_PREFIX: Final = "cmpl-"
 
 
 def make_response_id(upstream_id: str | None, otherwise: str) -> str:
-    """The upstream's id when it looks like one of this format."""
+    """Return the upstream's id if it has this format's prefix, else `otherwise`."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
 
 def render_response(result: ChatResult, *, id: str, model: str, created: int, echo: str = "") -> dict[str, Any]:
-    """The whole answer; `echo` is what each choice begins with. `created` is Unix time in seconds."""
+    """Return the whole response. Each choice starts with `echo`. `created` is Unix time in seconds."""
     return {
         "id": make_response_id(result.id, id),
         "object": "text_completion",
@@ -47,5 +47,5 @@ def _get_text(part: Any) -> str:
 
 
 def finish_reason(reason: FinishReason) -> str:
-    """The vendor's word: stop, length or content_filter. "error" is none of them, but must never look like a normal end."""
+    """Return the vendor's finish reason: stop, length or content_filter; "error" is kept so that it is no normal end."""
     return "stop" if reason in ("tool_calls", "other") else reason

@@ -1,6 +1,6 @@
-"""Events to the chunks of a stream. Pure.
+"""Render stream events as the chunks of a stream. No I/O.
 
-Source: openai-python 3.52, types/completion.py, whose object is a chunk's too.
+Source: openai-python 3.52, types/completion.py, which also defines the chunks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _TEXT_PARTS: Final = ("text", "refusal", "audio")
 def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool, echo: str = ""
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without the ``[DONE]`` that ends it. Raises the error of a StreamError.
+    """Yield the chunks of a stream, without the final ``[DONE]``. Raises the error of a StreamError.
 
-    `echo` is what each choice begins with. With `include_usage` the last chunk has usage and no choice, and every other
-    one ``usage: null``.
+    Each choice starts with `echo`. With `include_usage` the last chunk has usage and no choice, and every other chunk has
+    ``usage: null``.
     """
     return stages.add_step(
         events, _RenderCompletionsChunksStep(_CompletionsStreamRenderer(id, model, created, include_usage, echo))
@@ -57,7 +57,7 @@ class _CompletionsStreamRenderer(State):
     _begun: set[int] = field(default_factory=set)
 
     def write(self, event: StreamEvent) -> Iterator[dict[str, Any]]:
-        """The chunks of one event: usually one, or none."""
+        """Yield the chunks of one event, usually one or none. Raises the error of a StreamError."""
         match event:
             case PartDelta(index=index) if index in self._choice_of:
                 text = event.transcript or event.data

@@ -1,7 +1,7 @@
-"""OpenAI's pictures on the wire: both halves of generations and edits, and the table of the families of models.
+"""OpenAI's images API: parsing and rendering of generations and edits, and the table of model families.
 
-Nothing that a caller must be told is checked here but what a picture is. Pictures are bytes in the vocabulary and base64
-on the wire, which is made and read in slices: see `codec`.
+Only the image files are validated here; other validation is the format plugin's task. Images are bytes in the common types
+and base64 on the wire, encoded and decoded in slices: see `base64_slices`.
 """
 
 from tornado_gate.wire.openai_images.base64_slices import decode, encode

@@ -1,4 +1,4 @@
-"""Base64 of pictures, in slices: a picture of some megabytes would hold the event loop for longer than anybody may."""
+"""Base64 of images in slices, because an image of several megabytes would block the event loop for too long."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from tornado_gate.errors import UpstreamError
 
 SLICE_BYTES: Final = 256 * 1024
-"""Groups of base64 at once: 768 KiB of bytes, 1 MiB of text."""
+"""Base64 groups per slice: 768 KiB of bytes, 1 MiB of text."""
 
 
 async def encode(data: bytes) -> bytes:
-    """The base64 of `data`, as ASCII."""
+    """Return the base64 of `data`, as ASCII bytes."""
     view = memoryview(data)
     pieces = []
     for at in range(0, len(data), 3 * SLICE_BYTES):
@@ -23,9 +23,9 @@ async def encode(data: bytes) -> bytes:
 
 
 async def decode(text: str) -> bytes:
-    """The bytes of a picture that an upstream sent, as plain base64 or as a ``data:`` URL.
+    """Return the bytes of an upstream's image, given as plain base64 or as a ``data:`` URL.
 
-    Line breaks and missing padding are forgiven. Raises UpstreamError for what is no base64, and for an empty picture.
+    Line breaks and missing padding are accepted. Raises UpstreamError for invalid base64 and for an empty image.
     """
     if text[:5].lower() == "data:":
         text = text.partition(",")[2]
@@ -39,7 +39,7 @@ async def decode(text: str) -> bytes:
             pieces.append(binascii.a2b_base64(raw[at : at + 4 * SLICE_BYTES], strict_mode=True))
             await asyncio.sleep(0)
     except (UnicodeEncodeError, binascii.Error) as error:
-        raise UpstreamError("The upstream sent a picture that is not base64.") from error
+        raise UpstreamError("The upstream returned an image that is not valid base64. Retry the request.") from error
     if not pieces:
-        raise UpstreamError("The upstream sent an empty picture.")
+        raise UpstreamError("The upstream returned an empty image. Retry the request.")
     return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""Requests for edits: the form, or the JSON that stands for it, to `ImageRequest`; and back to a form.
+"""Edit requests: a form, or the equivalent JSON, to `ImageRequest`; and back to a form.
 
 Source: openai-python 3.52, types/image_edit_params.py and image_input_reference_param.py.
 """
@@ -45,7 +45,7 @@ class MemoryFile(Value, frozen=True, kw_only=True):
 
 
 class RenamedUpload(Value, frozen=True, kw_only=True):
-    """An `Upload` in other clothes: another field's, and of the media type that it is rather than is called."""
+    """An `Upload` under another field name, with the media type detected from its content."""
 
     of: Upload
     field: str
@@ -53,7 +53,7 @@ class RenamedUpload(Value, frozen=True, kw_only=True):
 
     @property
     def filename(self) -> str:
-        """The vendor wants an extension."""
+        """The original name, or a generated one if it has no extension, which the vendor requires."""
         return self.of.filename if "." in self.of.filename else f"picture.{get_extension(self.media_type)}"
 
     @property
@@ -68,17 +68,17 @@ class RenamedUpload(Value, frozen=True, kw_only=True):
 
 
 def sort_files(files: Sequence[Upload]) -> tuple[list[Upload], list[Upload], list[Upload]]:
-    """The files of a form: pictures to edit, masks, and others."""
+    """Return the files of a form in three lists: images to edit, masks, and others."""
     images = [file for file in files if _IMAGE_FIELD.fullmatch(file.field)]
     masks = [file for file in files if file.field == "mask"]
     return images, masks, [file for file in files if file not in images and file not in masks]
 
 
 def parse_edit(body: Mapping[str, Any], files: Sequence[Upload] = ()) -> ImageRequest:
-    """The common request in a body that was checked before: text fields of a form as their JSON values, or JSON.
+    """Return the common request for a validated body: the text fields of a form as JSON values, or JSON.
 
-    In JSON ``images`` are objects with ``image_url``; a ``file_id`` is only the vendor's own to read. Files that
-    have no word in the vocabulary are in `extra` as they are. Raises InvalidField for a picture that is nowhere.
+    In JSON, ``images`` are objects with ``image_url``; only the vendor can read a ``file_id``. Files in unknown form fields
+    are kept in `extra`. Raises InvalidField for an image without data or a usable URL.
     """
     fields = read_fields(body)
     extra = fields["extra"]
@@ -96,15 +96,16 @@ def parse_edit(body: Mapping[str, Any], files: Sequence[Upload] = ()) -> ImageRe
 
 def _parse_reference(value: Mapping[str, Any], path: str) -> Data | Link:
     if value.get("image_url") is None:
-        message = f"'{path}.file_id' is a file that this model cannot reach; send '{path}.image_url'."
+        message = f"'{path}.file_id' is not supported by this model. Send '{path}.image_url' instead."
         raise InvalidField(f"{path}.file_id", message, code="unsupported_value")
     return parse_image_source(value["image_url"], f"{path}.image_url")
 
 
 async def render_edit(call: Call, request: ImageRequest, *, answers_bytes: bool) -> FormBody:
-    """The form that asks an upstream to edit pictures, always for their bytes. What cannot be said is lost by name.
+    """Return the form of an edit request for an upstream; it always requests base64. Unsupported fields are dropped by name.
 
-    `answers_bytes` as in `render_request`. Pictures at addresses are fetched. Raises InvalidField for one that is none.
+    `answers_bytes` is the same as in `render_request`. Images given by URL are fetched. Raises InvalidField for a file that
+    is not an image.
     """
     body = render_shared_fields(call, request, EDITS, answers_bytes=answers_bytes)
     several = len(request.images) > 1
@@ -126,12 +127,12 @@ async def _make_upload(call: Call, source: FileSource, param: str, field_name: s
         filename = f"{name}.{get_extension(picture.media_type)}"
         return MemoryFile(field=field_name, filename=filename, media_type=picture.media_type, data=picture.data)
     looked = await check(source, param)
-    assert looked is not None, "a file of a form is no address"
+    assert looked is not None, "`check` returns None only for URLs"
     return RenamedUpload(of=source, field=field_name, media_type=looked[0])
 
 
 def _iterate_form_fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A JSON value as the fields of a form: ``svg[model]``."""
+    """Yield the form fields (name, value) of a JSON value; members of an object are named like ``svg[model]``."""
     match value:
         case Mapping():
             for member, inner in value.items():

@@ -1,7 +1,7 @@
-"""The families of image models: one table of what each takes. Pure.
+"""The families of image models and the values that each accepts. No I/O.
 
-Rows one, two and three are the service's contract; what it leaves open (quality, style) is what the vendor says of the
-models named in the row. The newest models of family three take nearly any size.
+Families one, two and three are defined by the service's contract; values that it leaves open (quality, style) follow the
+vendor's documentation of the models in the row. The newest models of family three accept nearly any size.
 
 Source: openai-python 3.52, types/image_generate_params.py and image_edit_params.py.
 """
@@ -27,11 +27,11 @@ _FAMILY_THREE_FIELDS: Final = (
     "partial_images",
     "input_fidelity",
 )
-"""What only family three has a word for."""
+"""Request fields that only family three supports."""
 
 
 class SizeLimits(Value, frozen=True, kw_only=True):
-    """Bounds of a free size: pixels of each side, what it is a multiple of, how often the shorter may fit the longer."""
+    """Limits of a free size: pixels of each side, the divisor of each side, and the highest ratio of long to short side."""
 
     least: int
     most: int
@@ -45,17 +45,17 @@ class SizeLimits(Value, frozen=True, kw_only=True):
         return self.ratio is None or long <= short * self.ratio
 
     def describe(self, times: str) -> str:
-        """In words; `times` stands between the sides."""
-        words = f"WIDTH{times}HEIGHT with sides from {self.least} to {self.most}"
+        """Return the limits in words; `times` is the separator between width and height."""
+        words = f"WIDTH{times}HEIGHT with sides from {self.least} to {self.most} pixels"
         words += f" that are multiples of {self.multiple}" if self.multiple > 1 else ""
-        return words + (f" and no longer than {self.ratio} times each other" if self.ratio else "")
+        return words + (f" and an aspect ratio of at most {self.ratio}:1" if self.ratio else "")
 
 
 class ModelFamily(Value, frozen=True, kw_only=True):
-    """One row. `models` are patterns of the vendor's names; `name` is what conf says, "" for models without rules.
+    """One family. `models` are patterns of the vendor's model names; `name` is the value in conf, "" for the fallback.
 
-    `longest_prompt` is characters. `sizes` are words, or width and height in pixels; `sides` takes others. `qualities` of
-    None are any. `lacks` are the fields that it refuses.
+    `max_prompt_length` is in characters. `sizes` are names, or width and height in pixels; `sides` are the limits of other
+    sizes, None if there are none. `qualities` of None means any. `unsupported_fields` are the fields that it rejects.
     """
 
     name: str
@@ -70,20 +70,20 @@ class ModelFamily(Value, frozen=True, kw_only=True):
     unsupported_fields: tuple[str, ...] = ()
 
     def takes_size(self, size: str) -> bool:
-        """`size` is a word, or as in ``1024x1536``."""
+        """Return whether `size`, a name such as ``auto`` or pixels such as ``1024x1536``, is accepted."""
         if size in self.sizes:
             return True
         sides = _SIZE.fullmatch(size)
         return bool(self.sides and sides and self.sides.is_allowed(int(sides[1]), int(sides[2])))
 
     def describe_sizes(self, times: str = "x") -> str:
-        """The sizes in words; `times` stands between the sides. Where it is no ``x`` no word is a size."""
+        """Return the sizes in words; `times` is the separator. Names such as ``auto`` are listed only if it is ``x``."""
         named = [size.replace("x", times) for size in self.sizes if times == "x" or _SIZE.fullmatch(size)]
         words = [format_choices(named)] if named else []
         return " or ".join([*words, *([self.sides.describe(times)] if self.sides else [])])
 
     def find_size_of_ratio(self, ratio: str) -> str | None:
-        """The size that has the aspect ratio "3:2" to the pixel, or None."""
+        """Return the size that has exactly the aspect ratio `ratio` (such as "3:2"), or None."""
         wide, _, high = ratio.partition(":")
         if not (wide.isascii() and wide.isdecimal() and high.isascii() and high.isdecimal()):
             return None
@@ -131,33 +131,33 @@ FAMILY_THREE_WIDE: Final = ModelFamily(
 NO_FAMILY: Final = ModelFamily(name="", sizes=("auto",), sides=SizeLimits(least=16, most=8192))
 
 FAMILIES: Final = (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE_WIDE, FAMILY_THREE)
-"""By name of the model the first row that fits counts."""
+"""The families in the order of matching: the first with a matching model pattern is used."""
 _FAMILY_BY_NAME: Final[Mapping[str, ModelFamily]] = {
     family.name: family for family in (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE)
 }
 
 
 def find_family_by_model(model: str) -> ModelFamily | None:
-    """The family of a model by the vendor's names, with or without the name of a provider before a slash."""
+    """Return the family of a model name, with or without a provider prefix and a slash, or None."""
     own = model.rpartition("/")[2]
     return next((family for family in FAMILIES if any(fnmatchcase(own, name) for name in family.models)), None)
 
 
 def find_family(call: Call) -> ModelFamily:
-    """The family of the model asked for, whoever answers: what conf says of it, else what its name says."""
+    """Return the family of the requested model, whichever target serves it: from conf, else from the model's name."""
     if family := _FAMILY_BY_NAME.get(str(call.facts.get("image_family"))):
         return family
     return find_family_by_model(call.model) or NO_FAMILY
 
 
 def describe_owners(field: str) -> str:
-    """The families that have a field, in words: for those that lack it."""
+    """Return the names of the families that support a field, in words, for an error message."""
     names = [name for name, family in _FAMILY_BY_NAME.items() if field not in family.unsupported_fields]
     return f"family {' and '.join(names)}"
 
 
 def uses_family_three(body: Mapping[str, Any]) -> bool:
-    """Whether a body, not yet checked, asks for what only family three can do."""
+    """Return whether a body, not yet validated, has fields or values that only family three supports."""
     said = {name: value for name, value in body.items() if value is not None}
     return (
         any(name in said for name in _FAMILY_THREE_FIELDS)

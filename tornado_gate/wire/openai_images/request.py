@@ -1,4 +1,4 @@
-"""Requests for new pictures: body to `ImageRequest`, and back. Pure.
+"""Generation requests: body to `ImageRequest`, and back. No I/O.
 
 Source: openai-python 3.52, types/image_generate_params.py.
 """
@@ -27,25 +27,25 @@ SHARED_FIELDS: Final = (
     "partial_images",
     "user",
 )
-"""Fields of one name here and in the vocabulary."""
+"""Fields with the same name in the body and in `ImageRequest`."""
 KNOWN_MEMBERS: Final = (*SHARED_FIELDS, "model", "prompt", "stream", "response_format")
 
 _BYTES_ONLY_FIELDS: Final = ("background", "moderation", "output_compression", "input_fidelity", "partial_images")
-"""What only the models that always answer with bytes take."""
+"""Fields that only models which always return base64 support."""
 _UNSUPPORTED_FIELDS: Final = ("negative_prompt", "prompt_extend", "seed")
-"""What this format has no word for."""
+"""Fields of `ImageRequest` that this format does not have."""
 
 
 def parse_request(body: Mapping[str, Any]) -> ImageRequest:
-    """The common request in a body that was checked before.
+    """Return the common request for a validated body.
 
-    How the pictures are to come back (``response_format``) is no word of the vocabulary, and nobody's but the server's.
+    ``response_format`` is not part of it; the format plugin handles it.
     """
     return ImageRequest(wire_format=WIRE_FORMAT, **read_fields(body))
 
 
 def read_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of an ImageRequest that a body of this vendor's says, without its pictures."""
+    """Return the fields of an `ImageRequest` from a body, without its images and wire format."""
     fields: dict[str, Any] = {name: body.get(name) for name in SHARED_FIELDS}
     return fields | {
         "model": body["model"],
@@ -56,15 +56,15 @@ def read_fields(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_true(value: Any) -> bool:
-    """Of ``stream``, which the service's contract calls a string."""
+    """Return whether ``stream`` is true; the service's contract defines it as a string."""
     return value is True or value == "true"
 
 
 def render_request(call: Call, request: ImageRequest, *, answers_bytes: bool) -> dict[str, Any]:
-    """The body that asks an upstream for pictures, always for their bytes. What cannot be said is lost by name.
+    """Return the generation request for an upstream; it always requests base64. Unsupported fields are dropped by name.
 
-    `answers_bytes` is for the models that answer with bytes unasked and refuse to be asked (gpt-image); the others neither
-    stream nor know what those know.
+    `answers_bytes` is True for models that always return base64 and reject ``response_format`` (gpt-image); other models
+    support neither streams nor the fields in `_BYTES_ONLY_FIELDS`.
     """
     if request.input_fidelity is not None and answers_bytes:
         call.drop_field(request.field_name("input_fidelity"))
@@ -74,7 +74,7 @@ def render_request(call: Call, request: ImageRequest, *, answers_bytes: bool) ->
 
 
 def render_shared_fields(call: Call, request: ImageRequest, wire_format: str, *, answers_bytes: bool) -> dict[str, Any]:
-    """The fields that both ways to ask for pictures have."""
+    """Return the fields that generations and edits share."""
     body: dict[str, Any] = {"model": call.target.upstream_model, "prompt": request.prompt}
     for name in SHARED_FIELDS:
         value = getattr(request, name)
@@ -101,11 +101,11 @@ def render_shared_fields(call: Call, request: ImageRequest, wire_format: str, *,
 def _is_refused(name: str, value: Any, answers_bytes: bool) -> bool:
     if answers_bytes:
         return name == "style"
-    return name in _BYTES_ONLY_FIELDS or (name == "output_format" and value != "png")  # which they answer with
+    return name in _BYTES_ONLY_FIELDS or (name == "output_format" and value != "png")  # png is their only format
 
 
 def _drop_unsupported(call: Call, request: ImageRequest, body: dict[str, Any]) -> None:
-    """An aspect ratio is said as the size that has it, if there is one."""
+    """Report unsupported fields with `call.drop_field`. An aspect ratio becomes the size that has it, if there is one."""
     if request.size is None and request.aspect_ratio is not None:
         family = find_family_by_model(call.target.upstream_model) or NO_FAMILY
         if size := family.find_size_of_ratio(request.aspect_ratio):
@@ -115,7 +115,7 @@ def _drop_unsupported(call: Call, request: ImageRequest, body: dict[str, Any]) -
     for name in _UNSUPPORTED_FIELDS:
         if getattr(request, name) not in (None, ""):
             call.drop_field(request.field_name(name))
-    if request.watermark:  # none is what these models do anyway
+    if request.watermark:  # False is supported: these models never add one
         call.drop_field(request.field_name("watermark"))
-    if request.resolution not in (None, "1K"):  # of which all named sizes are
+    if request.resolution not in (None, "1K"):  # all named sizes have this resolution
         call.drop_field(request.field_name("resolution"))

@@ -1,4 +1,4 @@
-"""Whole answers, both ways: body to `ImageResult`, and `ImageResult` to the JSON text of a body.
+"""Whole responses: body to `ImageResult`, and `ImageResult` to the JSON text of a body.
 
 Source: openai-python 3.52, types/images_response.py and image.py.
 """
@@ -19,19 +19,19 @@ from tornado_gate.wire.openai_images.usage import parse_usage, render_usage
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
 ImageFetcher = Callable[[str], Awaitable[bytes]]
-"""Reads a picture at an address that an upstream gave."""
+"""Downloads the image at an upstream's URL and returns its bytes."""
 ImageSaver = Callable[[GeneratedImage, int], Awaitable[str]]
-"""Keeps the picture of this number, from 0, and says its address."""
+"""Stores the image with this index, from 0, and returns its URL."""
 
 _SETTING_MEMBERS: Final = ("background", "output_format", "quality", "size")
 _VENDOR_MEMBERS: Final = ("safety_identifier", "svg_usage")
-"""What the vendor says beyond the vocabulary."""
+"""Members of the vendor's response that are kept in `ImageResult.extra`."""
 
 
 async def parse_response(body: Any, *, fetch: ImageFetcher | None = None) -> ImageResult:
-    """The pictures in an upstream's answer. `fetch` reads those that are given by address.
+    """Parse the images in an upstream's response. `fetch` downloads those that are given by URL.
 
-    Raises the error that the answer may be, and UpstreamError for an answer without pictures.
+    Raises the error in the body, and UpstreamError for a response without images.
     """
     if (error := find_error(body)) is not None:
         raise error
@@ -57,7 +57,9 @@ async def _parse_image(entry: Mapping[str, Any], output_format: str, fetch: Imag
         data = await decode(address)
     elif isinstance(address, str) and address:
         if fetch is None:
-            raise UpstreamError("The upstream sent the address of a picture where its bytes were asked for.")
+            raise UpstreamError(
+                "The upstream returned an image URL instead of base64 data. Use a model that returns base64."
+            )
         data = await fetch(address)
     else:
         raise wrong_format_error()
@@ -70,17 +72,17 @@ async def _parse_image(entry: Mapping[str, Any], output_format: str, fetch: Imag
 
 
 def find_media_type(data: bytes, output_format: str) -> str:
-    """What a picture is: what is there, else what the upstream calls it. Raises UpstreamError for another kind of file."""
+    """Return an image's media type from its content, else from `output_format`. Raises UpstreamError for another file type."""
     seen = sniff(data)
     if seen.startswith("image/"):
         return seen
     if seen:
-        raise UpstreamError(f"The upstream sent a file of type '{seen}' where a picture was expected.")
+        raise UpstreamError(f"The upstream returned a file of type '{seen}' instead of an image. Retry the request.")
     return {"svg": "image/svg+xml", "": "image/png"}.get(output_format, f"image/{output_format}")
 
 
 def get_format(media_type: str) -> str:
-    """The vendor's word for a media type: png, jpeg, webp."""
+    """Return the vendor's ``output_format`` for a media type: png, jpeg, webp."""
     return media_type.partition("/")[2].partition("+")[0]
 
 
@@ -93,10 +95,10 @@ async def render_response(
     details: bool,
     revised: Callable[[GeneratedImage], str | None] = lambda image: image.revised_prompt,
 ) -> bytes:
-    """The JSON text of the answer. `created` (Unix seconds) stands in for the upstream's own.
+    """Return the JSON text of the response. `created` (Unix seconds) is used if the upstream sends none.
 
-    `place` says where a picture is kept; without it the bytes are inside. `usage` is what the answer reports, None for
-    nothing; with `details` it says too what the pictures are like.
+    `place` stores an image and returns its URL; without it the images are inline base64. A `usage` of None is left out.
+    With `details` the response includes the image settings. `revised` returns the revised prompt of an image or None.
     """
     entries = []
     for index, image in enumerate(result.images):
@@ -115,7 +117,7 @@ async def render_response(
 
 
 async def insert_image(data: bytes, rest: Mapping[str, Any]) -> bytes:
-    """The JSON text of an object with the members `rest` and ``b64_json``: base64 needs no second look for escapes."""
+    """Return the JSON text of an object with the members `rest` and ``b64_json``; base64 needs no JSON escaping."""
     others = orjson.dumps(rest)[:-1]
     encoded = await encode(data)
     return b"".join((others, b"," if rest else b"", b'"b64_json":"', encoded, b'"}'))

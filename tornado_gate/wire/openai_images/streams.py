@@ -1,6 +1,6 @@
-"""Streams, both ways: frames to events, and events to frames.
+"""Streams: frames to stream events, and stream events to frames.
 
-Source: openai-python 3.52, types/image_gen_partial_image_event.py, image_gen_completed_event.py and their ``image_edit_`` twins.
+Source: openai-python 3.52, types/image_gen_partial_image_event.py, image_gen_completed_event.py and the same for image_edit.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ COMPLETED_SUFFIX: Final = ".completed"
 
 
 def find_frame_error(frame: Any) -> GateError | None:
-    """The error that a frame is, or None."""
+    """Return the error in a frame, or None."""
     if isinstance(frame, Mapping) and frame.get("type") == "error":
         return parse_error(frame.get("error") or frame)
     return find_error(frame)
 
 
 async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """The events of a stream, whose `frames` are JSON values. Each picture that is done has a frame of its own.
+    """Yield the events of a stream whose `frames` are JSON values. Each completed image has its own frame.
 
-    Raises UpstreamError for a stream that ends without one.
+    Raises UpstreamError for a stream that ends without a completed image.
     """
     images: list[GeneratedImage] = []
     usages: list[Usage] = []
@@ -59,7 +59,7 @@ async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
     finally:
         await close(frames)
     if not images:
-        raise UpstreamError("The upstream's stream stopped before its end.")
+        raise UpstreamError("The upstream's image stream ended before an image was complete. Retry the request.")
     yield ImageResult(
         images=tuple(images),
         created=_read_number(last, "created_at"),
@@ -92,10 +92,10 @@ def _read_number(frame: Mapping[str, Any], name: str) -> int | None:
 async def render_stream(
     events: AsyncIterator[StreamEvent], *, what: StreamKind, asked: ImageRequest, created: int
 ) -> AsyncIterator[bytes]:
-    """The frames of a stream; pictures are always inside. Raises the error of a StreamError.
+    """Yield the frames of a stream; images are always inline base64. Raises the error of a StreamError.
 
-    What the answer does not say of its pictures is what was asked for, and what they show themselves. Of several that are
-    done the last reports the usage of all.
+    Settings that the response does not contain come from the request `asked` and from the image data. If several images are
+    completed, the last frame reports the usage of all.
     """
     try:
         async for event in events:

@@ -1,4 +1,4 @@
-"""Usage, both ways. Pure.
+"""Parse and render usage. No I/O.
 
 Source: openai-python 3.52, types/images_response.py (``Usage``).
 """
@@ -17,7 +17,7 @@ _DETAIL_MEMBERS = ("text_tokens", "image_tokens", "cached_tokens")
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; None for anything that holds no token count."""
+    """Return the usage that an upstream reports; None if there is no token count."""
     if not isinstance(value, Mapping):
         return None
     details = value.get("input_tokens_details")
@@ -49,7 +49,7 @@ def _read_count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
-    """The vendor's usage object, none of whose counts is ever absent: what was not reported is 0."""
+    """Return the vendor's usage object; its counts are always present, 0 if not reported."""
     input_tokens, images = usage.input_tokens or 0, usage.image_tokens or 0
     deeper = usage.extra.get("input_tokens_details")
     details = {"text_tokens": max(input_tokens - images, 0), "image_tokens": images}
@@ -67,7 +67,7 @@ def render_usage(usage: Usage) -> dict[str, Any]:
 
 
 def sum_usages(usages: list[Usage]) -> Usage | None:
-    """The sum of what several pictures took; None of none."""
+    """Return the sum of the usages of several images; None if there is none."""
     if len(usages) < 2:
         return usages[0] if usages else None
     return Usage(

@@ -1,8 +1,8 @@
-"""OpenAI's realtime: what is on the wire of a conversation, in both of its dialects. Pure.
+"""OpenAI's realtime API: events of a session in both dialects. No I/O.
 
-The beta dialect is the one that the service's contract shows, the current one that of the vendor's SDKs today. A `Translator`
-stands between a caller and an upstream that differ; `Session`, `check_client_event` and `audio_of` are for a provider that
-answers itself.
+The service's contract defines the beta dialect; the vendor's SDKs use the current dialect. `EventTranslator` converts between
+a caller and an upstream with different dialects; `SessionConfig`, `check_client_event` and `read_audio` are for a provider
+that implements the server side itself.
 """
 
 from tornado_gate.wire.openai_realtime.dialects import BETA_PROTOCOL, detect_dialect, detect_session_update_dialect

@@ -1,8 +1,8 @@
-"""Which dialect a caller speaks: from the handshake, and from the first thing it says. Pure.
+"""Detection of a caller's dialect from the handshake and from its first event. No I/O.
 
-The contract's clients get the beta dialect, which the contract shows. The vendor's SDKs speak the current one unless they say
-otherwise: with the header ``OpenAI-Beta: realtime=v1``, or, in a browser, the subprotocol ``openai-beta.realtime-v1``. In a
-browser the vendor's agents library names itself by a subprotocol too, ``openai-agents-sdk.<version>``.
+Clients get the beta dialect of the service's contract by default. The vendor's SDKs get the current dialect, unless they
+request beta with the header ``OpenAI-Beta: realtime=v1`` or, in a browser, the subprotocol ``openai-beta.realtime-v1``. In a
+browser the vendor's agents library is detected by the subprotocol ``openai-agents-sdk.<version>``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _BETA_MEMBERS: Final = (
 
 
 def detect_dialect(headers: Mapping[str, str], query: Mapping[str, str], protocols: Iterable[str]) -> RealtimeDialect:
-    """The dialect of a handshake. `headers` are lower-case; `protocols` are the subprotocols that the caller offers.
+    """Return the dialect of a handshake. Names in `headers` are lower-case; `protocols` are the offered subprotocols.
 
-    An ``api-version`` in the query that ends with ``-preview`` is how Azure's address says the beta dialect.
+    An ``api-version`` query parameter that ends with ``-preview`` (Azure) selects the beta dialect.
     """
     offered = [protocol.strip() for protocol in protocols]
     betas = [word.strip().lower() for word in headers.get("openai-beta", "").split(",")]
@@ -49,7 +49,7 @@ def detect_dialect(headers: Mapping[str, str], query: Mapping[str, str], protoco
 
 
 def detect_session_update_dialect(event: Mapping[str, Any]) -> RealtimeDialect | None:
-    """The dialect that a ``session.update`` is written in; None for one that reads the same in both, and for other events."""
+    """Return the dialect of a ``session.update``; None if it is the same in both dialects, and for other events."""
     if event.get("type") == "transcription_session.update":
         return "beta"
     session = event.get("session")

@@ -1,10 +1,10 @@
-"""Client events checked, for whoever answers them itself: a provider that has no upstream of this wire format.
+"""Validation of client events, for a provider that implements the server side itself.
 
-One table has the events of both dialects, because a member that is written as the other dialect writes it is no fault.
-What a schema cannot say about items is in `items`.
+One table has the events of both dialects, because members of the other dialect are accepted too. The module `items` has the
+checks of items that a schema cannot express.
 
 Source: openai-python 3.52, types/realtime/realtime_client_event.py and types/beta/realtime/realtime_client_event.py; bounds
-are those in their documentation. Sampling temperatures are taken from 0 to 2, as for chat.
+are those in their documentation. Temperatures from 0 to 2 are accepted, as for chat.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _ToolSchema(BodySchema):
 
 
 class _CommonSchema(BodySchema):
-    """What a session and a response share, in both dialects."""
+    """Fields that a session and a response share, in both dialects."""
 
     instructions = String(allow_none=True)
     modalities = _make_modalities_field()
@@ -187,16 +187,18 @@ EVENT_SCHEMAS: Final[Mapping[str, Schema]] = {
     "response.create": _ResponseCreateSchema(),
     "response.cancel": _ResponseCancelSchema(),
 }
-"""Every client event of both dialects."""
+"""The schemas of all client events of both dialects, by type."""
 
 
 def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
-    """Raises InvalidField with the path of the first fault. `input_format` is what the session's sound is in."""
+    """Raise InvalidField with the path of the first invalid field. `input_format` is the session's input audio format."""
     body = require_event(event)
     kind = body["type"]
     schema = EVENT_SCHEMAS.get(kind)
     if schema is None:
-        raise InvalidField("type", f"There is no client event of type '{kind[:100]}'.")
+        raise InvalidField(
+            "type", f"The client event type '{kind[:100]}' is unknown. Send a client event of OpenAI's Realtime API."
+        )
     check(schema, body)
     match kind:
         case "input_audio_buffer.append":
@@ -210,9 +212,9 @@ def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
 
 
 def require_event(event: Any) -> dict[str, Any]:
-    """The event, if it is an object with a type. Raises InvalidField."""
+    """Return the event. Raises InvalidField if it is not an object with a ``type`` that is a string."""
     if not isinstance(event, dict):
-        raise InvalidField("", f"An event must be an object, not {describe_type(event)}.")
+        raise InvalidField("", f"An event must be a JSON object with a 'type', not {describe_type(event)}.")
     if "type" not in event:
         raise_missing("type")
     if not isinstance(event["type"], str):
@@ -221,12 +223,12 @@ def require_event(event: Any) -> dict[str, Any]:
 
 
 def read_audio(event: Mapping[str, Any], input_format: str = "audio/pcm") -> bytes:
-    """The sound in an ``input_audio_buffer.append``. Raises InvalidField for what is no base64, or half a sample."""
+    """Return the audio of an ``input_audio_buffer.append``. Raises InvalidField for invalid base64 or half a PCM sample."""
     return decode_audio(event.get("audio"), "audio", input_format)
 
 
 def check_session(session: Any, path: str = "session") -> dict[str, Any]:
-    """A session as either dialect writes it. Raises InvalidField with paths below `path`."""
+    """Return a validated session of either dialect. Raises InvalidField with paths below `path`."""
     body = need_object(session, path)
     try:
         check(_SESSION_SCHEMA, body)

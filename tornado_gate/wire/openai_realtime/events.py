@@ -1,7 +1,8 @@
-"""Events in the other dialect, as JSON objects. Pure; what is given is never changed.
+"""Conversion of events between the dialects, as JSON objects. No I/O; arguments are never changed.
 
-A server event may become several or none: the beta dialect tells of an item once (``conversation.item.created``), the current
-one when it is added and again when it is done. Types that are the same in both come back as they are, unknown ones too.
+A server event can become several events or none: the beta dialect reports an item once (``conversation.item.created``), the
+current dialect when it is added and when it is done. Events that are the same in both dialects, and unknown events, are
+returned unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Event = dict[str, Any]
 CLIENT_TYPES: Final = frozenset(
     {"session.update", "transcription_session.update", "response.create", "conversation.item.create"}
 )
-"""Client events that differ between the dialects. All others are the same."""
+"""Client events that differ between the dialects. All others are identical."""
 
 _SESSION_TYPES: Final = {
     "transcription_session.created": "session.created",
@@ -29,7 +30,7 @@ _TRANSCRIPTION_SESSION: Final = "transcription"
 
 
 def translate_client_to_current(event: Event, lose: FieldDropper = ignore_drop) -> Event:
-    """A client event for an upstream of the current dialect. Raises InvalidField where it cannot be said."""
+    """Return a client event for an upstream with the current dialect. Raises InvalidField if it cannot be converted."""
     match event.get("type"):
         case "session.update":
             return _translate_member(
@@ -51,7 +52,7 @@ def translate_client_to_current(event: Event, lose: FieldDropper = ignore_drop) 
 
 
 def translate_client_to_beta(event: Event, lose: FieldDropper = ignore_drop) -> Event:
-    """A client event for an upstream of the beta dialect. Raises InvalidField where it cannot be said."""
+    """Return a client event for an upstream with the beta dialect. Raises InvalidField if it cannot be converted."""
     match event.get("type"):
         case "session.update":
             return _session_update_to_beta(event, lose)
@@ -86,10 +87,10 @@ def _session_update_to_beta(event: Event, lose: FieldDropper) -> Event:
 
 
 def translate_server_to_current(event: Event) -> list[Event]:
-    """A server event for a caller of the current dialect.
+    """Return the events for a caller with the current dialect.
 
-    The item of ``conversation.item.created`` is done at once unless it says that it is in progress; then
-    ``conversation.item.done`` is owed until ``response.output_item.done``, which a `Translator` pays.
+    ``conversation.item.created`` becomes ``conversation.item.added`` and ``conversation.item.done``. If the item is still in
+    progress, the second is left out, and `EventTranslator` sends it at ``response.output_item.done``.
     """
     kind = event.get("type")
     if not isinstance(kind, str):
@@ -108,12 +109,12 @@ def translate_server_to_current(event: Event) -> list[Event]:
             )
         ]
     if kind == "response.function_call_arguments.done":
-        return [{**event, "name": event.get("name") or ""}]  # required in the current dialect, unknown in the other
+        return [{**event, "name": event.get("name") or ""}]  # required in the current dialect, absent in beta
     return [_translate_member(event, *_MEMBERS_TO_CURRENT[kind])] if kind in _MEMBERS_TO_CURRENT else [event]
 
 
 def translate_server_to_beta(event: Event) -> list[Event]:
-    """A server event for a caller of the beta dialect. None is left of ``conversation.item.done``."""
+    """Return the events for a caller with the beta dialect; an empty list for ``conversation.item.done``."""
     kind = event.get("type")
     if not isinstance(kind, str):
         return [event]
@@ -130,13 +131,13 @@ def translate_server_to_beta(event: Event) -> list[Event]:
 
 
 def is_open(event: Event) -> bool:
-    """Whether the item that an event tells of is still being made."""
+    """Return whether the item of an event is still in progress."""
     item = event.get("item")
     return isinstance(item, Mapping) and item.get("status") == "in_progress"
 
 
 def make_done_event(event: Event, previous: Any = None) -> Event:
-    """``conversation.item.done`` for the item of `event`, under an id derived from that of `event`."""
+    """Return ``conversation.item.done`` for the item of `event`; its event id is derived from that of `event`."""
     event_id = event.get("event_id")
     result: Event = {
         "type": "conversation.item.done",
@@ -162,7 +163,7 @@ def _translate_member(event: Event, name: str, translate: Callable[[Any], Any]) 
 
 
 MemberTranslation = tuple[str, Callable[[Any], Any]]
-"""The member of an event that differs, and how it is translated."""
+"""The member of an event that differs, and the function that converts it."""
 
 _MEMBERS_TO_CURRENT: Final[Mapping[str, MemberTranslation]] = {
     "session.created": ("session", schemas.convert_session_to_current),

@@ -1,4 +1,4 @@
-"""Items of a conversation checked: messages, calls of functions and what these gave.
+"""Validation of conversation items: messages, function calls and their outputs.
 
 Source: openai-python 3.52, types/realtime/conversation_item.py and its members, types/beta/realtime/conversation_item.py.
 """
@@ -28,11 +28,11 @@ _PART_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "assistant": ("output_text", "output_audio", "text", "audio", "item_reference"),
     "system": ("input_text", "text", "item_reference"),
 }
-"""Types of parts by role: those of the current dialect, then those that only the beta one has."""
+"""Part types by role: those of the current dialect, then those that only the beta dialect has."""
 
 
 def check_item(item: Any, path: str, input_format: str = "audio/pcm", references: bool = False) -> None:
-    """Raises InvalidField for the first fault. `references` says that an item may be named instead of said."""
+    """Raise InvalidField for the first invalid field. `references` allows items of type ``item_reference``."""
     body = need_object(item, path)
     optional_string(body, "id", path)
     types = (*_ITEM_TYPES, *_MCP_ITEM_TYPES, "item_reference") if references else (*_ITEM_TYPES, *_MCP_ITEM_TYPES)
@@ -80,16 +80,16 @@ def _check_part(part: Any, path: str, role: str, input_format: str) -> None:
 
 
 def decode_audio(value: Any, path: str, input_format: str) -> bytes:
-    """Sound from base64. Raises InvalidField for what is no base64, and for PCM that ends within a sample of 16 bits.
+    """Decode audio from base64. Raises InvalidField for invalid base64, and for 16-bit PCM with an odd number of bytes.
 
-    A message holds at most a few megabytes of it, which take a few milliseconds.
+    A message contains at most a few megabytes of audio, which take a few milliseconds.
     """
     if not isinstance(value, str):
         raise_invalid(path, f"must be a string, not {describe_type(value)}")
     try:
         data = binascii.a2b_base64(value, strict_mode=True)
-    except ValueError:  # of which binascii.Error is one; the other is for text beyond ASCII
-        raise_invalid(path, "is not base64")
+    except ValueError:  # includes binascii.Error; a plain ValueError means non-ASCII text
+        raise_invalid(path, "is not valid base64; send standard base64 with padding")
     if input_format == "audio/pcm" and len(data) % 2:
-        raise_invalid(path, f"has {len(data)} bytes, and PCM of 16 bits has two for each sample")
+        raise_invalid(path, f"has {len(data)} bytes, but 16-bit PCM needs two bytes per sample; send whole samples")
     return data

@@ -1,4 +1,4 @@
-"""Names that both dialects need: event types, and ids like the vendor's. Pure.
+"""Event names that differ between the dialects, and ids in the vendor's format. No I/O.
 
 Source: openai-python 3.52, types/realtime (the current dialect) and types/beta/realtime (the beta one).
 """
@@ -21,7 +21,7 @@ CURRENT_NAMES: Final[Mapping[str, str]] = {
     "response.text.delta": "response.output_text.delta",
     "response.text.done": "response.output_text.done",
 }
-"""Server events that differ between the dialects in their name alone: the beta name to the current one."""
+"""Server events that differ between the dialects only in their name: beta name to current name."""
 
 BETA_NAMES: Final[Mapping[str, str]] = {current: beta for beta, current in CURRENT_NAMES.items()}
 
@@ -31,5 +31,5 @@ _ID_LENGTH: Final = 21
 
 
 def make_id(prefix: str) -> str:
-    """An id as the vendor's look: ``new_id("event")`` is ``event_`` and 21 letters and digits. Also item, resp, sess, conv."""
+    """Return an id in the vendor's format: `prefix` (event, item, resp, sess, conv), ``_`` and 21 letters and digits."""
     return f"{prefix}_{secrets.token_bytes(_ID_LENGTH).translate(_CHARACTER_OF_BYTE).decode()}"

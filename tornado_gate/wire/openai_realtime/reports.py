@@ -1,4 +1,4 @@
-"""What an answer took, and what went wrong. Pure.
+"""Usage reports and error events. No I/O.
 
 Source: openai-python 3.52, types/realtime/realtime_response_usage.py and realtime_error.py; the same in both dialects.
 """
@@ -17,9 +17,10 @@ _SHARE_MEMBERS: Final = ("cached_tokens", "image_tokens")
 
 
 def parse_usage(event: Mapping[str, Any]) -> Usage | None:
-    """The tokens that a ``response.done`` reports; None for one that counts none, and for other events.
+    """Return the usage of a ``response.done``; None if it has no token count, and for other events.
 
-    Shares that `Usage` has no field for, as those of sound, are in ``extra["input_token_details"]`` and its sibling.
+    Details without a field in `Usage`, such as audio tokens, are in ``extra["input_token_details"]`` and
+    ``extra["output_token_details"]``.
     """
     response = event.get("response") if event.get("type") == "response.done" else None
     value = response.get("usage") if isinstance(response, Mapping) else None
@@ -54,8 +55,8 @@ def _read_object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def make_error_event(error: GateError, event_id: str | None, dialect: RealtimeDialect) -> dict[str, Any]:
-    """The event that tells a caller of a failure; `event_id` is that of the client's event it is about.
+    """Return the ``error`` event for `error`; `event_id` is the id of the client event that caused it, or None.
 
-    Both dialects have the same shape, which is also the contract's error body.
+    Its shape is the same in both dialects and equals the error body of the contract.
     """
     return {"type": "error", "event_id": make_id("event"), "error": {**error.body(), "event_id": event_id or None}}

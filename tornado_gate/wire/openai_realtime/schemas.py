@@ -1,8 +1,7 @@
-"""Sessions, responses and items in the other dialect. Pure; what is given is never changed.
+"""Conversion of sessions, responses and items between the dialects. No I/O; arguments are never changed.
 
-Members with a place in both dialects move; unknown ones stay where they are. A member that only one dialect knows is left
-out of what a client asks for, because an upstream refuses the whole event for a name that it does not know, and `lose` is
-called with its path.
+Members that exist in both dialects are moved; unknown members stay in place. A member that exists in only one dialect is
+removed from client events, because an upstream rejects an event with an unknown member, and `lose` is called with its path.
 
 Source: openai-python 3.52, types/beta/realtime/session_update_event.py, response_create_event.py, conversation_item_content.py
 against types/realtime/realtime_session_create_request.py, realtime_response_create_params.py and the conversation items.
@@ -16,22 +15,22 @@ from typing import Any, Final, NamedTuple
 from tornado_gate.codec.checks import raise_invalid
 
 FieldDropper = Callable[[str], None]
-"""Called with the path, in the caller's spelling, of what the upstream's dialect cannot say."""
+"""Called with the path, in the caller's spelling, of a field that the upstream's dialect does not support."""
 
 PCM_RATE: Final = 24_000
-"""Samples a second: the one rate that the format knows for PCM."""
+"""Samples per second: the only PCM rate of this format."""
 
 CURRENT_FORMATS: Final[Mapping[str, str]] = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
-"""The beta dialect's word for a sound format to the current one's type."""
+"""Audio formats: name in the beta dialect to type in the current dialect."""
 
 _BETA_FORMATS: Final = {current: beta for beta, current in CURRENT_FORMATS.items()}
 _SESSION_KINDS: Final = ("realtime", "transcription")
 MISSING: Final = object()
-"""What `take` gives where there is nothing."""
+"""Returned by `take_member` if there is no such member."""
 
 
 def ignore_drop(path: str) -> None:
-    """A `lose` for where nobody is to be told."""
+    """A `FieldDropper` that does nothing."""
 
 
 def _convert_format_to_current(value: Any) -> Any:
@@ -47,12 +46,12 @@ def _convert_format_to_beta(value: Any, path: str) -> Any:
         return value
     rate = value.get("rate")
     if kind == "audio/pcm" and rate not in (None, PCM_RATE):
-        raise_invalid(f"{path}.rate", f"must be {PCM_RATE} for an upstream that knows no other rate")
+        raise_invalid(f"{path}.rate", f"must be {PCM_RATE}, the only rate that this model supports")
     return _BETA_FORMATS.get(kind, kind)
 
 
 def _convert_modalities_to_current(value: Any) -> Any:
-    """Sound always comes with its transcript, so the current dialect refuses both together and calls it "audio"."""
+    """Return modalities without "text" if there is "audio": the current dialect rejects both, as audio has a transcript."""
     if isinstance(value, list) and "audio" in value:
         return [one for one in value if one != "text"]
     return value
@@ -73,7 +72,7 @@ def _keep_value(value: Any, path: str = "") -> Any:
 
 
 class _MemberMapping(NamedTuple):
-    """One member: its name in the beta dialect, its path in the current one, and what happens to its value."""
+    """One member: its name in the beta dialect, its path in the current dialect, and the conversions of its value."""
 
     beta: str
     current: tuple[str, ...]
@@ -109,7 +108,7 @@ _CURRENT_ONLY_MEMBERS: Final = ("include", "parallel_tool_calls", "prompt", "rea
 
 
 def convert_session_to_current(session: Any, kind: str = "realtime", path: str = "session") -> Any:
-    """A session, with the member ``type`` that the current dialect demands."""
+    """Return a session with the member ``type``, which the current dialect requires."""
     if not isinstance(session, Mapping):
         return session
     current = _convert_to_current(session, _SESSION_MAPPINGS, path)
@@ -117,7 +116,7 @@ def convert_session_to_current(session: Any, kind: str = "realtime", path: str =
 
 
 def convert_param_to_beta(param: str) -> str:
-    """The path of a field of the current dialect as a client of the beta dialect wrote it: ``session.voice``."""
+    """Return the beta dialect's path (such as ``session.voice``) for a path of the current dialect."""
     for move in _SESSION_MAPPINGS:
         for top in ("session", "response"):
             current = ".".join((top, *move.current))
@@ -127,7 +126,7 @@ def convert_param_to_beta(param: str) -> str:
 
 
 def convert_param_to_current(param: str) -> str:
-    """The reverse of `param_to_beta`."""
+    """Return the current dialect's path for a path of the beta dialect."""
     for move in _SESSION_MAPPINGS:
         for top in ("session", "response"):
             beta = f"{top}.{move.beta}"
@@ -137,7 +136,7 @@ def convert_param_to_current(param: str) -> str:
 
 
 def convert_session_to_beta(session: Any, path: str = "session") -> Any:
-    """A session, without the ``type`` that the beta dialect does not know."""
+    """Return a session without the member ``type``, which the beta dialect does not have."""
     if not isinstance(session, Mapping):
         return session
     result = _convert_to_beta(session, _SESSION_MAPPINGS, path)
@@ -147,7 +146,7 @@ def convert_session_to_beta(session: Any, path: str = "session") -> Any:
 
 
 def convert_response_to_current(response: Any) -> Any:
-    """A response as a server tells of it."""
+    """Return the response object of a server event in the current dialect."""
     if not isinstance(response, Mapping):
         return response
     return _translate_items(
@@ -156,14 +155,14 @@ def convert_response_to_current(response: Any) -> Any:
 
 
 def convert_response_to_beta(response: Any) -> Any:
-    """A response as a server tells of it."""
+    """Return the response object of a server event in the beta dialect."""
     if not isinstance(response, Mapping):
         return response
     return _translate_items(_convert_to_beta(response, _RESPONSE_MAPPINGS, "response"), "output", convert_item_to_beta)
 
 
 def convert_response_create_to_current(response: Any, lose: FieldDropper) -> Any:
-    """What ``response.create`` asks for."""
+    """Return the response object of ``response.create`` in the current dialect."""
     if not isinstance(response, Mapping):
         return response
     result = _convert_to_current(response, _RESPONSE_CREATE_MAPPINGS, "response")
@@ -171,7 +170,7 @@ def convert_response_create_to_current(response: Any, lose: FieldDropper) -> Any
 
 
 def convert_response_create_to_beta(response: Any, lose: FieldDropper) -> Any:
-    """What ``response.create`` asks for."""
+    """Return the response object of ``response.create`` in the beta dialect."""
     if not isinstance(response, Mapping):
         return response
     result = _convert_to_beta(response, _RESPONSE_CREATE_MAPPINGS, "response")
@@ -179,14 +178,14 @@ def convert_response_create_to_beta(response: Any, lose: FieldDropper) -> Any:
 
 
 def drop_beta_only(asked: dict[str, Any], path: str, lose: FieldDropper) -> dict[str, Any]:
-    """Without what the current dialect has no member for."""
+    """Return `asked` without the members that only the beta dialect has; report them to `lose`."""
     return _drop_members(asked, _BETA_ONLY_MEMBERS, path, lose)
 
 
 def drop_current_only(
     asked: dict[str, Any], path: str, lose: FieldDropper, keep: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Without what the beta dialect has no member for, but with `keep`."""
+    """Return `asked` without the members that only the current dialect has, except `keep`; report them to `lose`."""
     return _drop_members(asked, tuple(name for name in _CURRENT_ONLY_MEMBERS if name not in keep), path, lose)
 
 
@@ -198,7 +197,7 @@ def _drop_members(asked: dict[str, Any], names: tuple[str, ...], path: str, lose
 
 
 def convert_item_to_current(item: Any) -> Any:
-    """An item of the conversation. Who speaks decides what a ``text`` is in the current dialect."""
+    """Return a conversation item in the current dialect, where the part type of a ``text`` depends on the item's role."""
     role = item.get("role") if isinstance(item, Mapping) else None
     if role in ("user", "system"):
         return _rename_parts(item, {"text": "input_text", "audio": "input_audio"})
@@ -206,12 +205,12 @@ def convert_item_to_current(item: Any) -> Any:
 
 
 def convert_item_to_beta(item: Any) -> Any:
-    """An item of the conversation."""
+    """Return a conversation item in the beta dialect."""
     return _rename_parts(item, _BETA_PARTS)
 
 
 def rename_part(part: Any) -> Any:
-    """The part of ``response.content_part.*``, whose types are ``text`` and ``audio`` in both dialects."""
+    """Return the part of ``response.content_part.*``, whose type is ``text`` or ``audio`` in both dialects."""
     return _rename_type(part, _BETA_PARTS)
 
 
@@ -257,7 +256,7 @@ def _convert_to_beta(value: Mapping[str, Any], moves: tuple[_MemberMapping, ...]
 
 
 def _put_member(value: dict[str, Any], at: tuple[str, ...], member: Any, path: str) -> None:
-    """Set the member at a path of names. Raises InvalidField where there is something on the way that is no object."""
+    """Set the member at the path `at`. Raises InvalidField if a value on the way is not an object."""
     for depth, name in enumerate(at[:-1], start=1):
         inner = value.get(name)
         if inner is not None and not isinstance(inner, Mapping):
@@ -268,7 +267,7 @@ def _put_member(value: dict[str, Any], at: tuple[str, ...], member: Any, path: s
 
 
 def take_member(value: dict[str, Any], at: tuple[str, ...]) -> Any:
-    """Take the member at a path of names out, and the objects that are empty without it."""
+    """Remove the member at the path `at`, and objects that become empty; return the member, or `MISSING` if absent."""
     name, deeper = at[0], at[1:]
     if not deeper:
         return value.pop(name, MISSING)

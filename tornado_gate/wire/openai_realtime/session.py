@@ -1,6 +1,6 @@
-"""What a session is set to, the same for both dialects. Pure.
+"""Session settings, independent of the dialect. No I/O.
 
-Unknown members are kept in `extra`, where they stand in the current dialect, and come back when the session is told of.
+Unknown members are kept in `extra` at their path in the current dialect and are included in rendered sessions.
 
 Defaults are the vendor's. Source: openai-python 3.52, types/realtime/realtime_session_create_request.py and
 realtime_audio_input_turn_detection.py, types/beta/realtime/session.py.
@@ -21,14 +21,14 @@ Modality = Literal["text", "audio"]
 AudioFormat = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
 
 BETA_TEMPERATURE: Final = 0.8
-"""What the beta dialect tells of a session whose temperature nobody set."""
+"""The temperature of rendered beta sessions if none is set."""
 
 _RESPONSE_ONLY_MEMBERS: Final = ("id", "object", "expires_at")
-"""Members that only a server sets; a client that echoes them changes nothing."""
+"""Members that only a server sets; they are ignored in client events."""
 
 
 class TurnDetection(Value, frozen=True, kw_only=True):
-    """When the server decides that the speaker has finished. Times are milliseconds, `threshold` is 0 to 1."""
+    """Settings for detecting the end of speech. Times are in milliseconds, `threshold` is 0 to 1."""
 
     kind: Literal["server_vad", "semantic_vad"] = "server_vad"
     threshold: float = 0.5
@@ -40,7 +40,7 @@ class TurnDetection(Value, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> TurnDetection:
-        """From what was checked. What is not said has its default, whatever it was before."""
+        """Return the settings of a validated object. Absent members get their defaults, not their previous values."""
         known = set(cls.__struct_fields__) - {"kind", "extra"}
         return cls(
             kind=value.get("type") or "server_vad",
@@ -49,7 +49,7 @@ class TurnDetection(Value, frozen=True, kw_only=True):
         )
 
     def render(self) -> dict[str, Any]:
-        """The same in both dialects. A semantic detection has no threshold and no times."""
+        """Return the JSON object, identical in both dialects. ``semantic_vad`` has no threshold and no times."""
         acts = {"create_response": self.create_response, "interrupt_response": self.interrupt_response}
         if self.kind == "semantic_vad":
             return {"type": self.kind, "eagerness": "auto", **acts, **self.extra}
@@ -58,10 +58,10 @@ class TurnDetection(Value, frozen=True, kw_only=True):
 
 
 class SessionConfig(Value, frozen=True, kw_only=True):
-    """`modalities` are ("text",), or ("text", "audio") for speech with its transcript. Formats are media types.
+    """The settings of one session. `modalities` are ("text",), or ("text", "audio") for speech with its transcript.
 
-    `max_output_tokens` None is "inf". `temperature` None is that of the model. `turn_detection` None means that the client
-    says when it has finished. `expires_at` is Unix seconds.
+    Formats are media types. `max_output_tokens` None is "inf". `temperature` None is the model's default. `turn_detection`
+    None means that the client ends its turns explicitly. `expires_at` is in Unix seconds.
     """
 
     id: str = ""
@@ -84,10 +84,10 @@ class SessionConfig(Value, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> SessionConfig:
-        """This session with what ``session.update`` sets; or ``response.create`` for one response, with `path` "response".
+        """Return the settings after a ``session.update``, or with `path` "response" those of one ``response.create``.
 
-        Only what is there changes; null turns off what can be off and is as good as not there for the rest. Raises InvalidField
-        with paths in the caller's spelling.
+        Only present members change. Null disables turn detection, transcription and noise reduction, and is ignored for other
+        members. Raises InvalidField with paths in the caller's spelling.
         """
         said = check_session(session, path)
         current = schemas.convert_session_to_current(said, self.kind, path) if dialect == "beta" else said
@@ -104,7 +104,7 @@ class SessionConfig(Value, frozen=True, kw_only=True):
         return replace(self, **_read_changes(changes), extra=_merge(self.extra, rest))
 
     def render(self, dialect: RealtimeDialect) -> dict[str, Any]:
-        """The ``session`` of ``session.created`` and ``session.updated``."""
+        """Return the ``session`` object of ``session.created`` and ``session.updated``."""
         sound_in = {
             "format": _render_format(self.input_format),
             "transcription": self.transcription,
@@ -149,7 +149,7 @@ _NULLABLE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "transcription": ("audio", "input", "transcription"),
     "noise_reduction": ("audio", "input", "noise_reduction"),
 }
-"""Fields of a session that null turns off, and where they are in the current dialect."""
+"""Fields of a session that null disables, and their paths in the current dialect."""
 
 _PLAIN_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": ("type",),
@@ -168,7 +168,7 @@ _PLAIN_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def _read_changes(changes: dict[str, Any]) -> dict[str, Any]:
-    """Values of the wire as those of a session."""
+    """Convert wire values to the field values of a `SessionConfig`."""
     if (turns := changes.get("turn_detection")) is not None:
         changes["turn_detection"] = TurnDetection.parse(turns)
     if "modalities" in changes:
@@ -190,7 +190,7 @@ def _render_format(kind: AudioFormat) -> dict[str, Any]:
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, object by object; what is above wins, but null for an object says nothing."""
+    """Return a deep merge in which `above` takes precedence; null in `above` does not replace an object."""
     result = dict(below)
     for name, value in above.items():
         inner = result.get(name)

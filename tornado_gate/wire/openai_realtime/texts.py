@@ -1,15 +1,13 @@
-"""The type of an event without parsing its JSON, and renaming it there: frames of audio are never taken apart. Pure.
+"""Find and replace the type of an event in its JSON text without parsing it, so that audio frames are never parsed. No I/O.
 
-The type is found only where it is sure. From the start of the text on, a pattern walks over top-level members whose values
-are strings, numbers or words (an object or an array is unusual) up to the member ``type``, within the first 300 characters.
-Then the rest of the text is searched, at the speed of memory, for two things that would make the answer unsure:
+The search returns a type only if it is unambiguous. A pattern matches top-level members with scalar values (objects and arrays
+are unusual here) up to the member ``type``, within the first 300 characters. The rest of the text must not contain:
 
-- a backslash anywhere: a name could be spelled with escapes (``"\\u0074ype"``), and a quote need not end a string. Base64
-  holds none, so this costs a frame of audio nothing;
-- another ``"type"``: of two members of one name most parsers believe the last.
+- a backslash: a name could be written with escapes (``"\\u0074ype"``), and a quote need not end a string. Base64 has no
+  backslash, so audio frames pass;
+- a second ``"type"``: most parsers use the last of two members with the same name.
 
-When any of this is not as usual, the JSON is parsed. That a text with a sure type is JSON to its end is not checked here:
-whoever parses it next will say so.
+Otherwise the JSON is parsed. The text after an unambiguous type is not checked for valid JSON; the next parser does that.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 MAX_TYPE_POSITION: Final = 300
-"""Characters in which the type must stand."""
+"""Number of characters at the start of the text that must contain the type."""
 
 _SPACE_PATTERN = r"[ \t\r\n]*"
 _STRING_PATTERN = r'"[^"\\\x00-\x1f]*"'
@@ -32,7 +30,7 @@ _TYPE_PATTERN = re.compile(
 
 
 def find_type(text: str) -> re.Match[str] | None:
-    """The place of the type, group 1 of the match, where it is sure without parsing; None otherwise."""
+    """Return a match whose group 1 is the type if it is unambiguous without parsing, else None."""
     found = _TYPE_PATTERN.match(text, 0, MAX_TYPE_POSITION)
     if found is None or "\\" in text or text.find('"type"', found.end(1)) >= 0:
         return None
@@ -40,12 +38,12 @@ def find_type(text: str) -> re.Match[str] | None:
 
 
 def replace_type(text: str, found: re.Match[str], name: str) -> str:
-    """`text` with another type and no other character changed."""
+    """Return `text` with the type `name` and no other change. `found` is a match from `find_type`."""
     return text[: found.start(1)] + name + text[found.end(1) :]
 
 
 def parse_event(text: str) -> dict[str, Any] | None:
-    """The event in `text`; None for what is no JSON object with a type that is a string."""
+    """Return the event in `text`; None if it is not a JSON object with a ``type`` that is a string."""
     try:
         event = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -56,12 +54,12 @@ def parse_event(text: str) -> dict[str, Any] | None:
 
 
 def render_event(event: dict[str, Any]) -> str:
-    """The text of an event."""
+    """Return the JSON text of an event."""
     return orjson.dumps(event).decode()
 
 
 def peek_type(text: str) -> str | None:
-    """The type of the event in `text`; None for what is no event."""
+    """Return the type of the event in `text`; None if it is not an event."""
     if found := find_type(text):
         return found.group(1)
     event = parse_event(text)

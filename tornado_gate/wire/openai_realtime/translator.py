@@ -1,7 +1,7 @@
-"""One conversation between a caller and an upstream that speak different dialects: JSON texts in, JSON texts out.
+"""Translation of one session between a caller and an upstream with different dialects: JSON texts in, JSON texts out.
 
-Pure but for what it must remember between events. Events that differ in their name alone, those with sound among them, are
-renamed in their text (see `texts`), and what is the same in both dialects passes untouched; only the few others are parsed.
+No I/O; keeps state between events. Events that differ only in their name, such as audio events, are renamed in the text (see
+`texts`), and events that are the same in both dialects are forwarded unchanged; only the others are parsed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tornado_gate.wire.openai_realtime.schemas import (
 from tornado_gate.wire.openai_realtime.texts import find_type, parse_event, render_event, replace_type
 
 MAX_REMEMBERED: Final = 1000
-"""Items that are in the making at once. An upstream that finishes none of so many is not waited for."""
+"""Most unfinished items and function names kept per session; the oldest are evicted."""
 
 
 class EventTranslator:
-    """`lose` is called with the path of what a client asks for and the upstream's dialect cannot say."""
+    """Translates the messages of one session. `lose` is called with the path of each unsupported field of a client event."""
 
     def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: FieldDropper = ignore_drop) -> None:
         self.caller = caller
@@ -42,7 +42,7 @@ class EventTranslator:
         self._functions: FIFOCache[str, Any] = FIFOCache(MAX_REMEMBERED)
 
     def translate_client_message(self, text: str) -> list[str]:
-        """The messages for the upstream. Raises InvalidField for what is no event, or cannot be said there."""
+        """Return the messages for the upstream. Raises InvalidField for an invalid event or one that cannot be converted."""
         if self.caller == self.upstream:
             return [text]
         found = find_type(text)
@@ -57,7 +57,7 @@ class EventTranslator:
         return [render_event(translate(event, self._lose))]
 
     def translate_server_message(self, text: str) -> list[str]:
-        """The messages for the caller. What is no event, or none that can be read, passes as it came."""
+        """Return the messages for the caller. Text that is not a valid event is returned unchanged."""
         if self.caller == self.upstream:
             return [text]
         if found := find_type(text):
@@ -77,7 +77,7 @@ class EventTranslator:
             return [text]
 
     def _translate_error(self, text: str, event: events.Event) -> str:
-        """An error names the field as the caller wrote it."""
+        """Return an error event whose ``param`` is in the caller's dialect."""
         error = event.get("error")
         param = error.get("param") if isinstance(error, dict) else None
         if not isinstance(error, dict) or not isinstance(param, str):
@@ -119,18 +119,20 @@ class EventTranslator:
 
 
 def parse_client_event(text: str) -> dict[str, Any]:
-    """The event in a client's message. Raises InvalidField for what is no JSON object, or has no type."""
+    """Return the event in a client message. Raises InvalidField if it is not a JSON object with a ``type``."""
     try:
         event = load_object(text.encode())
     except InvalidField:
         raise
     except (RequestError, UnicodeEncodeError) as error:
-        said = error.message if isinstance(error, RequestError) else "The message is not UTF-8."
+        said = error.message if isinstance(error, RequestError) else "The message is not valid UTF-8 text."
         raise InvalidField("", said.replace("The body", "The message"), code="invalid_json") from None
     kind = event.get("type")
     if not isinstance(kind, str):
         code = "invalid_value" if "type" in event else "missing_required_parameter"
-        raise InvalidField("type", "Every event needs a 'type' that is a string.", code=code)
+        raise InvalidField(
+            "type", "'type' is missing or not a string. Send an event with a 'type' that is a string.", code=code
+        )
     return event
 
 

@@ -1,8 +1,8 @@
-"""OpenAI's responses: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
+"""OpenAI's responses API: parsing and rendering. No I/O; validation is the format plugin's task.
 
-The server half (`parse_request`, `render_response`, `render_events`) is for the format plugin, the client half
-(`render_request`, `parse_response`, `parse_events`) for providers that speak this format. `EventMeter` and `note_body`
-read what passes verbatim.
+The server half (`parse_request`, `render_response`, `render_stream`) is for the format plugin; the client half
+(`render_request`, `parse_response`, `parse_stream`) is for providers with this format. `ResponsesStreamMeter` and `note_body`
+read usage and finish reason of responses that are forwarded verbatim.
 """
 
 from tornado_gate.wire.openai_responses.errors import find_error

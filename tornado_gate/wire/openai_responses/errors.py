@@ -1,4 +1,4 @@
-"""Errors of this format: the ``error`` event, and the ``error`` member of a response that failed. Pure.
+"""Errors of this format: the ``error`` event, and the ``error`` member of a failed response. No I/O.
 
 Source: openai-python 3.52, types/responses/response_error.py and response_error_event.py.
 """
@@ -16,9 +16,9 @@ _FAILED_STATUSES = ("failed", "cancelled")
 
 
 def find_error(body: Any) -> GateError | None:
-    """The error that a response or an event is, or None for one that is none.
+    """Return the error in a response or an event, or None if it is not an error.
 
-    The vendor documents the ``error`` event as flat; it was seen with an ``error`` object inside, as other routes have it.
+    The vendor documents the ``error`` event as flat; it also occurs with an inner ``error`` object, as on other routes.
     """
     if not isinstance(body, Mapping):
         return None
@@ -34,25 +34,25 @@ def find_error(body: Any) -> GateError | None:
 
 
 def _add_known_code(error: Any) -> Any:
-    """`error` with the type that the chat format's reader knows, where this format only gives a code."""
+    """Return `error` with the ``type`` that `openai_chat.parse_error` expects, for a code that has no type in this format."""
     if isinstance(error, Mapping) and error.get("code") == "invalid_prompt" and not error.get("type"):
         return {**error, "type": "invalid_request_error"}
     return error
 
 
 def render_failure(error: GateError) -> dict[str, Any]:
-    """The ``error`` member of a failed response, with one of the vendor's own codes."""
+    """Return the ``error`` member of a failed response, with one of the vendor's codes."""
     code = "invalid_prompt" if 400 <= error.status < 500 else "server_error"
     return {"code": "rate_limit_exceeded" if error.status == 429 else code, "message": error.message}
 
 
 def make_failed_response(response: Mapping[str, Any], error: GateError) -> dict[str, Any]:
-    """`response` as one that failed with `error`."""
+    """Return a copy of `response` with status "failed" and `error`."""
     return {**response, "status": "failed", "error": render_failure(error)}
 
 
 def render_event(error: GateError, sequence_number: int) -> dict[str, Any]:
-    """The ``error`` event."""
+    """Return the ``error`` event."""
     return {
         "type": "error",
         "code": error.code,

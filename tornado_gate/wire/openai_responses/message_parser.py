@@ -1,8 +1,8 @@
-"""Items of ``input`` to messages, and what a caller calls them. Pure.
+"""Convert items of ``input`` to messages, and record the caller's path of each. No I/O.
 
-Everything that the model said in a row (messages, calls of tools, reasoning) is one message of role "assistant", as other
-formats have it. Ids and states of items say nothing to a model and are dropped; a call and its result find each other by
-``call_id``. An item of a type that is not known here is a `VendorPart` of a message whose `plain` is True.
+Consecutive items of the model (messages, tool calls, reasoning) become one message of role "assistant", as in other formats.
+Ids and statuses of items are dropped, because models do not use them; ``call_id`` links a call and its result. An item of an
+unknown type becomes a `VendorPart` of a message whose `plain` is True.
 
 Source: openai-python 3.52, types/responses/response_input_item_param.py.
 """
@@ -23,7 +23,7 @@ _NON_MODEL_ITEM_TYPES: Final = frozenset(
 
 
 def get_item_type(item: Mapping[str, Any]) -> str:
-    """The type of an item. It may be left out of messages and of references."""
+    """Return the type of an item, which messages and references may omit."""
     kind = item.get("type")
     if isinstance(kind, str):
         return kind
@@ -31,20 +31,20 @@ def get_item_type(item: Mapping[str, Any]) -> str:
 
 
 def read_items(value: str | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """``input`` as a list of items: a string is what the user says."""
+    """Return ``input`` as a list of items; a string becomes a user message."""
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": value}]}]
     return [dict(item) for item in value]
 
 
 class ParsedConversation(State):
-    """The messages of a request, and the caller's paths of what does not stand where `ChatRequest.path` looks unasked."""
+    """The messages of a request, and the caller's paths that differ from the default paths of `ChatRequest.path`."""
 
     messages: list[Message] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
     def add(self, message: Message, place: str, parts: Sequence[str] | None = None) -> None:
-        """Add a message that stands at `place`; `parts` are the paths of its parts where they are not in its ``content``."""
+        """Add a message with the path `place`; `parts` are the paths of its parts, None for the default paths."""
         number = len(self.messages)
         self.messages.append(message)
         if place != f"input.{number}":
@@ -55,7 +55,7 @@ class ParsedConversation(State):
 
 
 def parse_input(conversation: ParsedConversation, items: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Add the messages of items that were checked, each with its path; see `paths_of`."""
+    """Add the messages of validated items to `conversation`; each item comes with its path, see `iterate_paths`."""
     turn = _AssistantTurn()
     for place, item in items:
         if not turn.take(place, item):
@@ -68,7 +68,7 @@ def parse_input(conversation: ParsedConversation, items: Iterable[tuple[str, Map
 def iterate_paths(
     value: str | Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The items of a conversation with their paths: those `earlier` came by ``previous_response_id``."""
+    """Yield the items of a conversation with their paths; `earlier` are the items of ``previous_response_id``."""
     yield from (("previous_response_id", item) for item in earlier)
     if isinstance(value, str):
         yield "input", {"role": "user", "content": value}
@@ -77,12 +77,12 @@ def iterate_paths(
 
 
 def _join_path(place: str, name: str) -> str:
-    """The path of what is below `place`. A caller sees nothing of an item that is only known by an id."""
+    """Return the path of `name` below `place`, or `place` itself for items that are not in the caller's ``input`` array."""
     return f"{place}.{name}" if place.startswith("input.") else place
 
 
 class _AssistantTurn(State):
-    """What the model said in a row, item by item. `paths` are those of the parts."""
+    """Collects consecutive items of the model. `paths` are the paths of `parts`."""
 
     parts: list[Part] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _AssistantTurn(State):
     place: str = ""
 
     def take(self, place: str, item: Mapping[str, Any]) -> bool:
-        """Add an item of the model's that stands at `place`; False when it is somebody else's."""
+        """Add an item of the model with the path `place`. Returns False if the item is not the model's."""
         kind = get_item_type(item)
         match kind:
             case "message":
@@ -113,7 +113,7 @@ class _AssistantTurn(State):
         self.paths += [_join_path(place, f"content.{number}") for number in range(len(parts))]
         if extra := select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "role", "content"):
             self.extra |= extra
-            self.place = place  # of all items of the turn, the one whose fields the message carries
+            self.place = place  # the path of the item whose extra fields the message has
         self.place = self.place or place
 
     def _take_part(self, place: str, part: Part) -> None:
@@ -122,7 +122,7 @@ class _AssistantTurn(State):
         self.place = self.place or place
 
     def end(self, conversation: ParsedConversation) -> None:
-        """Add the message, when anything was said."""
+        """Add the message to `conversation` unless the turn is empty."""
         if not self.parts and not self.extra:
             return
         texts = sum(isinstance(part, Text) for part in self.parts)
@@ -131,7 +131,7 @@ class _AssistantTurn(State):
 
 
 def parse_call(item: Mapping[str, Any]) -> ToolCall:
-    """A ``function_call`` or a ``custom_tool_call``."""
+    """Return the tool call of a ``function_call`` or ``custom_tool_call`` item."""
     kind, text_name = ("custom", "input") if item.get("type") == "custom_tool_call" else ("function", "arguments")
     return ToolCall(
         id=item.get("call_id") or "",
@@ -143,7 +143,7 @@ def parse_call(item: Mapping[str, Any]) -> ToolCall:
 
 
 def parse_reasoning(item: Mapping[str, Any]) -> Thinking:
-    """A ``reasoning`` item. One without any summary or text is redacted: all that it has is its encrypted content."""
+    """Return the thinking part of a ``reasoning`` item. Without summary and text it is redacted: only encrypted content."""
     pieces = _read_texts(item.get("summary")) or _read_texts(item.get("content"))
     encrypted = item.get("encrypted_content")
     return Thinking(
@@ -160,7 +160,7 @@ def _read_texts(values: Any) -> list[str]:
 
 
 def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, Any]) -> None:
-    """What is not the model's: one message for each item. A result's own fields are the message's `extra`."""
+    """Add one message for an item that is not the model's. Unknown fields of a tool result go to the message's `extra`."""
     match get_item_type(item):
         case "message":
             message = _parse_message(item)

@@ -1,8 +1,8 @@
-"""Messages to items of ``input``: the client half. Pure.
+"""Render messages as items of ``input``: the client half. No I/O.
 
-A system prompt that stands first is ``instructions``; every other message is an item, and what the model said is several:
-one for each run of text, each call of a tool and each reasoning. Reasoning without its encrypted content is refused by
-the vendor and left out.
+A leading system prompt becomes ``instructions``; every other message becomes an item. An assistant message becomes several:
+one for each run of text, each tool call and each reasoning. Reasoning without encrypted content is left out, because the
+vendor rejects it.
 
 Source: openai-python 3.52, types/responses/response_input_item_param.py.
 """
@@ -20,15 +20,15 @@ from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
 
 
 class PathGetter(Protocol):
-    """The caller's path of one message, or of the part of that number in it."""
+    """Returns the caller's path of one message, or of the part with the index `part`."""
 
     def __call__(self, part: int | None = None, /) -> str: ...
 
 
 def render_input(call: Call, request: ChatRequest, own: bool) -> tuple[str | None, list[dict[str, Any]]]:
-    """``instructions`` and ``input``; `own` when the messages came in this format.
+    """Return ``instructions`` and ``input``. `own` is True if the messages came in this format.
 
-    What cannot be said is reported to `call.lose`, under the caller's path of it.
+    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path.
     """
     writer = _InputItemWriter(call, request, own)
     instructions, first = _render_instructions(request.messages)
@@ -39,7 +39,7 @@ def render_input(call: Call, request: ChatRequest, own: bool) -> tuple[str | Non
 
 
 def _render_instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
-    """The text of ``instructions`` and the number of messages that it stands for."""
+    """Return the text of ``instructions`` and the number of messages that it replaces (0 or 1)."""
     match messages[0] if len(messages) > 1 else None:
         case Message(role="system", plain=True, name=None, parts=(Text(text=text, extra=extra),)) as first:
             return (None, 0) if extra or first.extra else (text, 1)
@@ -48,7 +48,7 @@ def _render_instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
 
 
 class _InputItemWriter(State):
-    """Knows which calls were of custom tools, because their results are items of another type."""
+    """Renders messages as items. `custom` has the ids of custom tool calls, whose results are items of another type."""
 
     call: Call
     request: ChatRequest
@@ -56,7 +56,7 @@ class _InputItemWriter(State):
     custom: set[str] = field(default_factory=set)
 
     def write(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
-        """The items of one message."""
+        """Yield the items of one message."""
         if message.name is not None:
             self.call.drop_field(f"{path()}.name")
         if message.role == "assistant":
@@ -123,7 +123,7 @@ class _InputItemWriter(State):
         yield from _render_message_item(said, extra)
 
     def _render_own_item(self, part: Part, path: str) -> dict[str, Any] | None:
-        """The item that a part of the model's turn is by itself; None for text, and for what was lost."""
+        """Return the item for a part of an assistant message; None for text, and for parts that were dropped."""
         match part:
             case Thinking(signature=signature) if signature is not None and isinstance(signature.value, str):
                 summary = [] if part.redacted else [{"type": "summary_text", "text": part.text}]
@@ -155,7 +155,7 @@ class _InputItemWriter(State):
 
 
 def _render_message_item(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The item of a run of text: a bare string where it is one text and nothing else."""
+    """Yield the message item of a run of text; its content is a string if it is a single text without annotations."""
     if not said:
         return
     only = said[0]

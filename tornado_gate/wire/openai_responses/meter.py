@@ -1,7 +1,7 @@
-"""What the verbatim lane must know of events that it passes on as they came. Pure.
+"""Usage and finish reasons of responses that the verbatim lane forwards unchanged. No I/O.
 
-Most events hold nothing of the kind: those are searched, not parsed. Inside a JSON string a quotation mark is escaped, so
-that no text a model writes can look like a member.
+Most events contain neither, so events are searched with a pattern and parsed only if it matches. Quotation marks inside JSON
+strings are escaped, so text written by a model cannot match a member's name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _END_EVENTS: Final = ("response.completed", "response.incomplete", "response.fai
 
 
 class ResponsesStreamMeter:
-    """Watches the raw frames of one stream, notes usage and finish reason on `meter`, and can end a stream that broke off.
+    """Reads the raw frames of one stream, notes usage and finish reason on `meter`, and can end an interrupted stream.
 
-    `finished` says that the response ended well, `done` that nothing may follow.
+    `finished` is True after a successful end, `done` after the last event.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -39,7 +39,7 @@ class ResponsesStreamMeter:
         self.done = False
 
     def note(self, raw: bytes) -> bool:
-        """Take one frame. Always False: this format has no frame that must be hidden."""
+        """Note one frame. Always returns False, because this format has no frame that must be hidden from the client."""
         if (number := _SEQUENCE_NUMBER.search(raw)) is not None:
             self._number = int(number[1]) + 1
         if _METERED_FRAME.search(raw) is not None and isinstance(body := parse_frame(raw), Mapping):
@@ -57,7 +57,7 @@ class ResponsesStreamMeter:
         self.done = self.done or kind in _END_EVENTS[:3] or (kind is None and errors.find_error(body) is not None)
 
     def render_ending(self, error: GateError) -> list[dict[str, Any]]:
-        """The events that end a stream which broke off."""
+        """Return the events that end an interrupted stream with `error`."""
         events = [errors.render_event(error, self._number)]
         if self._response:
             response = errors.make_failed_response(self._response, error)
@@ -66,7 +66,7 @@ class ResponsesStreamMeter:
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole response. Raises the error that an answer with status 200 may be."""
+    """Note usage and finish reason of a whole response. Raises the error in the body, or UpstreamError for a wrong shape."""
     if (error := errors.find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("output")):

@@ -1,8 +1,8 @@
-"""Items of ``output``, one builder for whole answers and for streams. Pure.
+"""Items of ``output``, shared by whole responses and streams. No I/O.
 
-An item's id holds the response's, so that an item that a caller refers to by its id alone can be found again.
+An item's id contains the response's id, so that an item reference can be resolved to its response.
 
-Source: openai-python 3.52, types/responses/response_output_item.py and what it names.
+Source: openai-python 3.52, types/responses/response_output_item.py and the types it imports.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def make_response_id() -> str:
 
 
 def get_response_id(item_id: str) -> str:
-    """The id of the response that made the item `item_id`, if one of ours did."""
+    """Return the id of the response that contains the item `item_id`, provided the gateway created it."""
     return ID_PREFIX + item_id.partition("_")[2][:_HEX_DIGITS]
 
 
 class ItemIdMaker:
-    """Ids for the items of one response, in their order."""
+    """Makes ids for the items of one response, in order."""
 
     def __init__(self, response_id: str) -> None:
         self._stem = response_id.removeprefix(ID_PREFIX)
         self._next = 0
 
     def make(self, prefix: str) -> str:
-        """An id such as ``msg_…``."""
+        """Return an id with `prefix`, such as ``msg_…``."""
         self._next += 1
         return f"{prefix}_{self._stem}{self._next:04x}"
 
@@ -57,7 +57,7 @@ class ItemIdMaker:
 def render_text_content(
     text: str, extra: Mapping[str, Any], logprobs: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """The content part of a text; of `extra` only ``annotations`` has a place."""
+    """Return the content part of a text; of `extra` only ``annotations`` is rendered."""
     annotations = extra.get("annotations")
     return {
         "type": "output_text",
@@ -68,7 +68,7 @@ def render_text_content(
 
 
 def _flatten_annotation(annotation: Any) -> Any:
-    """An annotation whose details are not inside an object of its type's name, as chat has them."""
+    """Return an annotation with its details at the top level; chat has them in an object named like the type."""
     match annotation:
         case {"type": str(kind), **rest} if isinstance(inner := rest.pop(kind, None), dict):
             return {"type": kind, **rest, **inner}
@@ -77,7 +77,7 @@ def _flatten_annotation(annotation: Any) -> Any:
 
 
 def render_logprob(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of `PartDelta.logprobs` whose ``bytes`` are never null, as this format wants it."""
+    """Return an entry of `PartDelta.logprobs` with ``bytes`` and ``top_logprobs`` always present, as this format requires."""
     return {"bytes": [], "top_logprobs": [], **{name: member for name, member in entry.items() if member is not None}}
 
 
@@ -90,7 +90,7 @@ def render_message_item(item_id: str, status: str, content: Iterable[Mapping[str
 
 
 def render_reasoning_item(item_id: str, text: str | None, signature: Opaque | None = None) -> dict[str, Any]:
-    """`text` is None for reasoning that is redacted. A signature that is no string cannot come back and is left out."""
+    """Return a reasoning item. `text` is None for redacted reasoning. A signature that is not a string is left out."""
     summary = [] if text is None else [{"type": "summary_text", "text": text}]
     item: dict[str, Any] = {"id": item_id, "type": "reasoning", "summary": summary}
     if signature is not None and isinstance(signature.value, str):
@@ -99,7 +99,7 @@ def render_reasoning_item(item_id: str, text: str | None, signature: Opaque | No
 
 
 def call_item(item_id: str, call: ToolCall, status: str) -> dict[str, Any]:
-    """A call of a tool. Its ``call_id`` is what its result must name, and not its id."""
+    """Return the item of a tool call. Its result refers to ``call_id``, not to ``id``."""
     item: dict[str, Any] = {"id": item_id, "call_id": call.id, "name": call.name}
     if call.kind == "custom":
         item |= {"type": "custom_tool_call", "input": call.arguments, "status": status}
@@ -113,7 +113,7 @@ def call_prefix(kind: str) -> str:
 
 
 def render_whole_item(ids: ItemIdMaker, part: Part | None) -> dict[str, Any] | None:
-    """The item of a part that comes whole: a picture, or an item of the vendor's own. None for what has no place here."""
+    """Return the item of a part without deltas: an image or a vendor item. None for parts that this format lacks."""
     match part:
         case Image(source=Data(base64=data)):
             return {"id": ids.make("ig"), "type": "image_generation_call", "status": "completed", "result": data}
@@ -128,9 +128,9 @@ def render_whole_item(ids: ItemIdMaker, part: Part | None) -> dict[str, Any] | N
 def render_output(
     parts: Iterable[Part], ids: ItemIdMaker, status: str, logprobs: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The items of a whole answer. `status` is that of a message at its end; every item that is not the last is complete.
+    """Return the items of a whole response. `status` applies to a message at the end; all other items are "completed".
 
-    So it is in a stream, where a call is over before it is known how the answer ends.
+    This matches streams, where a tool call ends before the finish reason is known.
     """
     entries = dict(logprobs or {})
     items: list[dict[str, Any]] = []
@@ -155,7 +155,7 @@ def _render_content(part: Part, logprobs: dict[str, Any]) -> dict[str, Any] | No
             return render_text_content(text, extra, logprobs.pop("content", ()))
         case Refusal(text=text):
             return render_refusal_content(text)
-        case Audio(transcript=str(transcript)):  # there is no place for the sound itself
+        case Audio(transcript=str(transcript)):  # this format has no output audio
             return render_text_content(transcript, {})
         case _:
             return None

@@ -1,8 +1,7 @@
-"""The parts of a message's content, to the vocabulary and back. Pure.
+"""Convert the content parts of a message to the common types and back. No I/O.
 
-Unknown members of a part are kept in its `extra`; members that are null or an empty array say nothing. The log
-probabilities of a text that was answered before are dropped. A part of a type that is not known here, or whose members do
-not have the known shape, is a `VendorPart`.
+Unknown members of a part are kept in its `extra`, except those that are null or an empty array. Log probabilities of texts
+in earlier turns are dropped. A part of an unknown type or shape becomes a `VendorPart`.
 
 Source: openai-python 3.52, types/responses/response_input_*_param.py and response_output_*_param.py.
 """
@@ -19,16 +18,16 @@ from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 
 WIRE_FORMAT: Final = formats.OPENAI_RESPONSES
 
-_TEXT_TYPES: Final = ("input_text", "output_text", "text")  # the last is the contract's own word
+_TEXT_TYPES: Final = ("input_text", "output_text", "text")  # "text" is defined by the service's contract
 
 
 def select_unknown_non_null(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The members of `value` that are not `known` and say something."""
+    """Return the members of `value` whose names are not in `known` and that are neither null nor an empty array."""
     return {name: member for name, member in value.items() if name not in known and member is not None and member != []}
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
-    """The parts of a content that is a string, an array of part objects, or null."""
+    """Return the parts of a content that is a string, an array of part objects, or null."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -37,7 +36,7 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 
 def parse_part(value: Mapping[str, Any]) -> Part:
-    """One part object."""
+    """Return the part for one part object."""
     match value:
         case {"type": kind, "text": str(text)} if kind in _TEXT_TYPES:
             return Text(text=text, extra=select_unknown_non_null(value, "type", "text", "logprobs"))
@@ -48,7 +47,7 @@ def parse_part(value: Mapping[str, Any]) -> Part:
         case {"type": "input_file"}:
             return _parse_file(value)
         case {"type": "input_audio", "input_audio": {"data": str(), "format": str()}}:
-            part = chat_parts.parse_part(value)  # the one part that both formats spell alike
+            part = chat_parts.parse_part(value)  # the only part that is the same in chat
             return part if isinstance(part, Audio) else _parse_vendor_part(value)
         case _:
             return _parse_vendor_part(value)
@@ -99,11 +98,11 @@ def _parse_file(value: Mapping[str, Any]) -> Part:
 
 
 def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: bool = False) -> dict[str, Any] | None:
-    """One part object, or None for what this format cannot say there.
+    """Return one part object, or None if this format does not support the part there.
 
-    `own` is True when the part came in this format: only then its `extra`, or a part of no known type, can go back.
-    `answered` parts are the model's own, which are text and refusals alone. `stored_here` says that ids of files are this
-    vendor's: those of another are nothing to it.
+    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `answered` is True
+    for parts of assistant messages, which can only be text and refusals. `stored_here` is True if file ids belong to this
+    vendor; those of another vendor are not rendered.
     """
     if isinstance(part, Image | File) and isinstance(part.source, FileReference) and not (own or stored_here):
         return None
@@ -146,8 +145,8 @@ def _render_asked(part: Part) -> dict[str, Any] | None:
 
 
 def _render_as_chat(part: Image | File | Audio) -> dict[str, Any]:
-    """The object inside the part that the chat format makes of `part`, whose data is spelled the same."""
+    """Return the object inside the chat format's part for `part`; its data has the same form in both formats."""
     value = chat_parts.render_part(part, own=False)
-    assert value is not None, "the chat format can say every image, file and sound with data or an address"
+    assert value is not None, "the chat format supports every image, file and audio part with data or a URL"
     inner: dict[str, Any] = value[value["type"]]
     return inner

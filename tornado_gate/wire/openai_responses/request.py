@@ -1,8 +1,8 @@
-"""Requests: body to `ChatRequest` (server half), and back (client half). Pure.
+"""Requests: body to `ChatRequest` (server half), and back (client half). No I/O.
 
-What `ChatRequest` has no field for is in `extra` under its wire name: ``store``, ``previous_response_id`` and ``include``
-too, which a format plugin that honours them takes out. Of ``text``, ``reasoning`` and ``include`` only what the vocabulary
-has no word for is there.
+Members that `ChatRequest` has no field for are in `extra` under their wire names, including ``store``,
+``previous_response_id`` and ``include``; a format plugin that implements them removes them. For ``text``, ``reasoning`` and
+``include``, `extra` has only the members and values that `ChatRequest` has no field for.
 
 Source: openai-python 3.52, types/responses/response_create_params.py.
 """
@@ -28,7 +28,7 @@ FIELD_NAMES: Final[Mapping[str, str]] = {
     "response_format": "text.format",
     "logprobs": "include",
 }
-"""This format's words for fields of `ChatRequest`, where they differ."""
+"""Names of `ChatRequest` fields in this format, where they differ."""
 
 _SHARED_FIELDS: Final = ("temperature", "top_p", "top_logprobs", "parallel_tool_calls", "user", "metadata")
 _KNOWN_MEMBERS: Final = frozenset(
@@ -60,9 +60,9 @@ _FORMAT_MEMBERS: Final = ("type", "name", "description", "schema", "strict")
 
 
 def parse_request(body: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]] = ()) -> ChatRequest:
-    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises.
+    """Return the common request for a validated body. Wrong types in it raise arbitrary Python errors.
 
-    `earlier` are the items of the turns that ``previous_response_id`` names, which come before those of ``input``.
+    `earlier` are the items of the turns that ``previous_response_id`` refers to; they precede the items of ``input``.
     """
     text, reasoning, include = body.get("text") or {}, body.get("reasoning"), body.get("include") or []
     extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
@@ -155,7 +155,7 @@ def _parse_format(value: Mapping[str, Any] | None) -> ResponseFormat | None:
 
 
 def render_request(call: Call, request: ChatRequest) -> dict[str, Any]:
-    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`."""
+    """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`."""
     own = request.wire_format == WIRE_FORMAT
     instructions, items = render_input(call, request, own)
     body: dict[str, Any] = {"model": call.target.upstream_model, "input": items}
@@ -238,7 +238,7 @@ def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] 
     if wanted is None:
         return unsaid or None
     value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":  # other formats give schemas no name, this one wants one
+    if wanted.kind == "json_schema":  # `name` is required here and absent in other formats
         value |= drop_none(
             name=wanted.name or "response",
             description=wanted.description,
@@ -257,7 +257,7 @@ def _render_reasoning(call: Call, request: ChatRequest, own: bool) -> dict[str, 
 
 
 def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:
-    """The word for how long to think, for a budget too; `name` is the caller's for all of it."""
+    """Return the reasoning effort, converted from a budget if needed; `name` is the caller's name of the reasoning field."""
     effort, budget = reasoning.effort, reasoning.budget_tokens
     if effort is not None:
         if budget is not None:
@@ -268,9 +268,7 @@ def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:
     if budget is not None and budget > 0:
         return find_effort(budget)
     if reasoning.enabled:
-        call.drop_field(
-            name
-        )  # "think as long as you like": a model that reasons does so unasked, another cannot be told to
+        call.drop_field(name)  # no value means "enabled without a limit"; reasoning models reason by default
     return None
 
 

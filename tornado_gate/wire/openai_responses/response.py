@@ -1,4 +1,4 @@
-"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+"""Whole responses: body to `ChatResult` (client half, lenient), and back (server half). No I/O.
 
 Source: openai-python 3.52, types/responses/response.py.
 """
@@ -17,7 +17,7 @@ from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_part
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage, render_status, render_usage
 
 TOP_EXTRA: Final = ("service_tier",)
-"""The members of `ChatResult.extra` that this format has words for."""
+"""The members of `ChatResult.extra` that exist in this format."""
 
 _ECHOED_DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
@@ -43,16 +43,18 @@ _ECHOED_DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Fields of the request that a response repeats, and what stands there when the request did not say."""
+"""Request fields that a response repeats, and their values if the request does not have them."""
 
 
 def parse_response(body: Any) -> ChatResult:
-    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no response."""
+    """Parse a whole response. Raises the upstream's error, or UpstreamError if the body is not a finished response."""
     if (error := find_error(body)) is not None:
         raise error
     output = body.get("output") if isinstance(body, Mapping) else None
     if not isinstance(output, list) or body.get("status") in ("queued", "in_progress"):
-        raise UpstreamError("The upstream's answer is no finished response.")
+        raise UpstreamError(
+            "The upstream returned JSON that is not a finished response. Check the provider's base_url."
+        )
     items = [item for item in output if isinstance(item, Mapping)]
     parts = tuple(part for item in items for part in parse_item(item))
     reason, raw = parse_reason(body, any(isinstance(part, ToolCall) for part in parts))
@@ -83,7 +85,7 @@ def select_top_extra(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_item(item: Mapping[str, Any]) -> Iterator[Part]:
-    """The parts of one item of ``output``. Reasoning that shows nothing and cannot come back is none."""
+    """Yield the parts of one item of ``output``. Reasoning without text and encrypted content is skipped."""
     match item:
         case {"type": "message"}:
             content = item.get("content")
@@ -109,7 +111,7 @@ def _iterate_logprobs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A response that has not answered yet: its envelope and what it repeats of the body `asked`."""
+    """Return a response in progress: its envelope and the fields that it repeats from the request body `asked`."""
     echoed = {name: asked[name] if asked.get(name) is not None else unsaid for name, unsaid in _ECHOED_DEFAULTS.items()}
     for name in ("reasoning", "text"):
         echoed[name] = {**_ECHOED_DEFAULTS[name], **echoed[name]}
@@ -130,7 +132,7 @@ def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, An
 def render_response(
     result: ChatResult, *, id: str, model: str, created: int, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The vendor's whole answer: the first choice, because there is only one here. `asked` is the request's body."""
+    """Return the vendor's whole response with the first choice, the only one in this format. `asked` is the request body."""
     choice = result.choices[0]
     status, details = render_status(choice.reason)
     item_status = "completed" if status == "completed" else "incomplete"
@@ -139,7 +141,7 @@ def render_response(
     body |= {"status": status, "incomplete_details": details}
     body["output"] = render_output(choice.parts, ItemIdMaker(id), item_status, choice.logprobs)
     if status == "failed":
-        body["error"] = {"code": "server_error", "message": "The model's answer failed."}
+        body["error"] = {"code": "server_error", "message": "The model stopped with an error. Retry the request."}
     if result.usage is not None:
         body["usage"] = render_usage(result.usage)
     return body

@@ -1,9 +1,9 @@
-"""Events of a stream to the vocabulary's: the client half, which forgives much. Pure.
+"""Convert the events of a stream to common stream events: the client half, which is lenient. No I/O.
 
-What an upstream leaves out is made up for: deltas that never came are taken from the ``done`` events, whole items from
-``response.completed``. Events of a type that is not known are ignored.
+Missing deltas are taken from the ``done`` events, and missing items from ``response.completed``. Events of an unknown type
+are ignored.
 
-Source: openai-python 3.52, types/responses/response_stream_event.py and what it names.
+Source: openai-python 3.52, types/responses/response_stream_event.py and the types it imports.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ _CALL_DELTAS: Final = ("response.function_call_arguments.delta", "response.custo
 
 
 async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """The events of a stream. `frames` are the parsed events, as `sse.json_frames` gives them.
+    """Yield the common events of a stream. `frames` are the parsed events from `sse.read_json_frames`.
 
-    Raises UpstreamError for what is no event. A stream that just stops ends without a Finish, which the core makes an error.
+    Raises UpstreamError for an event that is not an object. If the stream breaks off, there is no `Finish` event, and the
+    core reports an error.
     """
     reader = _ResponsesStreamParser()
     try:
         async for frame in frames:
             if not isinstance(frame, Mapping):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
+                raise UpstreamError("The upstream sent a stream event that is not an object. Retry the request.")
             kind = read_string(frame.get("type"))
             failing = kind in ("error", "response.failed", "")
             if failing and (error := find_error(frame)) is not None:
@@ -70,7 +71,7 @@ async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]
 
 
 class _OpenItemPart(State):
-    """A part that has begun. `text` is what was said of it so far."""
+    """An open part. `pieces` are its deltas so far."""
 
     index: int
     kind: PartKind
@@ -78,7 +79,7 @@ class _OpenItemPart(State):
 
 
 class _ItemState(State):
-    """An item of the output: its open parts by their place in it, and whether it is over."""
+    """The state of one output item: its open parts by content index, the closed indexes, and whether it is done."""
 
     parts: dict[int, _OpenItemPart] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
@@ -87,7 +88,7 @@ class _ItemState(State):
 
 
 class _ResponsesStreamParser:
-    """What is known of the stream so far."""
+    """The parser state of one stream."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -97,7 +98,7 @@ class _ResponsesStreamParser:
         self._items: dict[int, _ItemState] = {}
 
     def read(self, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The events of one event of the upstream's."""
+        """Yield the common events of one upstream event."""
         response = frame.get("response")
         if isinstance(response, Mapping) and not self._started:
             yield self._start_response(response)
@@ -160,7 +161,7 @@ class _ResponsesStreamParser:
         yield from _append_delta(item.parts[number], text, logprobs)
 
     def _append_thinking(self, item: _ItemState, frame: Mapping[str, Any], text: str) -> Iterator[StreamEvent]:
-        """Text of a summary, or of the reasoning itself; the paragraphs of a summary become those of one text."""
+        """Yield the events of a summary or reasoning delta; the parts of a summary become paragraphs of one text."""
         summary = frame.get("summary_index")
         if isinstance(summary, int) and summary > item.summaries:
             item.summaries = summary
@@ -185,7 +186,7 @@ class _ResponsesStreamParser:
         item.closed.add(number)
 
     def _close_item(self, item: _ItemState, whole: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """Close what is open of an item, and say what was never said of it."""
+        """Yield the events that close an item, with the content that its deltas did not contain."""
         kind = whole.get("type")
         if kind == "message":
             for number, part in enumerate(parse_item(whole)):
@@ -237,7 +238,7 @@ def _append_delta(
 
 
 def _make_up(part: _OpenItemPart, whole: str) -> Iterator[StreamEvent]:
-    """The rest of a text whose deltas did not all come."""
+    """Yield a delta with the rest of `whole` if the deltas so far are only its beginning."""
     said = "".join(part.pieces)
     if whole.startswith(said):
         yield from _append_delta(part, whole[len(said) :])

@@ -1,7 +1,7 @@
-"""The vocabulary's events to those of a stream: the server half. Pure.
+"""Render common stream events as the events of a stream: the server half. No I/O.
 
-``sequence_number`` counts from 0. An item has the next ``output_index`` when it begins and keeps it and its id; neighbouring
-texts and refusals are the content of one message. Items whose parts overlap in the vocabulary do so here too.
+``sequence_number`` counts from 0. An item gets the next ``output_index`` and an id when it starts and keeps both; adjacent
+texts and refusals are the content of one message. Parts that overlap in the common events become items that overlap.
 
 Source: openai-python 3.52, types/responses/response_stream_event.py and lib/streaming/responses.
 """
@@ -47,10 +47,10 @@ _CONTENT_KINDS = ("text", "refusal", "audio")
 def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, asked: Mapping[str, Any]
 ) -> AsyncIterator[Event]:
-    """The events of a stream; each is a frame whose name is its ``type``. `asked` is the request's body.
+    """Yield the events of a stream; each is a frame named like its ``type``. `asked` is the request body.
 
-    The last is ``response.completed`` or ``response.incomplete``, or ``error`` and ``response.failed``. Raises the error of
-    a StreamError that comes before anything else was said.
+    The stream ends with ``response.completed`` or ``response.incomplete``, or with ``error`` and ``response.failed``. Raises
+    the error of a StreamError that comes before the first rendered event.
     """
     return stages.add_step(
         events,
@@ -83,7 +83,7 @@ class _RenderResponsesEventsStep(stages.Step[StreamEvent, Event]):
 
 
 class _MessageState(State):
-    """A message item that may still grow: its content, and the parts of it that are open."""
+    """The state of an open message item: its content, with None for open parts, and the number of open parts."""
 
     id: str
     place: int
@@ -92,7 +92,7 @@ class _MessageState(State):
 
 
 class _ResponsesPartState(State):
-    """A part that has begun: the item that it is or is in, and what was said of it."""
+    """The state of an open part: its item's id and output index, its content index, and its deltas so far."""
 
     start: PartStart
     id: str
@@ -107,13 +107,13 @@ class _ResponsesPartState(State):
         return "".join(self.pieces)
 
     def get_position(self) -> Event:
-        """Where it stands, for an event."""
+        """Return the members of an event that locate the part."""
         where: Event = {"item_id": self.id, "output_index": self.place}
         return where | ({"content_index": self.number} if self.message is not None else {})
 
 
 class ResponsesStreamRenderer:
-    """Writes one stream. `begun` says that something was written."""
+    """Renders one stream. `begun` is True after the first rendered event."""
 
     def __init__(self, response: Event) -> None:
         self.begun = False
@@ -127,7 +127,7 @@ class ResponsesStreamRenderer:
         self._finish: Finish | None = None
 
     def write(self, event: StreamEvent) -> Iterator[Event]:
-        """The events of one event of the vocabulary. What belongs to a second choice has no place here."""
+        """Yield the events for one common event. Events of a second choice are ignored."""
         if not self.begun and not isinstance(event, ResponseStart):
             yield from self._start_response()
         match event:
@@ -146,20 +146,22 @@ class ResponsesStreamRenderer:
                 self._response |= select_top_extra(event.extra)
 
     def end(self) -> Iterator[Event]:
-        """The events that end a stream which ended well. An answer that failed is told like one."""
+        """Yield the events that end a stream. Without a finish reason, or with reason "error", it ends as failed."""
         if self._finish is None:
-            yield from self.fail(UpstreamError("The upstream's answer ended before it was complete."))
+            yield from self.fail(
+                UpstreamError("The upstream's response ended before it was complete. Retry the request.")
+            )
             return
         status, details = render_status(self._finish.reason)
         if status == "failed":
-            yield from self.fail(UpstreamError("The model's answer failed."))
+            yield from self.fail(UpstreamError("The model stopped with an error. Retry the request."))
             return
         yield from self._close_message("completed" if status == "completed" else "incomplete")
         self._response |= {"status": status, "incomplete_details": details, "output": self._list_items()}
         yield self._make_event(f"response.{status}", response=self._response)
 
     def fail(self, error: GateError) -> Iterator[Event]:
-        """The events that end a stream which failed."""
+        """Yield the events that end a failed stream."""
         if not self.begun:
             yield from self._start_response()
         yield errors.render_event(error, self._take_sequence_number())
@@ -288,7 +290,7 @@ class ResponsesStreamRenderer:
 
     def _end_content(self, part: _ResponsesPartState, end: PartEnd) -> Iterator[Event]:
         message = part.message
-        assert message is not None, "content is in a message"
+        assert message is not None, "content parts belong to a message"
         if part.start.kind == "refusal":
             content = render_refusal_content(part.text)
             yield self._make_event("response.refusal.done", **part.get_position(), refusal=part.text)
@@ -325,7 +327,7 @@ def _make_tool_call(part: _ResponsesPartState, end: PartEnd | None = None) -> To
 
 
 def _get_argument_names(part: _ResponsesPartState) -> tuple[str, str]:
-    """How events and members for the arguments of a call are named."""
+    """Return the event name and the member name for the arguments of a call."""
     if part.start.tool_kind == "custom":
         return "custom_tool_call_input", "input"
     return "function_call_arguments", "arguments"

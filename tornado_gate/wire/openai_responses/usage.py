@@ -1,7 +1,7 @@
-"""Usage and states, both ways. Pure.
+"""Parse and render usage and statuses. No I/O.
 
-Usage is rendered in both spellings, this format's (``input_tokens``) and that of the service's contract
-(``prompt_tokens``), and read in either.
+Usage is rendered with both sets of names, this format's (``input_tokens``) and those of the service's contract
+(``prompt_tokens``), and parsed from either.
 
 Source: openai-python 3.52, types/responses/response_usage.py and response.py (``IncompleteDetails``).
 """
@@ -29,7 +29,7 @@ _REASON_WORDS: Final = {reason: word for word, reason in _INCOMPLETE_REASONS.ite
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; None for anything that holds no token count."""
+    """Return the usage that an upstream reports; None if there is no token count."""
     if not isinstance(value, Mapping):
         return None
     body = select_unknown(value, *(ours for _, ours in _SPELLINGS))
@@ -40,7 +40,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
-    """The vendor's usage object, whose details are never absent: a share that was not reported is 0 there."""
+    """Return the vendor's usage object; its details are always present, 0 if not reported."""
     value = openai_chat.render_usage(usage)
     inside, outside = value.get("prompt_tokens_details", {}), value.get("completion_tokens_details", {})
     return {
@@ -53,7 +53,7 @@ def render_usage(usage: Usage) -> dict[str, Any]:
 
 
 def parse_reason(body: Mapping[str, Any], calls_tools: bool) -> tuple[FinishReason, str]:
-    """Our word for how a response ended, and the upstream's own."""
+    """Return the common finish reason of a response and the upstream's own value."""
     status = body.get("status")
     if status == "incomplete":
         details = body.get("incomplete_details")
@@ -65,7 +65,7 @@ def parse_reason(body: Mapping[str, Any], calls_tools: bool) -> tuple[FinishReas
 
 
 def render_status(reason: FinishReason) -> tuple[str, dict[str, str] | None]:
-    """``status`` and ``incomplete_details``. An "error" is a failure and never looks like a normal end."""
+    """Return ``status`` and ``incomplete_details``. The reason "error" becomes status "failed"."""
     if reason in _REASON_WORDS:
         return "incomplete", {"reason": _REASON_WORDS[reason]}
     return ("failed" if reason == "error" else "completed"), None
