@@ -1,1 +1,1 @@
-"""Which field of which request reaches which upstream: the tables, the walk over them, and the page made of it."""
+"""Which field of which request reaches which upstream: the tables, the walk that tests them, and the generated pages."""

@@ -1,4 +1,4 @@
-"""``python -m tests.matrix`` writes `docs/matrix.md` and `docs/matrix-media.md` anew."""
+"""``python -m tests.matrix`` regenerates `docs/matrix.md` and `docs/matrix-media.md`."""
 
 from __future__ import annotations
 

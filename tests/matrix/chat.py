@@ -1,6 +1,6 @@
 """The fields of ``POST /v1/chat/completions``.
 
-Source: openai-python 3.52, types/chat/completion_create_params.py and the types that it names.
+Source: openai-python 3.52, types/chat/completion_create_params.py and the types that it uses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fields of ``POST /v1/images/edits``: a form, the JSON that stands for it, and JSON with ``input``.
+"""The fields of ``POST /v1/images/edits``: a form, the equivalent JSON, and JSON with ``input``.
 
-Source: openai-python 3.52, types/image_edit_params.py and image_input_reference_param.py; the interface's table of edits.
-All values of a form are strings.
+Source: openai-python 3.52, types/image_edit_params.py and image_input_reference_param.py; the interface's table of
+edits. All values of a form are strings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ form, body, asked = (partial(row, base) for base in (FORM, BODY, INPUT))
 
 
 def _spelled(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Rows with every number and truth as a form has it."""
+    """Rows with numbers and booleans as strings, as in a form."""
     return tuple(
         row(_strings(field.body), field.at, _string(field.value), field.kind, idle=field.idle)
         for field in fields

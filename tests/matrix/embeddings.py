@@ -1,7 +1,7 @@
 """The fields of ``POST /v1/embeddings``, ``:embedContent`` and ``:batchEmbedContents``.
 
 Source: openai-python 3.52, types/embedding_create_params.py; google-genai 3.4, types.EmbedContentConfig, and models.py
-(_EmbedContentParametersPrivate_to_mldev), which says where each stands in the body.
+(_EmbedContentParametersPrivate_to_mldev), which defines the place of each in the body.
 """
 
 from __future__ import annotations

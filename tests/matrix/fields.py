@@ -1,8 +1,8 @@
-"""What a row of the matrix is: one field of a request, a body that carries it, and one that does not.
+"""The row of a matrix: one field of a request, a body with it, and a body without it.
 
-The tables themselves are in `chat`, `responses`, `completions`, `messages` and `generate`, and of the operations beyond chat
-in `embeddings`, `moderations`, `images`, `edits`, `audio` and `made`. A value that holds a mark (`mark-…`, base64 of one, or a
-known picture) must be found again in whatever is sent upstream: a body that changed for another reason does not count.
+The tables are in `chat`, `responses`, `completions`, `messages` and `generate`, and for the operations beyond chat in
+`embeddings`, `moderations`, `images`, `edits`, `audio` and `made`. A value with a mark (`mark-…`, base64 of one, or a
+known image) must occur in the upstream request: a body that changed for another reason does not count.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 ABSENT: Final = object()
-"""For `instead`: the field is not there at all."""
+"""For `instead`: the field is not in the body."""
 
 MODEL: Final = "asked-model"
 UNKNOWN: Final = "field_of_tomorrow"
-"""A field that nobody knows yet."""
+"""A field that no vendor has."""
 
 PICTURE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A PNG of one pixel."""
 
 
 def png(red: int, green: int, blue: int) -> str:
-    """Another PNG of one pixel, in base64."""
+    """The base64 of a PNG of one pixel in the given colour."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -41,7 +41,7 @@ def png(red: int, green: int, blue: int) -> str:
 SECOND: Final = png(200, 0, 0)
 MASK: Final = png(0, 200, 0)
 FETCHED: Final = png(0, 0, 200)
-"""What is found at LINK."""
+"""The image at LINK."""
 PICTURES: Final = (PICTURE, SECOND, MASK, FETCHED)
 LINK: Final = "https://pictures.example/mark-picture.png"
 PDF: Final = "JVBERi0xLjQKbWFyay1wZGYK"
@@ -68,15 +68,15 @@ class Attached:
 
 
 def picture_file(picture: str, filename: str = "picture.png") -> Attached:
-    """A picture in base64 as a file."""
+    """A file from the base64 of an image."""
     return Attached(filename=filename, media_type="image/png", data=base64.b64decode(picture))
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Why a field may rightly leave the outgoing body as it is. `kind` is the word in the page.
+    """Why a field may leave the outgoing body unchanged. `kind` is the word on the page.
 
-    `only` names the upstreams of which that is true; empty means all.
+    `only` names the plugins of the upstreams for which this is true; empty means all.
     """
 
     kind: str
@@ -86,10 +86,10 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
-    """One row. `at` is the place in the body (``messages.0.name``); `kind` tells rows of one place apart.
+    """One row. `at` is the place in the body (``messages.0.name``); `kind` distinguishes rows of one place.
 
-    `body` carries `value` there; `without` is the same body with another value in its place, or with nothing. `needs` is
-    another field of both without which this one has no meaning: where that is refused, so is this.
+    `body` has `value` there; `without` is the same body with another value there, or with none. `needs` is a field of both
+    bodies on which this one depends: when it is refused, this one counts as refused too.
     """
 
     at: str
@@ -102,7 +102,7 @@ class Field:
 
     @property
     def place(self) -> str:
-        """The place without numbers: ``messages[].name``."""
+        """The place without indexes: ``messages[].name``."""
         return re.sub(r"\.\d+", "[]", self.at)
 
     @property
@@ -128,14 +128,14 @@ def row(
     idle: Idle | None = None,
     needs: str = "",
 ) -> Field:
-    """The row of `value` at the place `at` of `base`, beside one of `instead` or of nothing."""
+    """The row of `value` at the place `at` of `base`; its `without` has `instead` there, or no value."""
     body = put(base, at, value)
     without = put(base, at, instead) if instead is not ABSENT else removed(body, at)
     return Field(at=at, kind=kind, value=value, body=body, without=without, idle=idle, needs=needs)
 
 
 def put(base: Mapping[str, Any], at: str, value: Any) -> dict[str, Any]:
-    """A copy of `base` with `value` at the place `at`; what is missing on the way there is made."""
+    """A copy of `base` with `value` at the place `at`; missing objects on the path are created."""
     body: dict[str, Any] = copy.deepcopy(dict(base))
     *steps, last = _steps(at)
     place: Any = body
@@ -151,7 +151,7 @@ def put(base: Mapping[str, Any], at: str, value: Any) -> dict[str, Any]:
 
 
 def removed(base: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A copy of `base` without what is at the place `at`, and without the objects that are empty then."""
+    """A copy of `base` without the value at `at`, and without the objects that become empty."""
     body: dict[str, Any] = copy.deepcopy(dict(base))
     steps = _steps(at)
     while steps:
@@ -164,7 +164,7 @@ def removed(base: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def found(body: Any, at: str) -> Any:
-    """What is at the place `at` of `body`, or ABSENT."""
+    """The value at the place `at` of `body`, or ABSENT."""
     for step in _steps(at):
         try:
             body = body[step]
@@ -178,17 +178,17 @@ def _steps(at: str) -> list[str | int]:
 
 
 def answer_only(reason: str) -> Idle:
-    """The field shapes what the caller gets back, which is the gateway's own work."""
+    """The field changes only the response to the caller, which the gateway makes."""
     return Idle("answer only", reason)
 
 
 def anyway(reason: str, *only: str) -> Idle:
-    """The field asks for what happens without it too, at the upstreams `only` or at all."""
+    """The field requests what also happens without it, at the plugins `only` or at all."""
     return Idle("anyway", reason, only)
 
 
 def issuer_only(reason: str) -> Idle:
-    """Only the upstream that issued the value can read it; for any other the core takes it out."""
+    """Only the upstream that issued the value can read it; the core removes it for every other one."""
     return Idle("issuer only", reason)
 
 

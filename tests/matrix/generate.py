@@ -1,7 +1,7 @@
 """The fields of ``POST /v1beta/models/{model}:generateContent``, in camelCase.
 
-Source: google-genai 3.4, types.py (GenerateContentConfig, GenerationConfig, Content, Tool and the types that they name) and
-models.py (_GenerateContentConfig_to_mldev), which says where each stands in the body.
+Source: google-genai 3.4, types.py (GenerateContentConfig, GenerationConfig, Content, Tool and the types that they use) and
+models.py (_GenerateContentConfig_to_mldev), which defines the place of each in the body.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The fields of ``POST /v1/images/generations``, in both of its shapes.
 
 Source: openai-python 3.52, types/image_generate_params.py; the interface's table of the shape with ``input`` and
-``parameters``; https://www.alibabacloud.com/help/en/model-studio/qwen-image-api for what its vendor knows besides.
+``parameters``; https://www.alibabacloud.com/help/en/model-studio/qwen-image-api for the vendor's other fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ plain, streamed = partial(row, BASE), partial(row, STREAMED)
 
 
 def of_the_picture(base: dict[str, Any], *, square: Idle | None = None) -> tuple[Field, ...]:
-    """Rows of what generations and edits say alike about a picture, beside the fields of `base`."""
+    """The rows that generations and edits share for the image, with the fields of `base` in each body."""
     say = partial(row, base)
     return (
         say("n", 1, "1", idle=ONE),
@@ -60,7 +60,7 @@ def of_the_picture(base: dict[str, Any], *, square: Idle | None = None) -> tuple
 
 
 def of_the_answer(base: dict[str, Any], *, idle_stream: Idle = ONE_EVENT) -> tuple[Field, ...]:
-    """Rows of how the answer is to look, and who asks."""
+    """The rows for the form of the response and for the user."""
     say = partial(row, base)
     return (
         say("response_format", "url", "url", idle=HOW_IT_COMES),
@@ -96,7 +96,7 @@ _CONTENT: Final = "input.messages.0.content"
 
 
 def of_the_messages(base: dict[str, Any]) -> tuple[Field, ...]:
-    """Rows of what stands in ``input``; the first message's first item is a text."""
+    """The rows of ``input``; the first item of the first message is a text."""
     say = partial(row, base)
     return (
         say(f"{_CONTENT}.0.text", "mark-cat", instead="A cat"),
@@ -109,7 +109,7 @@ def of_the_messages(base: dict[str, Any]) -> tuple[Field, ...]:
 
 
 def of_the_parameters(base: dict[str, Any], *, square: Idle | None = None) -> tuple[Field, ...]:
-    """Rows of ``parameters``."""
+    """The rows of ``parameters``."""
     say = partial(row, put(base, "parameters", {}))
     return tuple(
         say(f"parameters.{name}", value, kind, idle=idle)
@@ -131,7 +131,7 @@ def of_the_parameters(base: dict[str, Any], *, square: Idle | None = None) -> tu
 
 
 def beside_the_input(base: dict[str, Any]) -> tuple[Field, ...]:
-    """Rows of what stands at the top of a body with ``input``."""
+    """The rows of the top-level fields of a body with ``input``."""
     say = partial(row, base)
     return (
         say("response_format", "url", "url", idle=HOW_IT_COMES),

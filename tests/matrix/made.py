@@ -1,6 +1,6 @@
-"""The fields of ``:generateContent`` for models that make pictures or speech and cannot chat.
+"""The fields of ``:generateContent`` for models that generate images or speech and do not support chat.
 
-Every row of the chat table, asked of such a model, and the members of the settings that are theirs.
+Every row of the chat table, sent to such a model, and the members of its own settings.
 
 Source: as `generate`; google-genai 3.4, types.ImageConfig, SpeechConfig, VoiceConfig, MultiSpeakerVoiceConfig and
 SpeechMetadata.
@@ -26,7 +26,7 @@ _ASKING: Final = {"role": "user", "parts": [{"text": "Hello"}]}
 
 
 def _asked(body: Mapping[str, Any], modality: str) -> dict[str, Any]:
-    """A chat's body with something to make in it: the modality, and a text as the user's last turn."""
+    """A chat body for generated media: with the modality, and a text as the user's last turn."""
     asked = dict(body)
     if not isinstance(found(body, _MODALITIES), list):
         asked = put(asked, _MODALITIES, [modality])
@@ -37,7 +37,7 @@ def _asked(body: Mapping[str, Any], modality: str) -> dict[str, Any]:
 
 
 def _of_chat(group: Group, modality: str) -> Group:
-    """The rows of a group, but for modalities that are none of this model's business."""
+    """The rows of a group without modalities that this model does not support."""
     return Group(group.title, tuple(field for row in group.fields for field in _rebased(row, modality)))
 
 

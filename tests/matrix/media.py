@@ -1,4 +1,4 @@
-"""The ways in beyond chat, and the upstreams that are asked by them."""
+"""The ways beyond chat, and their upstreams."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _compatible(model: str) -> Upstream:
 
 
 def _taken_apart(model: str) -> Upstream:
-    """OpenAI as it would be asked by a plugin that speaks no format of a caller's."""
+    """OpenAI as behind a plugin that supports no caller's wire format."""
     return _openai(model, name="openai, translated", translated=True)
 
 

@@ -1,7 +1,7 @@
 """The fields of ``POST /v1/messages``.
 
-Source: anthropic-python 2.11, types/message_create_params.py and the types that it names. ``temperature``, ``top_p`` and
-``top_k`` stand in the SDK no more; models before 4.7 take them.
+Source: anthropic-python 2.11, types/message_create_params.py and the types that it uses. ``temperature``, ``top_p`` and
+``top_k`` are no longer in the SDK; models before 4.7 accept them.
 """
 
 from __future__ import annotations

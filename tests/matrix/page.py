@@ -1,4 +1,4 @@
-"""The pages `docs/matrix.md` and `docs/matrix-media.md`, made of what the walk has seen."""
+"""Generate the pages `docs/matrix.md` and `docs/matrix-media.md` from the results of the walk."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ and is translated when the gateway hands out addresses: "either" below.
 
 
 def pages() -> dict[Path, str]:
-    """Every page by its file."""
+    """The text of every page, by its file."""
     return {
         DOCS / "matrix.md": _page(HEAD, WAYS, _columns(WAYS)),
         DOCS / "matrix-media.md": _page(MEDIA_HEAD, MEDIA_WAYS, _models(MEDIA_WAYS)),
@@ -76,13 +76,13 @@ def _lanes(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def _names(ways: Sequence[Way]) -> list[str]:
-    """Of all upstreams that have a column, the embedded provider last."""
+    """The names of all upstreams that have a column, the embedded provider last."""
     names = dict.fromkeys(upstream.name for way in ways for upstream in way.upstreams)
     return sorted(names, key=lambda name: name == "local")
 
 
 def _columns(ways: Sequence[Way]) -> Iterator[str]:
-    """Ways that all ask the same upstreams."""
+    """The list of columns, for ways that all have the same upstreams."""
     yield "The columns are provider entries of conf:"
     yield ""
     for upstream in ways[0].upstreams:
@@ -91,7 +91,7 @@ def _columns(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def _models(ways: Sequence[Way]) -> Iterator[str]:
-    """Ways each of which asks for models of its own."""
+    """The list of columns, for ways that have upstreams of their own."""
     yield "The columns are models at provider entries of conf, of the plugin of the same name unless another is named:"
     yield ""
     named: dict[str, list[Upstream]] = {}
@@ -134,7 +134,7 @@ def _way(way: Way) -> Iterator[str]:
 
 
 def _rows(way: Way, group: Group) -> Iterator[str]:
-    """Rows of one place that fare the same are one line."""
+    """Rows of one place with the same results become one line."""
 
     def fate(row: Field) -> tuple[str, tuple[str, ...]]:
         return row.place, _words(way, row)
@@ -150,7 +150,7 @@ def _words(way: Way, row: Field) -> tuple[str, ...]:
 
 
 def _reasons(way: Way) -> Iterator[str]:
-    """Why some fields may leave the outgoing request as it is."""
+    """The reasons why some fields may leave the outgoing request unchanged."""
     told: dict[str, list[str]] = {}
     for group in way.groups:
         for row in group.fields:

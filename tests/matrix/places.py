@@ -1,4 +1,4 @@
-"""Where rows stand, and what the vendors' SDKs know: the two that must agree."""
+"""The places of the rows, and the members of the vendors' SDK types: tests compare the two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def way(name: str) -> Way:
 
 
 def places(name: str) -> set[str]:
-    """The places of all rows of a way in, and those inside their values."""
+    """The places of all rows of a way, and the places inside their values."""
     rows = [row for group in way(name).groups for row in group.fields]
     return {path for row in rows for path in (*_above(row.place), *_inside(row.place, row.value))}
 
@@ -35,16 +35,16 @@ def _inside(place: str, value: Any) -> Iterator[str]:
 
 
 def members(name: str, prefix: str = "") -> set[str]:
-    """The members that are tested directly below `prefix`. In a form they are written ``svg[model]``."""
+    """The tested members directly below `prefix`. In a form they are written ``svg[model]``."""
     below = [path.removeprefix(prefix) for path in places(name) if path.startswith(prefix)]
     return {path.split(".")[0].split("[")[0] for path in below}
 
 
 def said(*types: Any) -> set[str]:
-    """The members of TypedDicts."""
+    """The member names of TypedDicts."""
     return {name for kind in types for name in kind.__annotations__}
 
 
 def aliases(model: Any) -> set[str]:
-    """The members of one of google-genai's models, as they stand on the wire."""
+    """The members of a google-genai model, by their names on the wire."""
     return {member.alias or name for name, member in model.model_fields.items()}

@@ -1,6 +1,6 @@
 """The fields of ``POST /v1/responses``.
 
-Source: openai-python 3.52, types/responses/response_create_params.py and the types that it names.
+Source: openai-python 3.52, types/responses/response_create_params.py and the types that it uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables have every field that the vendors' SDKs know: a new version of one that brings a field fails here."""
+"""The tables have every field of the vendors' SDKs: a new SDK version with a new field fails here."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ROUTING: Final = {"model"}
 ANTHROPIC_SAYS_NO_MORE: Final = {"temperature", "top_p", "top_k"}
 
 GOOGLE_KEEPS_TO_ITSELF: Final = {
-    "httpOptions",  # of the SDK's own client
+    "httpOptions",  # for the SDK's own client
     "shouldReturnHttpResponse",
     "automaticFunctionCalling",  # the SDK calls functions itself
-    "automaticContinuation",  # the SDK asks again by itself
+    "automaticContinuation",  # the SDK sends the next request itself
     "generationOutputConfig",  # on the wire: outputConfig
 }
 
 
 def kinds(name: str) -> set[str]:
-    """Every word that stands as a ``type`` in a value that is tested."""
+    """Every value of a ``type`` member in the tested bodies."""
     return {word for group in way(name).groups for row in group.fields for word in _types(row.body)}
 
 
@@ -50,13 +50,13 @@ def _types(value: Any) -> Iterator[str]:
 
 
 def type_words(union: Any) -> Iterator[str]:
-    """The words that ``type`` may be in the TypedDicts of a union."""
+    """The possible values of ``type`` in the TypedDicts of a union."""
     for kind in get_args(union):
         yield from _words(get_type_hints(kind)["type"])
 
 
 def _words(hint: Any) -> Iterator[str]:
-    """The words of a Literal, wherever it stands in a hint."""
+    """The values of every Literal inside a type hint."""
     for inner in get_args(hint):
         if isinstance(inner, str):
             yield inner
@@ -173,7 +173,7 @@ def test_members_of_objects_are_there_too(name: str, prefix: str, known: set[str
 
 
 def undated(words: Iterable[str]) -> set[str]:
-    """Types of tools without the dates of their versions, of which one is enough here."""
+    """Tool types without the dates of their versions; one version of each is enough here."""
     return {re.sub(r"(_[0-9]{2,8})+$", "", word) for word in words}
 
 

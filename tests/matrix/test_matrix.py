@@ -1,4 +1,4 @@
-"""No field vanishes in silence, whichever way it came in and wherever it goes."""
+"""No field vanishes unreported, for every way and every upstream."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_body_and_the_one_beside_it_differ_in_the_field_alone(way: Way) -> Non
 
 def test_the_pages_are_what_the_walk_sees() -> None:
     for path, text in pages().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run: python -m tests.matrix"
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is out of date; run: python -m tests.matrix"
 
 
 @pytest.mark.parametrize("way", MEDIA_WAYS, ids=lambda way: way.name)

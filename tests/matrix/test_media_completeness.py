@@ -1,4 +1,4 @@
-"""The tables beyond chat have every field that the vendors' SDKs know."""
+"""The tables beyond chat have every field of the vendors' SDKs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GOOGLE_KEEPS_TO_ITSELF: Final = {"httpOptions"}
     ],
 )
 def test_every_field_of_openais_sdk_is_there(name: str, known: set[str], more: set[str]) -> None:
-    """`more` are those that another route of the same kind has, and callers try here."""
+    """`more` are fields of another route of the same kind, which callers also send here."""
     assert members(name) | ROUTING == known | more | OURS
 
 

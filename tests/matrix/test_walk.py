@@ -1,4 +1,4 @@
-"""The walk itself: what it would see if a field vanished."""
+"""Tests of the walk itself: its outcome for a field that vanishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a body has become when it is about to leave: read back from what would be sent, or from what `local` sets out to do."""
+"""The result of a translation: the upstream request, or the answer of the embedded provider."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tornado_gate_local.operations.work import OperationWork
 
 _MARK: Final = re.compile(r"mark-[a-z][a-z0-9.-]*[a-z0-9]|bWFyay1[A-Za-z0-9+/=]+")
 _SLOW: Final = ("make_image", "edit_image", "make_speech")
-"""Makers that are not called: their orders are looked at instead."""
+"""Functions that are not called: their orders are compared instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
-    """One body on its way up. `sent` can be compared; `text` is what would go over the wire, "" when nothing would.
+    """One body after its translation. `sent` is comparable; `text` is the upstream request, "" for the embedded provider.
 
-    `forwarded` says that it went through the verbatim lane.
+    `counted` is the usage; `forwarded` says that the verbatim lane was used.
     """
 
     sent: Any = None
@@ -46,7 +46,7 @@ class Trip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InMemory:
-    """An `Upload` of a form that came."""
+    """An `Upload` whose bytes are in memory."""
 
     field: str
     filename: str
@@ -65,20 +65,20 @@ class InMemory:
 
 
 class Shelf:
-    """`call.fetcher`: there is one picture, at LINK."""
+    """An implementation of `call.fetcher` with one image, at LINK."""
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
-        assert url == LINK, f"'{param}' is to be fetched from {url}"
+        assert url == LINK, f"'{param}' is fetched from {url}, not from {LINK}"
         return SimpleNamespace(media_type="image/png", data=base64.b64decode(FETCHED))
 
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
     ) -> AbstractAsyncContextManager[Any]:
-        raise AssertionError(f"nothing is answered here, so {url} is no upstream's")
+        raise AssertionError(f"no request is sent here, so {url} cannot come from an upstream")
 
 
 def uploads(body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Upload, ...]]:
-    """The text fields and the files of a form; a field of several files is named as clients name it, with ``[]``."""
+    """The text fields and the files of a form; a field with several files is named with ``[]``, as clients do."""
     fields: dict[str, Any] = {}
     files: list[Upload] = []
     for name, value in body.items():
@@ -94,9 +94,9 @@ def uploads(body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Upload, ...]
 
 
 async def trip_of(call: Call, request: Request, outgoing: UpstreamRequest, *, forwarded: bool) -> Trip:
-    """What `outgoing` would send."""
+    """The trip of an upstream request."""
     losses = tuple(call.losses)
-    if not outgoing.url:  # the embedded provider: there is nobody to send to
+    if not outgoing.url:  # the embedded provider, which has no upstream
         sent, counted = await _made(outgoing.context)
         return Trip(sent=sent, counted=counted, losses=tuple(call.losses), request=request)
     if isinstance(outgoing.body, FormBody):
@@ -111,7 +111,7 @@ async def trip_of(call: Call, request: Request, outgoing: UpstreamRequest, *, fo
 
 
 async def _form(content_type: str, raw: bytes) -> dict[str, Any]:
-    """A form as the gateway itself would read it; files are values of their fields."""
+    """A form as the gateway parses it; files are the values of their fields."""
     reader = FormReader(content_type, Path(tempfile.gettempdir()))
     try:
         await reader.feed(raw)
@@ -129,7 +129,7 @@ async def _form(content_type: str, raw: bytes) -> dict[str, Any]:
 
 
 async def _made(plan: Any) -> tuple[Any, Any]:
-    """What the embedded provider makes of a request, and what it counts: the answer, or what its makers are asked for."""
+    """The comparable result of the embedded provider, and its usage: a chat's answer, or the orders of its media functions."""
     if not isinstance(plan, OperationWork):
         whole = replace(plan.result, id=None, created=None)
         return (replace(whole, usage=Usage()), plan.streamed), whole.usage
@@ -148,26 +148,26 @@ async def _made(plan: Any) -> tuple[Any, Any]:
 
 
 def _timeless(event: Any) -> Any:
-    """An event without its ids, times and counts."""
+    """An event without ids, times and usage."""
     names = set(event.__struct_fields__) & {"id", "created", "usage"}
     return replace(event, **dict.fromkeys(names)) if names else event
 
 
 def _readable(value: Any) -> str:
-    """For json: a file as the base64 of its bytes."""
+    """For json.dumps: a file as the base64 of its bytes."""
     assert isinstance(value, Attached)
     return base64.b64encode(value.data).decode()
 
 
 def marks(value: Any) -> list[str]:
-    """What must be found again of a value wherever it went."""
+    """The marks of a value that must occur in the upstream request."""
     text = json.dumps(value, default=_readable)
     known = [known for known in (*PICTURES, PDF) if known in text]
     return [mark for mark in _MARK.findall(text) if not any(mark in one for one in known)] + known
 
 
 def arrived(mark: str, text: str) -> bool:
-    """Whether `text` holds a mark as it is, in base64, or decoded from it; or what was found at its address."""
+    """Whether `text` has a mark as it is, in base64 or decoded from base64; or the image at its URL."""
     forms = [mark, base64.b64encode(mark.encode()).decode()]
     if mark.startswith("bWFyay1") or mark in PICTURES:
         forms.append(base64.b64decode(mark).decode("latin-1"))
@@ -178,7 +178,7 @@ def arrived(mark: str, text: str) -> bool:
 
 @contextmanager
 def no_chance() -> Iterator[None]:
-    """What the embedded provider draws for ids, and which libraries it finds, would differ from trip to trip."""
+    """Make the random ids of the embedded provider constant, and its list of installed libraries independent of the machine."""
     with (
         mock.patch("secrets.token_hex", lambda length=32: "0" * 2 * length),
         mock.patch("tornado_gate_local.media.speech.is_installed", return_value=True),

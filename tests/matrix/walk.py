@@ -1,7 +1,7 @@
-"""Push one field at a time through a format and a provider, and see what becomes of it. Nothing is sent anywhere.
+"""Send one field at a time through a format and a provider, and classify the result. No request leaves the process.
 
-The same stops as in `tornado_gate.gateway.pipeline`, up to the request that would go upstream: the verbatim lane when the
-provider speaks the route's wire format, else the common lane, with what the core does to signatures between the two.
+The steps are those of `tornado_gate.gateway.pipeline` up to the upstream request: the verbatim lane when the provider
+supports the route's wire format, else the common lane, including the core's handling of signatures between the two.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ PLUGINS: Final = Path(__file__).parents[2] / "plugins"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a field: `word` is what the page says, `detail` what a failing test adds.
+    """The result for a field: `word` is printed on the page, `detail` in a failing test.
 
-    `others` are the losses that its body has beside it; `forwarded` says that it took the verbatim lane.
+    `others` are the other losses of the same body; `forwarded` says that it took the verbatim lane.
     """
 
     word: str
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Recollection:
-    """`call.memory` as a dict, for one account."""
+    """An implementation of `call.memory` with a dict, for one account."""
 
     values: dict[str, Any] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ def host() -> PluginHost:
 
 @cache
 def door(way: Way) -> tuple[FormatLane, Route]:
-    """The format that serves a way in, and its route."""
+    """The format plugin that serves a way, and its route. Raises AssertionError when there is none."""
     for name in sorted(host().plugins):
         plugin = host().load(name)
         assert not plugin.error, f"{name}: {plugin.error}"
@@ -97,11 +97,11 @@ def door(way: Way) -> tuple[FormatLane, Route]:
             for route in lane.routes:
                 if route.method == "POST" and route.path == way.path:
                     return lane, route
-    raise AssertionError(f"no format serves {way.path}; is its plugin installed?")
+    raise AssertionError(f"no format plugin serves {way.path}; install the plugin that does")
 
 
 class Walk:
-    """One way in and one upstream."""
+    """One way and one upstream."""
 
     def __init__(self, way: Way, upstream: Upstream) -> None:
         self.way, self.upstream = way, upstream
@@ -133,13 +133,13 @@ class Walk:
 
     @property
     def verbatim(self) -> bool:
-        """Whether a body may go up as it came, unless its format declines."""
+        """Whether a body can be forwarded verbatim; its format may still decline."""
         speaks = self.route.wire_format in self.capabilities.speaks and self.operation == self.route.operation
         return speaks and self.format.forwards and not self.upstream.translated
 
     @property
     def operation(self) -> str:
-        """What the model does of what the route can be; "" when it does nothing of it."""
+        """The first operation of the route that the model supports; "" for none."""
         offered = self.capabilities.get_operations(self.target.upstream_model)
         return next((operation for operation in self.route.operations if operation in offered), "")
 
@@ -148,7 +148,7 @@ class Walk:
         return bool(self.operation)
 
     async def push(self, body: Mapping[str, Any], *, strict: bool = False) -> Trip:
-        """`body` on its way up. A refusal is the trip's `error`."""
+        """Translate `body` up to the upstream request. A GateError is returned as the trip's `error`."""
         call = self._call(strict)
         try:
             request, outgoing, forwarded = await self._stops(call, self._wire(body))
@@ -188,7 +188,7 @@ class Walk:
         )
 
     async def _stops(self, call: Call, wire: WireRequest) -> tuple[Request, UpstreamRequest, bool]:
-        """The last says whether it was the verbatim lane."""
+        """The request, the upstream request, and whether the verbatim lane was used."""
         request: Request
         forwarded = await self.format.forward_request(call, wire) if self.verbatim else None
         if forwarded is not None:
@@ -201,7 +201,7 @@ class Walk:
         return request, await self.provider.translate_request(call, request), forwarded is not None
 
     async def remember(self) -> None:
-        """Have the embedded provider answer a turn that the gateway keeps, for rows that continue one."""
+        """Store a turn answered by the embedded provider, for rows that continue an earlier response."""
         if self.way.name != "responses":
             return
         teller = Walk(self.way, Upstream(name="local", plugin="local", model="local-chat"))
@@ -220,9 +220,10 @@ async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 def about(name: str, at: str) -> bool:
-    """Whether a name that was reported is the field at `at`, or a place above or below it.
+    """Whether a reported name is the field at `at`, or a place above or below it.
 
-    Levels between may be left out where the vocabulary has none: ``tools.0.strict`` for ``tools.0.function.strict``.
+    Levels may be missing in the name where the common types have none: ``tools.0.strict`` for
+    ``tools.0.function.strict``.
     """
     if name == at or at.startswith(f"{name}.") or name.startswith(f"{at}."):
         return bool(name)
@@ -232,16 +233,18 @@ def about(name: str, at: str) -> bool:
 
 
 def classified(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
-    """What became of `row`, by its trip and that of the body without it."""
+    """The outcome of `row`, from its trip and the trip of the body without it."""
     if bare.error is not None and _refused_around(row, trip, bare.error):
         return Outcome("refused", f"so is {bare.error.param}")
     if bare.error is not None:
-        raise AssertionError(f"{row.name}: the body without the field is refused: {bare.error.message}")
+        raise AssertionError(
+            f"{row.name}: the body without the field is refused, correct the row's `without`: {bare.error.message}"
+        )
     return dataclasses.replace(_fate(walk, row, trip, bare), forwarded=trip.forwarded)
 
 
 def _refused_around(row: Field, trip: Trip, error: GateError) -> bool:
-    """Whether what the field stands in, or has its meaning from, is refused in its own name."""
+    """Whether the error names a place that contains the field, or the field that it needs."""
     if trip.error is None or trip.error.param != error.param or error.status != 400:
         return False
     return error.param == row.needs or row.at.startswith(f"{error.param}.")
@@ -279,7 +282,7 @@ def _unchanged(row: Field, trip: Trip) -> bool:
 
 
 def _documented(plugin: str, request: Request | None, bare: Request | None) -> bool:
-    """Whether the README of a plugin that sends nothing lists all that differs as accepted without effect."""
+    """Whether the plugin's README lists all differences of the requests as accepted without effect; for the embedded provider."""
     if not isinstance(request, ChatRequest | MediaRequest) or type(request) is not type(bare):
         return False
     changed = set(_differing(request, bare))
@@ -287,12 +290,12 @@ def _documented(plugin: str, request: Request | None, bare: Request | None) -> b
 
 
 def _differing(one: Any, other: Any, name: str = "") -> Iterator[str]:
-    """The names of what differs in two requests, down to members of messages, parts and tools."""
+    """The names of the differences of two requests, down to members of messages, parts and tools."""
     if one == other:
         return
     if isinstance(one, Value) and type(one) is type(other):
         for member in one.__struct_fields__:
-            if member not in ("names", "asked", "id", "items"):  # which no provider reads
+            if member not in ("names", "asked", "id", "items"):  # not read by any provider
                 yield from _differing(getattr(one, member), getattr(other, member), member)
     elif isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         for mine, theirs in zip(one, other, strict=True):
@@ -305,7 +308,7 @@ def _differing(one: Any, other: Any, name: str = "") -> Iterator[str]:
 
 @cache
 def without_effect(plugin: str) -> frozenset[str]:
-    """The fields that a README lists under "Accepted, without effect", in the vocabulary's words."""
+    """The fields that a README lists under "Accepted, without effect", by the names of the common types."""
     text = (PLUGINS / plugin / "README.md").read_text(encoding="utf-8")
     _, _, after = text.partition("**Accepted, without effect.**")
     listed = after.partition("\n\n")[0]
@@ -315,7 +318,7 @@ def without_effect(plugin: str) -> frozenset[str]:
 
 @cache
 def outcomes(way: Way, upstream: Upstream) -> Mapping[Field, Outcome]:
-    """What becomes of each field of a way in at an upstream; "not served" when the upstream has no such operation."""
+    """The outcome of each field of a way at an upstream; "not served" when the upstream has no such operation."""
     rows = [row for group in way.groups for row in group.fields]
     walk = Walk(way, upstream)
     if not walk.served:
@@ -330,7 +333,7 @@ def outcomes(way: Way, upstream: Upstream) -> Mapping[Field, Outcome]:
 
 
 def strict_trips(way: Way, upstream: Upstream) -> Mapping[Field, Trip]:
-    """With x-gate-strict, the trips of those fields that are reported as lost."""
+    """The trips with x-gate-strict of the fields that are reported as lost."""
     lost = [row for row, outcome in outcomes(way, upstream).items() if outcome.word in ("reported", "partly")]
     walk = Walk(way, upstream)
 

@@ -1,4 +1,4 @@
-"""The ways in, and the upstreams that the walk asks: the two sides of the matrix."""
+"""The ways (routes) and the upstreams of the walk: the two dimensions of the matrix."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.matrix.fields import MODEL, Group
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Upstream:
-    """A provider entry as conf would have it, and the model that is asked there.
+    """A provider entry as in conf, and its model.
 
-    `facts` are what conf says of the model. With `translated` nothing goes up as it came, as behind a plugin that speaks no
-    caller's format.
+    `facts` are the model's facts in conf. With `translated` the verbatim lane is not used, as for a plugin that
+    supports no caller's wire format.
     """
 
     name: str
@@ -47,16 +47,15 @@ VARIANTS: Final = (
     Upstream(name="anthropic, oldest", plugin="anthropic", model="claude-3-haiku-20240307"),
     Upstream(name="gemini 2.5", plugin="gemini", model="gemini-2.5-flash"),
 )
-"""Upstreams that are asked otherwise. They have no column, but nothing may be silent there either."""
+"""Upstreams with other settings or models. They have no column, but no field may vanish there either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Way:
-    """A route. `path_arguments` are what its path holds, and `headers` what its callers must send; `note` tells ways of one
-    route apart.
+    """A route. `path_arguments` fill its path, `headers` are required of its callers; `note` distinguishes ways of one route.
 
-    `upstreams` are the columns of its table; `variants` are asked too, and nothing may be silent there either. Bodies are
-    forms where `form` says so; `fetches` gives the walk something to fetch addresses with.
+    `upstreams` are the columns of its table; `variants` are tested too, without a column. `form` says that bodies are
+    forms; `fetches` gives the walk a fetcher for URLs.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Child processes that the tests talk to: the gateway itself, two upstreams, and Node."""
+"""Shared test support: gateways in and outside the test process, upstreams, clients, and child processes."""

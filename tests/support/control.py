@@ -1,4 +1,4 @@
-"""Small blocking HTTP calls to the children's control addresses, past any proxy that the environment names."""
+"""Small blocking HTTP calls to the control URLs of child processes; proxies from the environment are not used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def call(method: str, url: str, body: Any = None, *, key: str = "", seconds: float = 20) -> Any:
-    """Send `body` as JSON (None: no body), return the JSON of the answer. Raises urllib.error.HTTPError from 400 on."""
+    """Send `body` as JSON (None: no body) and return the JSON response. Raises urllib.error.HTTPError from status 400 on."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
     if key:

@@ -1,4 +1,4 @@
-"""Both fronts behind one face, on both loops, and a client that speaks bytes."""
+"""Both HTTP servers behind one interface, on both event loops, and a client that sends raw bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tornado_gate.http.server.front import HttpServer
 FRONTS = ("httptools", "httptools-uvloop", "tornado")
 OURS = FRONTS[:2]
 PATIENCE = 20.0
-"""Seconds after which something hangs."""
+"""The timeout of a test in seconds."""
 
 Result = TypeVar("Result")
 
@@ -46,7 +46,7 @@ CHUNKED = b"Transfer-Encoding: chunked"
 
 
 def run(front: str, main: Coroutine[Any, Any, Result]) -> Result:
-    """`main` on the loop of that front, at most for `PATIENCE`."""
+    """Run `main` on the event loop of that server, for at most `PATIENCE`."""
 
     async def patient() -> Result:
         async with asyncio.timeout(PATIENCE):
@@ -57,7 +57,7 @@ def run(front: str, main: Coroutine[Any, Any, Result]) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A front that serves."""
+    """A running HTTP server."""
 
     port: int
     server: HttpServer | HTTPServer
@@ -71,7 +71,7 @@ class Running:
         return Client(*await asyncio.open_connection(sock=connection, limit=1 << 16))
 
     async def ask(self, *requests: bytes) -> list[Answer]:
-        """One connection, the bytes as they are, an answer for each."""
+        """Send the bytes unchanged on one connection and return one response for each request."""
         client = await self.connect()
         client.writer.write(b"".join(requests))
         answers = [await client.answer() for _ in requests]
@@ -89,7 +89,7 @@ async def serving(
     header_bytes: int = 65536,
     body_bytes: int = 1 << 20,
 ) -> AsyncIterator[Running]:
-    """The application behind that front, on a port of its own."""
+    """Serve the application with that server on a free port."""
     sockets = bind_sockets(0, "127.0.0.1")
     port = sockets[0].getsockname()[1]
     server: HttpServer | HTTPServer
@@ -118,7 +118,7 @@ async def serving(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """A received response."""
 
     status: int
     headers: HTTPHeaders
@@ -127,7 +127,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A connection that says exactly what it is told to."""
+    """A connection that sends raw bytes."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -137,13 +137,13 @@ class Client:
         await self.writer.drain()
 
     async def head(self) -> Answer:
-        """Status and headers only."""
+        """Read the status and the headers only."""
         raw = await self.reader.readuntil(b"\r\n\r\n")
         line, _, fields = raw.decode("latin-1").partition("\r\n")
         return Answer(int(line.split(" ")[1]), HTTPHeaders.parse(fields), b"")
 
     async def answer(self, *, to_head: bool = False) -> Answer:
-        """One whole answer, however its end is told."""
+        """Read one complete response: chunked, with a Content-Length or until the connection is closed."""
         head = await self.head()
         if to_head or head.status in (100, 204, 304):
             return head
@@ -156,17 +156,17 @@ class Client:
         return Answer(head.status, head.headers, body)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The chunks of a body, one by one. Raises IncompleteReadError when it is cut."""
+        """The chunks of a body, one by one. Raises IncompleteReadError when the body is truncated."""
         while size := int((await self.reader.readuntil(b"\r\n"))[:-2], 16):
             yield (await self.reader.readexactly(size + 2))[:-2]
         await self.reader.readexactly(2)
 
     async def rest(self) -> bytes:
-        """Until the server closes."""
+        """Read until the server closes the connection."""
         return await self.reader.read()
 
     def pause(self) -> None:
-        """Take nothing, until `resume`."""
+        """Stop reading until `resume`, which causes back-pressure."""
         self._transport.pause_reading()
 
     def resume(self) -> None:
@@ -181,13 +181,13 @@ class Client:
         await self.writer.wait_closed()
 
     def reset(self) -> None:
-        """Leave without a word."""
+        """Abort the connection."""
         self.writer.transport.abort()
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as the application met it."""
+    """A request as the application received it."""
 
     line: RequestStartLine
     headers: tuple[tuple[str, str], ...]
@@ -196,7 +196,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Recorder(HTTPServerConnectionDelegate):
-    """An application that answers at once, or a little later, and remembers what it was asked."""
+    """An application that responds at once, or in the next loop iteration, and records the requests."""
 
     later: bool = False
     seen: list[Seen] = field(default_factory=list)
@@ -216,7 +216,7 @@ class _Recording(HTTPMessageDelegate):
         self._body: list[bytes] = []
 
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> None:
-        HTTPServerRequest(connection=self._connection, start_line=start_line, headers=headers)  # it checks the Host
+        HTTPServerRequest(connection=self._connection, start_line=start_line, headers=headers)  # checks the Host
         self._line = start_line
         self._headers = tuple(headers.get_all())
 

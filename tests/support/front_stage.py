@@ -1,4 +1,4 @@
-"""Handlers of every temper behind a front, and tests that play with them."""
+"""Request handlers with different behaviour behind an HTTP server, and the function that runs a test with them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def post(path: bytes, body: bytes, fields: bytes = b"") -> bytes:
 
 
 class Stage:
-    """What a test and its handlers tell each other."""
+    """Messages between a test and its handlers: `told` for the test, `go` for the handler."""
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[Any] = asyncio.Queue()
@@ -44,7 +44,7 @@ class Handler(RequestHandler):
 
     @property
     def connection(self) -> Any:
-        """What handlers use of it is no part of `HTTPConnection`."""
+        """The connection as Any: handlers use more than `HTTPConnection` declares."""
         return self.request.connection
 
 
@@ -65,7 +65,7 @@ class Empty(Handler):
 
 
 class Slow(Handler):
-    """Answers when told; says when its client has left."""
+    """Responds when the test sets `go`; reports when the client has closed the connection."""
 
     async def get(self) -> None:
         self.stage.told.put_nowait("begun")
@@ -79,7 +79,7 @@ class Slow(Handler):
 
 
 class Pieces(Handler):
-    """A stream of chunks, each when the test says so."""
+    """Streams chunks, each when the test sets `go`."""
 
     async def get(self) -> None:
         for piece in ("one", "two"):
@@ -93,7 +93,7 @@ class Pieces(Handler):
 
 
 class Big(Handler):
-    """More than any buffer takes; says how much has been written."""
+    """Writes more than any buffer holds; reports how much was written."""
 
     async def get(self) -> None:
         written = 0
@@ -109,7 +109,7 @@ class Big(Handler):
 
 
 class Late(Handler):
-    """Writes on when its client has left."""
+    """Continues to write after the client has closed the connection."""
 
     async def get(self) -> None:
         await self.flush()
@@ -123,7 +123,7 @@ class Late(Handler):
 
 
 class Whole(Handler):
-    """20 MB in one write."""
+    """Writes 20 MB at once."""
 
     def get(self) -> None:
         self.finish(b"x" * 20_000_000)
@@ -142,7 +142,7 @@ class Split(Handler):
 
 
 class Wrong(Handler):
-    """Another length than it says."""
+    """Declares another length than it sends."""
 
     def get(self) -> None:
         self.set_header("Content-Length", self.get_query_argument("says"))
@@ -164,7 +164,7 @@ class SaysClose(Handler):
 
 @stream_request_body
 class Stream(Handler):
-    """Takes a body piece by piece; with ?slowly, each when the test says so."""
+    """Reads a request body piece by piece; with ?slowly each piece when the test sets `go`."""
 
     def initialize(self, stage: Stage) -> None:
         super().initialize(stage)
@@ -202,12 +202,12 @@ class Stream(Handler):
 
 
 class Echo(WebSocketHandler):
-    """Says again what it is told, as text."""
+    """Sends each message back as text."""
 
     def initialize(self, stage: Stage) -> None:
         self.stage = stage
 
-    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # of which Tornado calls two methods
+    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls two of its methods
         self.frames = FrameProtocol(self, most=MESSAGE_BYTES)
         return self.frames
 
@@ -219,7 +219,7 @@ class Echo(WebSocketHandler):
 
 
 class Picky(Echo):
-    """Selects the last subprotocol that is offered, and fails when it is opened without one."""
+    """Selects the last offered subprotocol, and raises when it is opened without one."""
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         self.chosen = subprotocols[-1] if subprotocols else None

@@ -1,4 +1,4 @@
-"""A Gate inside the test's own process, with plugins that the test has written."""
+"""A Gate inside the test process, with fake plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWER = (START, *WORDS, *DONE)
 
 
 class PlainFormat:
-    """``{"model", "ask", "stream"}`` -> ``{"answer"}``, or frames of words. Speaks "plain", also verbatim."""
+    """Wire format "plain", also verbatim: ``{"model", "ask", "stream"}`` -> ``{"answer"}``, or SSE events with one word each."""
 
     @format_impl
     def routes(self) -> list[types.Route]:
@@ -125,7 +125,10 @@ async def answers(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[t
 
 @dataclass(eq=False)
 class FakeProvider:
-    """Answers by `script`; `raises` fails each call upstream. Remembers what it was asked, and whether it was left."""
+    """A provider plugin whose events come from `script`; `raises` fails each call of the upstream.
+
+    `asked` and `requests` record what it gets; `left` is set when its event iterator is closed.
+    """
 
     script: Script = answers
     raises: BaseException | None = None
@@ -176,7 +179,7 @@ def make_config(
     providers: tuple[str, ...] = ("fake",),
     **rest: Any,
 ) -> Config:
-    """Conf with one provider entry for each fake plugin, and the model "m" on the first unless `models` says else."""
+    """Conf with one provider entry for each fake plugin, and the model "m" on the first unless `models` is given."""
     entries = models or {"m": model("m", providers[0])}
     key = KeyEntry(name="test", key=Secret(KEY), account="test")
     defaults: dict[str, Any] = {"keys": (key,), "server": ServerConfig(data_dir=tmp_path, access_log=False)}
@@ -194,13 +197,13 @@ def model(name: str, *providers: str, **rest: Any) -> ModelEntry:
 
 
 def make_gate(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Gate:
-    """A Gate with PlainFormat and the given providers. Start and close it inside the loop when it serves."""
+    """A Gate with PlainFormat and the given providers. If it serves, start and close it inside the event loop."""
     config = config or make_config(tmp_path, providers=tuple(plugins))
     return Gate(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
 
 
 def make_services(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Services:
-    """The parts of a serving process with PlainFormat and the given providers. Start and close them inside the loop."""
+    """The parts of a serving process with PlainFormat and the given providers. Start and close them inside the event loop."""
     config = config or make_config(tmp_path, providers=tuple(plugins))
     return app_parts.make_services(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
 

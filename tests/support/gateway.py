@@ -14,7 +14,7 @@ COMMAND = Path(sys.executable).with_name("tornado-gate")
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running gateway. `url` has no path; clients of format O take ``url + "/v1"``."""
+    """A running gateway. `url` has no path; OpenAI clients use ``url + "/v1"``."""
 
     child: Child
     url: str
@@ -22,10 +22,10 @@ class Gateway:
 
     @classmethod
     def start(cls, conf: str, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Gateway:
-        """Serve `conf` (YAML) on a free port, with everything it writes below `folder`; it is ready when this returns.
+        """Serve `conf` (YAML) on a free port, with all its files below `folder`; it is ready when this returns.
 
-        `arguments` are further ones for ``serve``. With ``--port 0`` the command announces its address on stdout, which
-        is what is waited for. Raises ChildFailed, with what it printed, when it ends instead.
+        `arguments` are added to ``serve``. With ``--port 0`` the command prints its URL on stdout; this waits for
+        that line. Raises ChildFailed with the output when the command exits instead.
         """
         file = folder / "gate.yaml"
         file.write_text(conf, encoding="utf-8")
@@ -35,9 +35,9 @@ class Gateway:
 
     @property
     def logs(self) -> str:
-        """All that it has printed so far."""
+        """The output so far."""
         return self.child.output
 
     def stop(self) -> str:
-        """Ask it to end (SIGTERM), wait until it has, and return all that it printed."""
+        """Send SIGTERM, wait for the exit and return the output."""
         return self.child.stop()

@@ -1,4 +1,4 @@
-"""How many async iterators stand one inside the other in a stream."""
+"""Measure how many async iterators are nested in a stream."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tornado_gate.types import UpstreamResponse
 
 
 def nested(items: AsyncIterator[Any]) -> list[str]:
-    """The kinds of `items` and of what it reads from, down to the last; of several the longest way.
+    """The type names of `items` and of the iterators that it reads from, outermost first; the longest chain if there are several.
 
-    Looks where an async iterator keeps what it reads: in its members, in the object of a method that it keeps, in the
-    frame of a generator and in what a function has closed over.
+    Searches the places where an async iterator keeps its source: its attributes, the object of a bound method, the
+    frame of a generator and the closure of a function.
     """
     return _nested(items, set())
 
@@ -36,7 +36,7 @@ def _members(items: Any) -> Iterator[Any]:
 
 
 def _iterators(member: Any) -> Iterator[Any]:
-    """The async iterators that `member` is, or reaches without passing through another object."""
+    """The async iterators that `member` is, or reaches without another object between them."""
     if hasattr(member, "__anext__"):
         yield member
     elif isinstance(member, UpstreamResponse):

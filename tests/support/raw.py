@@ -1,4 +1,4 @@
-"""Servers that say any bytes in any rhythm, and tests that run on every event loop we serve on and must leave nothing open."""
+"""Servers that send arbitrary bytes with arbitrary timing, and a decorator for tests on both event loops."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import uvloop
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 SECONDS = 30
-"""After that a test has hung."""
+"""The timeout of a test."""
 
 
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """An async test on asyncio and on uvloop. No task and no file descriptor may outlive it."""
+    """Run an async test on asyncio and on uvloop. Fails if a task or file descriptor is left."""
 
     async def alone(arguments: dict[str, Any]) -> None:
         await asyncio.wait_for(test(**arguments), SECONDS)
@@ -30,7 +30,7 @@ def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     @functools.wraps(test)
     def on_loop(*, event_loop_kind: str, **arguments: Any) -> None:
         with asyncio.Runner(loop_factory=LOOPS[event_loop_kind]) as runner:
-            runner.run(asyncio.sleep(0))  # what the first loop of a process opens for good is no leak
+            runner.run(asyncio.sleep(0))  # the first loop of a process opens descriptors for good; they are no leak
         before = descriptors()
         with asyncio.Runner(loop_factory=LOOPS[event_loop_kind]) as runner:
             runner.run(alone(arguments))
@@ -46,12 +46,12 @@ def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def descriptors() -> int:
-    """How many files and sockets this process has open."""
+    """The number of open file descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))
 
 
 class Peer:
-    """The server's end of one connection; `number` counts them from 0."""
+    """The server side of one connection; `number` counts connections from 0."""
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.number = number
@@ -59,7 +59,7 @@ class Peer:
         self.writer = writer
 
     async def head(self) -> bytes:
-        """The head of the next request. Raises IncompleteReadError when the client has left."""
+        """The head of the next request. Raises IncompleteReadError when the client has closed the connection."""
         return await self.reader.readuntil(b"\r\n\r\n")
 
     async def request(self) -> bytes:
@@ -69,24 +69,24 @@ class Peer:
         return head + await self.reader.readexactly(int(length.partition(b"\r")[0]) if found else 0)
 
     async def say(self, *pieces: bytes) -> None:
-        """Each piece in a segment of its own, as far as a kernel can be told."""
+        """Write each piece separately, with a drain between them, so that each is usually a TCP segment of its own."""
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
             await asyncio.sleep(0)
 
     async def gone(self) -> None:
-        """Until the client has left."""
+        """Wait until the client has closed the connection."""
         with suppress(ConnectionError):
             while await self.reader.read(65536):
                 pass
 
     def hang_up(self) -> None:
-        """FIN."""
+        """Close the connection (FIN)."""
         self.writer.close()
 
     def reset(self) -> None:
-        """RST, when something is unread; the connection is gone either way."""
+        """Abort the connection (RST when unread data is left)."""
         self.writer.transport.abort()
 
 
@@ -94,7 +94,7 @@ Script = Callable[[Peer], Awaitable[None]]
 
 
 class Raw:
-    """A server whose connections follow a script. What a script raises ends the connection and is kept in `faults`."""
+    """A server that runs `script` for each connection. An exception in a script ends the connection and is kept in `faults`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -112,7 +112,7 @@ class Raw:
         try:
             await self.script(peer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # the client has left, or the test is over
+            pass  # the client has closed the connection, or the test is over
         except Exception as fault:
             self.faults.append(fault)
         finally:
@@ -122,7 +122,7 @@ class Raw:
 
 @asynccontextmanager
 async def serving(script: Script, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> AsyncIterator[Raw]:
-    """Serve on a free port. Scripts that wait for the client must see it leave before this ends."""
+    """Serve on a free port. Scripts that wait for the client to close must see it before this context ends."""
     raw = Raw(script)
     server = await asyncio.start_server(raw.serve, host, 0, ssl=tls, backlog=1024)
     port = server.sockets[0].getsockname()[1]
@@ -141,20 +141,20 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None, host: str =
 
 
 def answer(body: bytes = b"ok", status: str = "200 OK", **headers: str) -> bytes:
-    """An answer with a length; underscores of header names are hyphens."""
+    """The bytes of a response with a length; underscores in `headers` become hyphens."""
     given = {"Content-Length": str(len(body)), **{name.replace("_", "-"): value for name, value in headers.items()}}
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items() if value)
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1") + body
 
 
 def chunked(*pieces: bytes, end: bytes = b"0\r\n\r\n", **headers: str) -> bytes:
-    """An answer in chunked coding, RFC 9112 7.1."""
+    """The bytes of a response in chunked transfer coding, RFC 9112 7.1."""
     head = answer(b"", Content_Length="", Transfer_Encoding="chunked", **headers)
     return head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + end
 
 
 def always(said: bytes) -> Script:
-    """The same for every request, on every connection, until the client leaves."""
+    """Send `said` as the response to every request on every connection, until the client closes it."""
 
     async def script(peer: Peer) -> None:
         while True:
@@ -165,7 +165,7 @@ def always(said: bytes) -> Script:
 
 
 def once(*said: bytes) -> Script:
-    """One request is read, `said` follows, and the connection is closed."""
+    """Read one request, send `said` and close the connection."""
 
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -175,7 +175,7 @@ def once(*said: bytes) -> Script:
 
 
 def then_wait(*said: bytes) -> Script:
-    """One request is read, `said` follows, and then nothing until the client leaves."""
+    """Read one request, send `said`, then wait until the client closes the connection."""
 
     async def script(peer: Peer) -> None:
         await peer.request()

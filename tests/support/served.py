@@ -1,4 +1,4 @@
-"""A Gate with a fake provider behind a real port, and a client for it: fixtures for tests of HTTP."""
+"""Fixtures for HTTP tests: a Gate with a fake provider on a real port, and a client for it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def app(services: Services) -> Application:
 def http_server(
     request: pytest.FixtureRequest, io_loop: IOLoop, _unused_port: tuple[socket.socket, int], app: Application
 ) -> Iterator[HttpServer | HTTPServer]:
-    """In the place of pytest-tornado's: whatever is tested over HTTP is tested on either front."""
+    """Replaces pytest-tornado's fixture: every HTTP test runs with both HTTP servers."""
     listening, _ = _unused_port
     server: HttpServer | HTTPServer
     if request.param == "tornado":
@@ -81,7 +81,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def ask(http_client: AsyncHTTPClient, base_url: str, http_server: HTTPServer) -> Ask:
-    """``await ask("/plain", {…}, method=…, headers=…)``: any answer, also one of 400 and above."""
+    """``await ask("/plain", {…}, method=…, headers=…)`` returns the response; a status from 400 on does not raise."""
 
     async def send(path: str, body: Any = None, **rest: Any) -> HTTPResponse:
         headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **rest.pop("headers", {})}

@@ -1,4 +1,4 @@
-"""A server that says any bytes at all, and a resolver with a script: what a fetcher of strange addresses meets."""
+"""An HTTP server that sends arbitrary bytes, and a scripted resolver: for tests of the fetcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgNicJ2+xaDSxQAQJV
 RnUERXRecv/EvONl9rMppk7G4iGhRANCAAQ8BiMXKwwfdPh4yyRfw4MBo59ZFme7
 snpVnBnGHIxRgPsGyjr/zmwOPGGLTtGaCgy3y8zWy/PpEbh1GBRLXQON
 """
-"""Of CERTIFICATE, which names site.test, trusts itself and is good for nothing but these tests."""
+"""The private key of CERTIFICATE, which is self-signed for site.test and used only in these tests."""
 CERTIFICATE = """
 MIIBXTCCAQSgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlzaXRlLnRl
 c3QwIBcNMjQwMTAxMDAwMDAwWhgPMjEyNDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
@@ -30,14 +30,14 @@ Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 def answer(body: bytes = b"", status: str = "200 OK", **headers: str) -> bytes:
-    """An HTTP answer, byte by byte as it goes out; underscores of header names are hyphens."""
+    """The bytes of an HTTP response; underscores in `headers` become hyphens."""
     given = {"Content-Length": str(len(body)), **{name.replace("_", "-"): value for name, value in headers.items()}}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items() if value)
     return f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + body
 
 
 class Site:
-    """A server that says exactly what a test wants, and remembers what it was asked."""
+    """A server that sends the configured response for each path and records the request heads in `asked`."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
@@ -77,7 +77,7 @@ class Site:
 
 
 class Names:
-    """A resolver with a script: each look-up of a name takes the next of its answers, the last one again and again."""
+    """A scripted resolver: each look-up of a name takes its next answer; the last one repeats."""
 
     def __init__(self, answers: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self.answers = {name: list(of) for name, of in answers.items()}
@@ -92,7 +92,7 @@ class Names:
 
 
 def tls_of_site_test(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server that calls itself site.test needs, and a client that believes it."""
+    """The TLS contexts of a server for site.test, and of a client that trusts its certificate."""
     pem = folder / "site.pem"
     words = (("PRIVATE KEY", KEY), ("CERTIFICATE", CERTIFICATE))
     pem.write_text("".join(f"-----BEGIN {what}-----{text}-----END {what}-----\n" for what, text in words))

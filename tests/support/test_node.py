@@ -1,4 +1,4 @@
-"""Scripts in Node report back, and what npm installs is fixed."""
+"""Tests of the Node scripts' runner, of the pinned npm packages and of aimock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripted upstream does what it is told: what the other tests rest on."""
+"""Tests of the scripted upstream, on which other tests rely."""
 
 from __future__ import annotations
 

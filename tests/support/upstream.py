@@ -1,4 +1,4 @@
-"""A scripted upstream, in a process of its own, for what no ready-made one can do: stall, break off, wait for a word.
+"""A scripted upstream in a process of its own, for what existing ones cannot do: stall, abort, wait for the test.
 
 ::
 
@@ -8,11 +8,12 @@
         answer('{"error": {"message": "busy"}}', status=503, headers={"retry-after": "2"}),
     )
 
-Answers are played in order, one for each request; `path` limits an answer to requests whose path begins so, `repeat`
-keeps it for ever. The status line and the headers go out with the first bytes of the body, so that a step before them
-comes before the status line. A request without an answer left gets 599. What came is in `requests`, the body as bytes.
+Answers are played in order, one for each request; `path` limits an answer to requests whose path has this prefix, and
+an answer with `repeat` is never used up. The status line and the headers are sent with the first bytes of the body,
+so a step before them comes before the status line. A request without a remaining answer gets 599. The received
+requests are in `requests`, with the body as bytes.
 
-Calls block until the child has answered. In a test that runs an event loop which the upstream's client needs, wait with
+Calls block until the child has responded. In a test whose event loop the upstream's client needs, wait with
 ``await asyncio.to_thread(upstream.wait_for_requests, 1)``.
 """
 
@@ -36,36 +37,36 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing for so many seconds."""
+    """Send nothing for `seconds`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing until `Upstream.tell` says the word."""
+    """Send nothing until `Upstream.tell` sends the word."""
 
     word: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Nothing, until the client leaves."""
+    """Send nothing until the client closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset (RST). Nothing can follow."""
+    """Reset the connection (RST). No step can follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The connection is closed (FIN), wherever the answer stands. Nothing can follow."""
+    """Close the connection (FIN) at this point of the response. No step can follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """These very bytes instead of an HTTP answer; the connection stays open. Nothing can follow."""
+    """Send these bytes instead of an HTTP response; the connection stays open. No step can follow."""
 
     text: str
 
@@ -75,7 +76,7 @@ Step = str | bytes | Pause | Wait | Hang | Reset | Close | Raw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one request gets: each text or bytes of `steps` is written, and flushed, as one chunk of the body."""
+    """The response to one request: each text or bytes of `steps` is written and flushed as one chunk of the body."""
 
     steps: tuple[Step, ...]
     status: int
@@ -87,7 +88,7 @@ class Answer:
 def answer(
     *steps: Step, status: int = 200, headers: Mapping[str, str] | None = None, path: str = "", repeat: bool = False
 ) -> Answer:
-    """An answer of these steps. Without `headers` it is JSON, or an event stream when a step begins with ``data:``."""
+    """An answer of these steps. Without `headers` it is JSON, or an event stream when a step starts with ``data:``."""
     if headers is None:
         is_stream = any(isinstance(step, str) and step.startswith("data:") for step in steps)
         headers = EVENT_STREAM if is_stream else JSON
@@ -96,7 +97,7 @@ def answer(
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that came: header names in lower case; `closed`: the client left before the answer's end."""
+    """A received request: header names in lower case; `closed`: the client closed it before the end of the response."""
 
     method: str
     path: str
@@ -119,7 +120,7 @@ class Upstream:
 
     @classmethod
     def start(cls) -> Upstream:
-        """Start one on a free port; it is ready when this returns."""
+        """Start an upstream on a free port; it is ready when this returns."""
         child = Child([sys.executable, "-m", PROGRAM])
         return cls(child, child.wait_for_line(r"serving (http://\S+)")[1])
 
@@ -133,27 +134,27 @@ class Upstream:
         self._order("script", answers=[_answer_as_json(played) for played in answers])
 
     def tell(self, word: str) -> None:
-        """Let every `Wait` for this word go on, those to come included."""
+        """Release every `Wait` for this word, including later ones."""
         self._order("tell", word=word)
 
     def reset(self) -> None:
-        """Forget script, words and requests."""
+        """Clear the script, the words and the requests."""
         self._order("reset")
 
     def wait_for_requests(self, count: int, seconds: float = 10) -> list[RecordedRequest]:
-        """All requests, as soon as there are `count`. Raises AssertionError when they do not come in time."""
+        """All requests, as soon as there are `count`. Raises AssertionError after `seconds`."""
         requests = self._order("requests", count=count, seconds=seconds)
-        assert len(requests) >= count, f"{len(requests)} requests came in {seconds} s, not {count}"
+        assert len(requests) >= count, f"the upstream received {len(requests)} requests in {seconds} s, not {count}"
         return requests
 
     def wait_until_closed(self, index: int = 0, seconds: float = 10) -> None:
-        """Wait until the client of request `index` has left it. Raises AssertionError when it stays."""
+        """Wait until the client of request `index` has closed the connection. Raises AssertionError after `seconds`."""
         requests = self._order("closed", index=index, seconds=seconds)
-        assert len(requests) > index, f"request {index} never came"
-        assert requests[index].closed, f"the client of request {index} stayed for {seconds} s"
+        assert len(requests) > index, f"the upstream did not receive request {index} in {seconds} s"
+        assert requests[index].closed, f"the client of request {index} did not close the connection in {seconds} s"
 
     def stop(self) -> str:
-        """End it; returns what it logged."""
+        """Stop the process; returns its output."""
         return self.child.stop()
 
     def _order(self, order: str, **details: Any) -> list[RecordedRequest]:
@@ -162,7 +163,7 @@ class Upstream:
 
 
 def sse(*events: object) -> str:
-    """Server-sent events, one for each value: a text goes as it is, anything else as JSON."""
+    """Server-sent events, one for each value: a text is used unchanged, any other value as JSON."""
     texts = (event if isinstance(event, str) else json.dumps(event, ensure_ascii=False) for event in events)
     return "".join(f"data: {text}\n\n" for text in texts)
 

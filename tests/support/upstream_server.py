@@ -1,6 +1,6 @@
-"""The program behind `upstream.Upstream`: a Tornado server that plays a script. Run in a process of its own.
+"""The program behind `upstream.Upstream`: a Tornado server that plays a script. It runs in a process of its own.
 
-Everything below ``/__control`` is for the test, everything else is the upstream. See `upstream` for the script.
+``/__control`` is the interface for the test; every other path belongs to the upstream. See `upstream` for the script.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-NO_SCRIPT = {"status": 599, "steps": [{"send": '{"error": {"message": "the script has no answer for this request"}}'}]}
+NO_SCRIPT = {
+    "status": 599,
+    "steps": [{"send": '{"error": {"message": "no scripted answer is left for this request"}}'}],
+}
 
 
 @dataclass
 class Record:
-    """One request as it came. `closed` is set when its client went away before the answer's end."""
+    """One received request. `closed` is set when its client closes the connection before the end of the response."""
 
     method: str
     path: str
@@ -44,7 +47,7 @@ class Record:
 
 
 class State:
-    """The script that is left to play, the requests that came, and the words that were told."""
+    """The remaining script, the received requests, and the words that the test has sent."""
 
     def __init__(self) -> None:
         self.changed = asyncio.Condition()
@@ -56,7 +59,7 @@ class State:
         self.told: set[str] = set()
 
     def next_answer(self, path: str) -> dict[str, Any]:
-        """The first answer left whose path, if it names one, begins this path."""
+        """The first remaining answer whose `path`, if set, is a prefix of this path."""
         for answer in self.answers:
             if path.startswith(answer.get("path", "")):
                 if not answer.get("repeat"):
@@ -74,7 +77,7 @@ class State:
 
 
 class Play(RequestHandler):
-    """Plays one answer of the script to whatever request comes."""
+    """Plays one answer of the script for each request."""
 
     def initialize(self, state: State) -> None:
         self.state = state
@@ -91,7 +94,7 @@ class Play(RequestHandler):
         self.clear_header("Server")
 
     def compute_etag(self) -> None:
-        """No headers but the script's."""
+        """Sends only the headers of the script."""
 
     def on_connection_close(self) -> None:
         self.record.closed.set()
@@ -110,7 +113,7 @@ class Play(RequestHandler):
             self.record.closed.set()
 
     async def take(self, step: dict[str, Any]) -> bool:
-        """Take one step; False when nothing can follow it."""
+        """Run one step; False when no further step can follow."""
         match step:
             case {"send": str(text)}:
                 await self.send(text.encode())
@@ -128,7 +131,7 @@ class Play(RequestHandler):
         return True
 
     async def end(self, step: dict[str, Any]) -> None:
-        """Take a step that leaves HTTP."""
+        """Run a step that leaves HTTP: raw bytes, close or reset."""
         match step:
             case {"raw": str(text)}:
                 await self.detach().write(text.encode())
@@ -137,14 +140,14 @@ class Play(RequestHandler):
             case {"reset": True}:
                 self.reset_connection()
             case _:
-                raise ValueError(f"unknown step {step}")
+                raise ValueError(f"unknown step in the script: {step}")
 
     async def send(self, data: bytes) -> None:
         self.write(data)
         await self.flush()
 
     async def unless_closed(self, waiting: Awaitable[Any]) -> bool:
-        """Wait for `waiting`, or for the client to go away; False when it went."""
+        """Wait for `waiting` or for the client to close the connection; False when it closed."""
         ours = asyncio.ensure_future(waiting)
         closed = asyncio.ensure_future(self.record.closed.wait())
         await asyncio.wait({ours, closed}, return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +156,7 @@ class Play(RequestHandler):
         return not self.record.closed.is_set()
 
     def reset_connection(self) -> None:
-        """RST instead of FIN: a lingering time of zero throws away what was not sent and says so."""
+        """Reset the connection (RST instead of FIN): SO_LINGER with a time of zero discards unsent data."""
         stream = self.detach()
         linger = struct.pack("ii", 1, 0)
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -180,14 +183,14 @@ class Control(RequestHandler):
             case {"do": "closed", "index": int(index), "seconds": int() | float() as seconds}:
                 await self.wait(lambda: self.is_closed(index), seconds)
             case order:
-                raise ValueError(f"unknown order {order}")
+                raise ValueError(f"unknown control order: {order}")
         self.finish(json.dumps([record.as_json() for record in self.state.records]))
 
     def is_closed(self, index: int) -> bool:
         return len(self.state.records) > index and self.state.records[index].closed.is_set()
 
     async def wait(self, condition: Any, seconds: float) -> None:
-        """Wait until it holds, or the time is up: the records in the answer say which."""
+        """Wait until `condition` is true or the time is up; the records in the response show which."""
         try:
             async with asyncio.timeout(seconds), self.state.changed:
                 await self.state.changed.wait_for(condition)

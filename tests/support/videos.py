@@ -1,7 +1,7 @@
-"""One gateway for the tests of video tasks, how they ask it without an SDK, and what its scripted upstream says.
+"""One gateway for the tests of video tasks, an HTTP client for it, and the scripted upstream's responses.
 
-A module that wants the fixtures says ``video_gateway, maker = videos.video_gateway, videos.maker``. The gateway is the same
-for all of them; what a test has begun is deleted when the test ends, so that no task asks the next test's upstream.
+A module that needs the fixtures says ``video_gateway, maker = videos.video_gateway, videos.maker``. All modules share
+the gateway; tasks of a test are deleted when the test ends, so that no task calls the upstream of the next test.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ keys:
   - {{name: narrow, key: {narrow}, account: test, operations: [chat]}}
 """
 SMALL: dict[str, Any] = {"size": "320x240", "seconds": "1", "fps": 10}
-"""What the embedded model makes in no time."""
+"""A video that the embedded model makes quickly."""
 MP4 = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 2000
 VIDEO = {"content-type": "video/mp4"}
 
@@ -69,7 +69,7 @@ def conf(upstream: Upstream, *, concurrency: int = 4, queued: int = 100, poll: f
 
 @dataclass(slots=True)
 class Client:
-    """A client of the contract. `begun` are the tasks that it has begun and not deleted."""
+    """A client of the video API. `begun` are the tasks that it has created and not deleted."""
 
     url: str
     key: str = KEY
@@ -77,7 +77,7 @@ class Client:
     http: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=70, verify=False))
 
     def ask(self, method: str, path: str, *, headers: dict[str, str] | None = None, **rest: Any) -> httpx.Response:
-        """Any answer. A `path` goes out as it is spelled; a key of "" is none."""
+        """Send a request and return any response. `path` is sent unchanged; an empty key sends no Authorization."""
         shown = {"authorization": f"Bearer {self.key}"} if self.key else {}
         return self.http.request(method, self.url + path, headers={**shown, **(headers or {})}, **rest)
 
@@ -86,14 +86,14 @@ class Client:
         return Client(self.url, key, [], self.http)
 
     def post(self, path: str = "/v1/videos", headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
-        """Begin a task, by JSON; what has `None` is not sent."""
+        """Create a task with a JSON body; fields that are None are not sent."""
         body = {"model": "local-video", "prompt": "a fox", **fields}
         response = self.ask("POST", path, headers=headers, json={k: v for k, v in body.items() if v is not None})
         self.note(response)
         return response
 
     def form(self, path: str, fields: dict[str, str], files: Any = None) -> httpx.Response:
-        """Begin a task, by a form."""
+        """Create a task with a form."""
         parts = [(name, (None, text)) for name, text in fields.items()]
         response = self.ask("POST", path, files=[*parts, *(files or [])])
         self.note(response)
@@ -126,12 +126,12 @@ class Client:
         return told
 
     def waits_for(self, task: str, status: str) -> dict[str, Any]:
-        """The task as soon as it has a status."""
+        """The task as soon as it has the status. Raises AssertionError when the event stream ends before."""
         with self.http.stream("GET", f"{self.url}/v1/videos/{task}/events", headers=self.headers) as stream:
             for line in stream.iter_lines():
                 if line.startswith("data: ") and (told := json.loads(line[6:]))["status"] == status:
                     return dict(told)
-        raise AssertionError(f"the task never was {status}")
+        raise AssertionError(f"the task {task} never had the status {status}")
 
     @property
     def headers(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ class Client:
 
 
 def error_of(response: httpx.Response, status: int) -> dict[str, str]:
-    """What an error says, after a look at its status and shape: four strings."""
+    """The error object of a response, after a check of its status and shape: four strings."""
     assert response.status_code == status, response.text
     error: dict[str, str] = response.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
@@ -160,12 +160,12 @@ def error_of(response: httpx.Response, status: int) -> dict[str, str]:
     return error
 
 
-# What the scripted upstream says
+# Responses of the scripted upstream
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of the upstream that speaks OpenAI's format, under a name that no other test uses."""
+    """A job of the upstream with OpenAI's wire format; no other test uses its id."""
 
     id: str = field(default_factory=lambda: f"up_{secrets.token_hex(8)}")
 
@@ -182,12 +182,12 @@ class Job:
         return answer(*steps, path=f"/v1/videos/{self.id}/content", headers=headers or VIDEO)
 
     def lasts(self, upstream: Upstream, progress: int = 20) -> None:
-        """It runs and does not end."""
+        """Script a job that runs and does not end."""
         running = self.polled(self.state("in_progress", progress), repeat=True)
         upstream.script(running, self.begins())
 
     def succeeds(self, upstream: Upstream, data: bytes = MP4) -> None:
-        """It is completed when it is asked about for the first time."""
+        """Script a job that is completed at its first poll."""
         polled = self.polled(self.state("completed", 100), repeat=True)
         upstream.script(self.downloaded(data), polled, self.begins())
 
@@ -197,7 +197,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """A file, every frame of it decoded."""
+    """A decoded video file."""
 
     size: tuple[int, int]
     seconds: float
@@ -206,7 +206,7 @@ class Film:
 
     @property
     def colour(self) -> tuple[float, ...]:
-        """Of the first frame, on the whole."""
+        """The mean colour of the first frame."""
         return tuple(ImageStat.Stat(self.first).mean)
 
 
@@ -228,7 +228,7 @@ def film(data: bytes) -> Film:
 def video_gateway(
     request: pytest.FixtureRequest, upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Gateway:
-    """A gateway with the embedded model, and the scripted upstream as OpenAI, Kling and Gemini."""
+    """A gateway with the embedded provider, and the scripted upstream as OpenAI, Kling and Gemini."""
     stash = request.config.stash
     if _STARTED not in stash:
         stash[_STARTED] = Gateway.start(conf(upstream_process), tmp_path_factory.mktemp("videos"))
@@ -238,7 +238,7 @@ def video_gateway(
 
 @pytest.fixture
 def maker(video_gateway: Gateway, upstream: Upstream) -> Iterator[Client]:
-    """A client whose tasks end with the test."""
+    """A client whose tasks are deleted at the end of the test."""
     client = Client(video_gateway.url)
     yield client
     client.close()

@@ -1,4 +1,4 @@
-"""A realtime upstream in the test's own loop: an HTTP server that speaks WebSocket and does what it is told."""
+"""A realtime upstream in the event loop of the test: an HTTP server that accepts WebSockets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from tornado.websocket import WebSocketHandler
 
 @dataclass
 class WsUpstream:
-    """What came, and what to do. `refuses` answers the handshake with a status; `greeting` is sent on connection."""
+    """What the upstream receives, and how it responds.
+
+    `refuses` is the status that rejects the handshake; `greeting` is sent on connection; `answers` returns the events
+    that are sent for each received one.
+    """
 
     refuses: int = 0
     greeting: list[dict[str, Any]] = field(default_factory=list)
@@ -29,7 +33,7 @@ class WsUpstream:
     answers: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None
 
     def start(self, port: int = 0) -> None:
-        """Listen in the running loop; on any free port unless one is given."""
+        """Listen in the running event loop, on a free port unless `port` is given."""
         sockets = bind_sockets(port, "127.0.0.1")
         self.port = sockets[0].getsockname()[1]
         self._server = HTTPServer(Application([(r".*", _Connection, {"upstream": self})]))
@@ -40,7 +44,7 @@ class WsUpstream:
         await self._server.close_all_connections()
 
     async def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until something that the upstream sees is so."""
+        """Wait until `ready` returns true; it is called again after each change."""
         while not ready():
             self.news.clear()
             await self.news.wait()

@@ -121,7 +121,7 @@ async def test_a_worker_that_dies_fails_its_job_and_is_replaced(pool):
     before = await pool.run(os.getpid)
     with pytest.raises(PluginError) as failed:
         await pool.run(os._exit, 3)
-    assert "ended with 3" in failed.value.detail
+    assert "ended with status 3" in failed.value.detail
     assert await pool.run(os.getpid) != before
     assert pool.processes == 1
 

@@ -254,7 +254,7 @@ async def test_a_damaged_picture_fails_the_job_and_leaves_no_file(videos):
     half = base64.b64encode(buffer.getvalue()[:1_000]).decode()
     failed = await videos.made(image=Data(media_type="image/png", base64=half))
     assert (failed.status, failed.code) == ("failed", "invalid_image")
-    assert "picture" in failed.error
+    assert "image" in failed.error
     assert list(get_loop_jobs().scratch.path.iterdir()) == []
 
 

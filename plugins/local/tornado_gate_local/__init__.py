@@ -1,8 +1,8 @@
-"""local: the embedded provider. A demonstration and a test bed that answers with no network, account or model weights.
+"""local: the embedded provider, a demonstration and a test bed. It answers without a network, an account or model weights.
 
-It has no mind: rules in `phrases`, `tools` and `schema` make an answer of the request's own words, always the same
-for the same request. Vectors, verdicts, pictures, videos and sounds are real files and numbers, made by the rules in
-`media`. See the README for what it does with which field.
+It is not a language model: the rules in `phrases`, `tools` and `schema` build an answer from the words of the
+request, and the same request always gets the same answer. Vectors, moderation results, images, videos and speech are
+real numbers and files, made by the rules in `media`. The README says what is done with each field.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from tornado_gate_local.operations.videos import VideoDownloadWork
 from tornado_gate_local.operations.work import OperationWork
 
 __version__ = "0.1.0"
-SHORT_PROMPT = 100_000  # characters; what is counted within a millisecond
+SHORT_PROMPT = 100_000  # characters; the tokens of so many are counted within a millisecond
 
 lazy_import(__name__, "pattern")  # its libraries take milliseconds to import
 
 
 class LocalSettings(Value, frozen=True, kw_only=True):
-    """What conf may say. `pace_seconds` is the pause between the pieces of a stream."""
+    """The settings of a provider entry in conf. `pace_seconds` is the pause between the pieces of a stream."""
 
     pace_seconds: float = 0.0
 
@@ -57,7 +57,7 @@ class LocalSettingsSchema(Schema):
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    """Raises ConfigError for a setting that is unknown or out of bounds."""
+    """Return what a provider entry supports. Raises ConfigError for a setting that is unknown or out of range."""
     loaded = load_settings(LocalSettingsSchema, entry.settings)
     settings = LocalSettings(pace_seconds=loaded["pace_seconds"])
     return Capabilities(
@@ -71,9 +71,9 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 @provider_impl
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
-    """Make the whole answer of a chat: there is nobody to ask. Of everything else prepare the work, which is done later.
+    """Make the complete answer of a chat; no upstream exists. For other operations prepare the work, which runs later.
 
-    Raises UnsupportedOperation for what is not served, and InvalidField.
+    Raises UnsupportedOperation for an operation that is not served, and InvalidField.
     """
     match request:
         case CountTokensRequest(chat=chat):
@@ -81,7 +81,7 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return UpstreamRequest(context=TokenCount(input_tokens=counted.input_tokens or 0))
         case ChatRequest():
             report_drops(call, request)
-            # A schema may be made to take long, and a long prompt does: the event loop does not wait for either.
+            # A schema or a long prompt can take long, so a thread processes them and the event loop is not blocked.
             heavy = request.tools or request.response_format or estimate_size(request) > SHORT_PROMPT
             result = await asyncio.to_thread(_make_result, call, request) if heavy else _make_result(call, request)
             settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
@@ -92,7 +92,9 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return UpstreamRequest(context=request)
     work = await operations.prepare(call, request)
     if work is None:
-        raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
+        raise UnsupportedOperation(
+            f"The model '{call.model}' does not support '{call.operation}'. Choose a model that does."
+        )
     return UpstreamRequest(context=work)
 
 
@@ -109,7 +111,7 @@ def _make_result(call: Call, request: ChatRequest) -> ChatResult:
 
 @provider_impl
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Send the answer, without sending anything anywhere. Raises UpstreamError for a video's file that is not there."""
+    """Return the prepared answer; nothing is sent over a network. Raises UpstreamError when the file of a video is missing."""
     plan = outgoing.context
     if isinstance(plan, VideoDownloadWork):
         return await plan.make_response()
@@ -120,9 +122,12 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamRespon
 
 @provider_impl
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
-    """A conversation by voice with nobody. Raises InvalidField for a session that a client secret fixes and that cannot be."""
+    """Return a voice session. Raises InvalidField when a field that a client secret fixes is not supported."""
     if not isinstance(outgoing.context, RealtimeRequest):
-        raise PluginError("local", "the request has lost its context; a wrapper must keep it")
+        raise PluginError(
+            "local",
+            "the upstream request has no realtime context; a wrapper plugin must return the request with its `context`",
+        )
     settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
     session = realtime.open_session(call, outgoing.context, settings.pace_seconds)
     call.closing.push_async_callback(session.close)
@@ -130,7 +135,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
 
 
 async def iterate_nothing() -> AsyncIterator[bytes]:
-    """The chunks of an answer that has none."""
+    """The chunks of a response without a body."""
     empty: tuple[bytes, ...] = ()
     for chunk in empty:
         yield chunk
@@ -138,7 +143,7 @@ async def iterate_nothing() -> AsyncIterator[bytes]:
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """The events of the answer. Raises PluginError when the plan got lost on the way, through a wrapper."""
+    """The events of the answer. Raises PluginError when a wrapper plugin has dropped the response's `context`."""
     if isinstance(incoming.context, OperationWork):
         async for event in incoming.context.events():
             yield event
@@ -147,6 +152,9 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
         yield incoming.context
         return
     if not isinstance(incoming.context, pieces.AnswerPlan):
-        raise PluginError("local", "the response has lost its context; a wrapper must keep it")
+        raise PluginError(
+            "local",
+            "the upstream response has no context; a wrapper plugin must return the response with its `context`",
+        )
     async for event in pieces.parse_events(incoming.context, incoming.chunks):
         yield event

@@ -1,8 +1,8 @@
-"""A whole answer for a chat request. Pure: the same request and salt give the same answer.
+"""The complete answer to a chat request. Pure: the same request and salt give the same answer.
 
-First comes thinking when it was asked for, then text or calls of tools. `max_tokens` covers all three, in that order.
-There is no sampling, so temperature, top_p, top_k and the penalties have nothing to act on; `seed` and the number of
-the choice pick the wording.
+Thinking comes first, when the request enables reasoning, then text or tool calls. `max_tokens` limits their sum, in
+that order. There is no sampling, so temperature, top_p, top_k and the penalties have no effect; `seed` and the index
+of the choice select the wording.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tornado_gate_local.schema import fill
 from tornado_gate_local.tools import PlannedCall, plan_calls
 from tornado_gate_local.words import count_tokens, split_tokens, take_first_tokens
 
-MAX_TOKENS = 16_384  # of one choice; also the answer to a caller who sets no max_tokens
+MAX_TOKENS = 16_384  # of one choice; also the limit of a request without max_tokens
 TOKENS_PER_MESSAGE = 3
 TOKENS_PER_ATTACHMENT = 85
 
 
 def make_choices(request: ChatRequest, salt: str) -> tuple[Choice, ...]:
-    """One choice for each that was asked for. `salt` makes the ids of tool calls unlike those of any other answer.
+    """Return `request.n` choices. `salt` makes the ids of tool calls unique to one answer.
 
-    Raises InvalidField for a tool_choice that names no tool.
+    Raises InvalidField for a tool_choice that names a tool that is not in `tools`.
     """
     turn = read_turn(request)
     budget = StepBudget()
@@ -58,7 +58,7 @@ def make_choices(request: ChatRequest, salt: str) -> tuple[Choice, ...]:
 
 
 class _Draft(Value, frozen=True):
-    """What one choice is to say: `calls`, else the text that a schema demands, else words of its own."""
+    """The content of one choice: `calls`; without them `fixed`, the JSON for a schema; without it generated text."""
 
     turn: LocalTurn
     variant: int
@@ -68,7 +68,7 @@ class _Draft(Value, frozen=True):
 
 
 def _make_schema_text(request: ChatRequest, turn: LocalTurn, budget: StepBudget) -> str | None:
-    """The JSON text for a schema; None when the text is free."""
+    """The JSON text for the schema of the response format; None when the format has no schema."""
     wanted = request.response_format
     if wanted is None or wanted.kind != "json_schema" or wanted.schema is None:
         return None
@@ -105,7 +105,7 @@ def _make_text(request: ChatRequest, draft: _Draft) -> str:
 
 
 def _iterate_calls(draft: _Draft, room: _TokenBudget) -> Iterator[ToolCall]:
-    """Calls of tools until there is no room left; the arguments of the last may be cut, as a model's are."""
+    """Tool calls until the token budget is used up; the arguments of the last one may be cut, as a model's are."""
     for number, call in enumerate(draft.calls):
         if room.full:
             return
@@ -115,14 +115,14 @@ def _iterate_calls(draft: _Draft, room: _TokenBudget) -> Iterator[ToolCall]:
 
 
 def is_thinking_requested(reasoning: Reasoning | None) -> bool:
-    """Whether a caller's words on reasoning ask for any."""
+    """Whether the caller's reasoning settings enable reasoning."""
     if reasoning is None or reasoning.enabled is False or reasoning.effort == "none" or reasoning.budget_tokens == 0:
         return False
     return bool(reasoning.enabled or reasoning.effort or reasoning.budget_tokens or reasoning.summary)
 
 
 def _make_thinking(reasoning: Reasoning | None, draft: _Draft) -> str | None:
-    """A short thought within the caller's budget of tokens; a negative budget is no limit."""
+    """A short thinking text within the caller's token budget; a negative budget means no limit."""
     if reasoning is None or not is_thinking_requested(reasoning):
         return None
     text = make_thinking(draft.turn, len(draft.calls), draft.variant)
@@ -131,14 +131,14 @@ def _make_thinking(reasoning: Reasoning | None, draft: _Draft) -> str | None:
 
 
 class _TokenBudget:
-    """How many tokens of `max_tokens` are left; `full` once something had to be cut."""
+    """The tokens of `max_tokens` that are left; `full` is true once a text was cut."""
 
     def __init__(self, left: int) -> None:
         self.left = left
         self.full = False
 
     def cut_to_fit(self, text: str) -> str:
-        """As much of `text` as there is room for."""
+        """The beginning of `text` that fits into the remaining tokens."""
         pieces = take_first_tokens(text, self.left + 1)
         self.full = self.full or len(pieces) > self.left
         kept = pieces[: self.left]
@@ -147,7 +147,7 @@ class _TokenBudget:
 
 
 def _cut_at_stop(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
-    """The text before the first stop string, and that string."""
+    """The text before the first stop string, and that stop string; None when no stop string occurs."""
     found = [(at, stop) for stop in stops if stop and (at := text.find(stop)) >= 0]
     if not found:
         return text, None
@@ -156,9 +156,10 @@ def _cut_at_stop(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
 
 
 def count_usage(request: ChatRequest, choices: tuple[Choice, ...]) -> Usage:
-    """Tokens by the rule of `words.count_tokens`: about four characters each.
+    """Token counts by the rule of `words.count_tokens`: about four characters a token.
 
-    Input: every text, call and definition of a tool, plus 3 for each message and 85 for each image, sound and file.
+    Input: every text, tool call and tool definition, plus 3 for each message and 85 for each image, audio part and
+    file.
     """
     texts: list[str] = []
     attached = 0
@@ -177,7 +178,7 @@ def count_usage(request: ChatRequest, choices: tuple[Choice, ...]) -> Usage:
 
 
 def estimate_size(request: ChatRequest) -> int:
-    """About how many characters a request says."""
+    """The number of characters in the texts and tool calls of a request."""
     texts: list[str] = []
     for message in request.messages:
         _add_texts(message, texts)
@@ -185,7 +186,7 @@ def estimate_size(request: ChatRequest) -> int:
 
 
 def _add_texts(message: Message, texts: list[str]) -> int:
-    """Add what a message says to `texts`; returns how many parts it has that are no text."""
+    """Append the texts of a message to `texts`; returns the number of its parts that are not text."""
     others = 0
     for part in message.parts:
         if isinstance(part, (Text, Thinking)):

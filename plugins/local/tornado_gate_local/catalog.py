@@ -1,4 +1,4 @@
-"""Which of this provider's models does what, by the beginning of its upstream name."""
+"""The operations of this provider's models, by the prefix of the upstream model name."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
     "local-realtime*": VOICE,
     "*": CHAT,
 }
-"""The first pattern that fits counts. Any other name is one of the chat model's."""
+"""The first matching pattern counts. Any other name is a chat model."""
 
 
 def list_available_operations() -> frozenset[str]:
-    """What can be done with the libraries that are installed: pictures need Pillow, videos PyAV too."""
+    """The operations that work with the installed libraries: images need Pillow, videos also PyAV."""
     pictures = PICTURES if is_installed("PIL") else frozenset()
     videos = VIDEOS if pictures and is_installed("av") else frozenset()
     return CHAT | MODERATION | VOICE | {"embeddings", "speech"} | pictures | videos

@@ -1,6 +1,6 @@
-"""What the demonstration reads of a conversation: the turn that waits for an answer. Pure.
+"""The current turn of a conversation: what the answer is built from. Pure.
 
-A turn is everything after the last assistant message. What came before only counts as input tokens.
+A turn is everything after the last assistant message. Earlier messages only count as input tokens.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 
-MAX_TEXT_LENGTH = 64_000  # characters of the user's text that can be echoed
-MAX_RESULT_LENGTH = 8_000  # characters of one tool result that are repeated
+MAX_TEXT_LENGTH = 64_000  # of the user's text that can be echoed
+MAX_RESULT_LENGTH = 8_000  # of one tool result that are repeated
 
 Attachment = Image | Audio | File
 
 
 class ToolAnswer(Value, frozen=True, kw_only=True):
-    """What the tool `name` answered."""
+    """The text of the result of the tool `name`."""
 
     name: str
     text: str
@@ -40,7 +40,7 @@ class ToolAnswer(Value, frozen=True, kw_only=True):
 
 
 class LocalTurn(Value, frozen=True, kw_only=True):
-    """`text` is the last user message's; `after_tools` says that nobody spoke after the tools did."""
+    """`text` is the text of the last user message; `after_tools` says that the last message is a tool result."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -49,7 +49,7 @@ class LocalTurn(Value, frozen=True, kw_only=True):
 
 
 def read_turn(request: ChatRequest) -> LocalTurn:
-    """The turn that waits for an answer."""
+    """The turn that needs an answer."""
     messages = _open_messages(request.messages)
     parts = [part for message in messages for part in _iterate_parts(message.parts)]
     return LocalTurn(
@@ -71,7 +71,7 @@ def _open_messages(messages: tuple[Message, ...]) -> list[Message]:
 
 
 def _iterate_parts(parts: Iterable[Part]) -> Iterator[Part]:
-    """All parts, those that a tool's result holds included."""
+    """All parts, including those inside tool results."""
     for part in parts:
         yield part
         if isinstance(part, ToolResult):
@@ -79,7 +79,7 @@ def _iterate_parts(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _find_last_text(messages: tuple[Message, ...]) -> str:
-    """The last words of the user; of anyone, when the user said none."""
+    """The text of the last user message; without one, of the last message with another role."""
     for roles in (("user",), ("system", "developer"), ("assistant", "tool")):
         for message in reversed(messages):
             if message.role in roles and (text := _join_text(message.parts)):
@@ -129,7 +129,7 @@ def _describe_attachment(attachment: Attachment) -> tuple[str, str]:
             return "audio clip", _describe_source(source)
         case File(source=source, name=name):
             return "file", f"{name}, {_describe_source(source)}" if name else _describe_source(source)
-    raise AssertionError("all attachments are above")
+    raise AssertionError(f"an attachment cannot be of type {type(attachment).__name__}")
 
 
 def _describe_source(source: Source) -> str:
@@ -143,13 +143,13 @@ def _describe_source(source: Source) -> str:
 
 
 def compute_decoded_length(base64: str) -> int:
-    """How many bytes a base64 text stands for, padded or not."""
+    """The number of bytes that a base64 text decodes to, padded or not."""
     padding = 2 if base64.endswith("==") else int(base64.endswith("="))
     return (len(base64) - padding) * 3 // 4
 
 
 def _get_host(url: str) -> str:
-    """The host of an address and nothing else of it: paths and queries may hold secrets."""
+    """Only the host of a URL: its path and query may hold secrets."""
     try:
         return urlsplit(url[:2_000]).hostname or "an unknown host"
     except ValueError:

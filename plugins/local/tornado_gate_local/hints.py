@@ -1,4 +1,4 @@
-"""What a text offers for the fields of a form: names, places, numbers, dates, addresses; and strings made of them."""
+"""Values in a text that can fill the properties of a schema: names, places, numbers, dates, URLs; and strings made of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SUM_NAMES = frozenset({"calculation", "equation", "expression", "formula", "mat
 
 
 class TextHints:
-    """One text, read once. All answers are deterministic; `variant` asks for another one."""
+    """One text, analysed once. All results are deterministic; another `variant` gives another value."""
 
     def __init__(self, text: str) -> None:
         self.text = words.take_sample(text)
@@ -59,10 +59,10 @@ class TextHints:
         self.stems = frozenset(map(words.get_stem, self.significant))
         self.numbers = words.list_numbers(text)
         self._lower = self.text.lower()
-        self._found: dict[str, list[str]] = {}  # format -> what the text holds of it
+        self._found: dict[str, list[str]] = {}  # format -> matches in the text
 
     def mentions_value(self, value: Json) -> bool:
-        """Whether the text names `value`: a string as whole words, a number as a number."""
+        """Whether the text contains `value`: a string as whole words, a number as a number."""
         if isinstance(value, str) and value.strip():
             at = self._lower.find(value.lower())
             around = self._lower[max(0, at - 1) : at], self._lower[at + len(value) :][:1]
@@ -70,14 +70,14 @@ class TextHints:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value in self.numbers
 
     def mentions_property(self, name: str) -> bool:
-        """Whether a word of the property's name is in the text."""
+        """Whether a word of the property's name occurs in the text."""
         return any(words.get_stem(part) in self.stems for part in words.split_name(name))
 
     def has_yes(self) -> bool:
         return not {"no", "not", "don't", "without", "false", "off", "disable", "never"} & set(self._lower.split())
 
     def iterate_phrases(self, name: str, variant: int) -> Iterator[str]:
-        """Strings for the property `name`, the best first; never empty."""
+        """Strings for the property `name`, the best one first; never empty."""
         found = [*self._find_by_name(name), *self._quoted]
         if found:
             yield found[variant % len(found)]
@@ -120,7 +120,7 @@ class TextHints:
         ]
 
     def find_by_format(self, kind: str, variant: int) -> str | None:
-        """A string in a format of JSON Schema, from the text when it holds one; None for formats that are unknown."""
+        """A string in a JSON Schema format, taken from the text if it contains one; None for an unknown format."""
         if kind not in self._found:
             self._found[kind] = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
         found = self._found[kind]
@@ -149,7 +149,7 @@ def _make_by_format(kind: str, variant: int) -> str | None:
 
 
 def iterate_strings(keywords: Keywords, hints: TextHints, place: SchemaPlace, budget: StepBudget) -> Iterator[str]:
-    """Strings that are likely to meet the keywords, the best first."""
+    """Strings that are likely to be valid for the keywords, the best one first."""
     made = hints.find_by_format(keywords["format"], place.variant) if "format" in keywords else None
     if made is not None:
         yield made
@@ -164,7 +164,7 @@ def iterate_strings(keywords: Keywords, hints: TextHints, place: SchemaPlace, bu
 def _iterate_pattern_strings(
     keywords: Keywords, hints: TextHints, place: SchemaPlace, budget: StepBudget
 ) -> Iterator[str]:
-    """Words of the text that match, then made ones. Nothing for a pattern that the engine does not know."""
+    """Matching words of the text, then generated strings. Empty for a pattern that RE2 does not support."""
     from tornado_gate_local import pattern
 
     expression = keywords["pattern"]
@@ -180,7 +180,7 @@ def _iterate_pattern_strings(
 
 
 def fit_length(text: str, keywords: Keywords) -> str:
-    """`text` repeated or cut to the lengths that are asked for, up to `LONGEST_STRING`."""
+    """`text` repeated or cut to `minLength` and `maxLength`, up to `MAX_STRING_LENGTH`."""
     least = min(keywords.get("minLength", 0), MAX_STRING_LENGTH)
     most = min(keywords.get("maxLength", MAX_STRING_LENGTH), MAX_STRING_LENGTH)
     if len(text) < least:

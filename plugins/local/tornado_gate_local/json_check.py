@@ -1,11 +1,11 @@
-"""Does a value meet a schema? Enough of JSON Schema 2020-12 to choose between candidates; formats are not checked.
+"""Check a value with the part of JSON Schema 2020-12 that selects between candidates; formats are not checked.
 
-What cannot be decided within the budget, and patterns that RE2 does not support, count as met.
+Checks that exceed the step budget, and patterns that RE2 does not support, count as valid.
 
-`jsonschema` checks this checker in the tests but does not replace it, because callers write the schemas: it searches
-patterns with a backtracking engine, follows a `$schema` of any part to another dialect, raises for a keyword of a wrong
-type and for ``"type": "STRING"``, formats a message for each failed check (10 ms for an enum of 2 MB), and its work
-cannot be paid for from a `Budget`.
+`jsonschema` verifies this checker in the tests but does not replace it, because callers write the schemas: it
+searches patterns with a backtracking engine, follows a `$schema` of any part to another dialect, raises for a keyword
+of a wrong type and for ``"type": "STRING"``, formats a message for each failed check (10 ms for an enum of 2 MB), and
+its work cannot be limited by a `StepBudget`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SchemaChecker:
 
 
 def list_property_schemas(name: str, words: Keywords, budget: StepBudget) -> list[Schema]:
-    """All schemas that the property `name` of an object must meet."""
+    """All schemas for which the property `name` of an object must be valid."""
     found = [words["properties"][name]] if name in words.get("properties", {}) else []
     patterned = words.get("patternProperties", {})
     found += [schema for key, schema in patterned.items() if _matches(key, name, budget, unsupported=False)]
@@ -122,7 +122,7 @@ def _is_multiple(value: float, step: float) -> bool:
 
 
 def _matches(expression: str, text: str, budget: StepBudget, *, unsupported: bool) -> bool:
-    """Whether the text matches; `unsupported` for a pattern that cannot be searched, and when the budget is spent."""
+    """Whether the text matches; returns `unsupported` for an unsupported pattern and when the budget is used up."""
     from tornado_gate_local import pattern
 
     try:
@@ -153,7 +153,7 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def _is_of_type(value: Json, kind: str) -> bool:
-    """Types as JSON has them: true is no number, 1.0 is an integer; an unknown type takes anything."""
+    """JSON types: true is not a number, 1.0 is an integer; any value is of an unknown type."""
     if isinstance(value, bool):
         return kind == "boolean" or kind not in _PYTHON_TYPES
     if kind == "integer" and isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Two sets of schema keywords as one: what `allOf`, and keywords beside a `$ref`, come down to. Pure."""
+"""Merge two sets of schema keywords: for `allOf`, and for keywords beside a `$ref`. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEVER = object()
 
 
 def merge_keywords(ours: Keywords, theirs: Keywords) -> Keywords | None:
-    """Keywords that ask for both; None when no value can meet them. Of two patterns only ours is kept."""
+    """Keywords that require both sets; None when no value can be valid. Of two patterns only ours is kept."""
     result = dict(ours)
     for key, value in theirs.items():
         if key not in result:
@@ -25,7 +25,7 @@ def merge_keywords(ours: Keywords, theirs: Keywords) -> Keywords | None:
 
 
 def _merge_keyword(key: str, ours: Json, theirs: Json) -> Json:
-    """One keyword's value for both; `_NEVER` when there is none. Ours stays where nothing can be said."""
+    """The merged value of one keyword; `_NEVER` when no value can be valid. Without a rule for the keyword ours is kept."""
     return _JOIN[key](ours, theirs) if key in _JOIN else ours
 
 
@@ -34,7 +34,7 @@ def _merge_schemas(ours: Schema, theirs: Schema) -> Schema:
 
 
 def _intersect_types(ours: list[str], theirs: list[str]) -> Json:
-    """Types that both allow; number and integer share the integers."""
+    """The types that both lists allow; number and integer have the integers in common."""
     common = [kind for kind in ours if kind in theirs]
     for one, other in ((ours, theirs), (theirs, ours)):
         if "integer" in one and "number" in other and not {"integer", "number"} & set(common):

@@ -1,7 +1,7 @@
-"""Reading a JSON schema: well-formed keywords, references, and the alternatives that a schema leaves open.
+"""Read a JSON schema: its well-formed keywords, its references, and the alternatives that it allows.
 
-Schemas are written by callers: a keyword whose value has the wrong type is treated as absent, a reference that leads
-nowhere as "anything", and every walk is paid for from one `Budget`.
+Callers write the schemas: a keyword whose value has the wrong type is ignored, a reference that cannot be resolved
+allows any value, and every traversal spends steps of one `StepBudget`.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from tornado_gate.types.value import Value
 from tornado_gate_local.json_merge import merge_keywords
 from tornado_gate_local.json_values import Json, Keywords, Schema
 
-MAX_ALTERNATIVE_DEPTH = 8  # references and compositions that may stand for one value
+MAX_ALTERNATIVE_DEPTH = 8  # references and compositions for one value
 MAX_GROUPS = 24  # parts of an allOf that are merged; each is a level of recursion
-MAX_BRANCHES = 100  # branches of one anyOf or oneOf that are looked at
-DEEP_LEVEL = 4  # from this nesting on, what may be left out is left out
+MAX_BRANCHES = 100  # of one anyOf or oneOf that are tried
+DEEP_LEVEL = 4  # from this nesting on, optional properties are left out
 MAX_DEPTH = 24
 
 
 class StepBudget:
-    """Steps that may still be taken for one request. A step takes about ten microseconds."""
+    """The steps that are left for one request. A step takes about ten microseconds."""
 
     def __init__(self, steps: int = 2_500) -> None:
         self.steps = steps
 
     def spend(self, steps: int = 1) -> bool:
-        """Take steps; False when there is none left."""
+        """Subtract `steps`; False when the budget is used up."""
         self.steps -= steps
         return self.steps >= 0
 
 
 class SchemaPlace(Value, frozen=True, kw_only=True):
-    """Where in the value we are: the name of the property, how deep, the references we are inside of.
+    """The position in the generated value: property name, depth, and the references that contain it.
 
-    `variant` asks for another value than the first that comes to mind.
+    `variant` selects another value than the first candidate.
     """
 
     name: str = ""
@@ -46,7 +46,7 @@ class SchemaPlace(Value, frozen=True, kw_only=True):
 
 
 class FlatSchema(Value, frozen=True):
-    """One alternative of a schema: keywords without composition, and the references that led to them."""
+    """One alternative of a schema: keywords without composition, and the references that led to it."""
 
     keywords: Keywords
     references: frozenset[str] = frozenset()
@@ -101,7 +101,7 @@ _WELL_FORMED: dict[str, Callable[[Json], bool]] = {
 
 
 def read_keywords(schema: Mapping[str, Json]) -> Keywords:
-    """The well-formed keywords of a schema; `type` always as a list of lower-case names."""
+    """The well-formed keywords of a schema; `type` is always a list of lower-case names."""
     found = {key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)}
     if "type" in found:
         types = [found["type"]] if isinstance(found["type"], str) else found["type"]
@@ -118,7 +118,7 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def list_types(words: Keywords) -> list[str]:
-    """The JSON types a value may have, null last; guessed from the keywords where `type` is silent."""
+    """The JSON types that a value may have, null last; inferred from the other keywords when `type` is missing."""
     types = words.get("type")
     if types is None:
         types = [kind for kind, hints in _KINDS if any(hint in words for hint in hints)] or ["string"]
@@ -126,22 +126,22 @@ def list_types(words: Keywords) -> list[str]:
 
 
 class SchemaDocument:
-    """A whole schema, in which references are looked up."""
+    """A whole schema, in which local references are resolved."""
 
     def __init__(self, root: Schema, budget: StepBudget) -> None:
         self.root = root
         self.budget = budget
-        self._read: dict[int, tuple[Schema, Keywords]] = {}  # holds the schema too, so that no id is used again
+        self._read: dict[int, tuple[Schema, Keywords]] = {}  # keeps the schema alive, so that its id is not reused
 
     def get_keywords(self, schema: Mapping[str, Json]) -> Keywords:
-        """`keywords`, read once for each schema."""
+        """The result of `read_keywords`, computed once for each schema."""
         known = self._read.get(id(schema))
         if known is None:
             known = self._read[id(schema)] = (schema, read_keywords(schema))
         return known[1]
 
     def find_target(self, reference: str) -> Schema:
-        """The schema that a local reference names; True, which is anything, when it leads nowhere."""
+        """The schema that a local reference points to; True, which allows any value, when it cannot be resolved."""
         if not reference.startswith("#"):
             return True
         found: Json = self.root
@@ -156,7 +156,7 @@ class SchemaDocument:
         return found
 
     def is_recursive(self, schema: Schema, inside: frozenset[str], depth: int = 0) -> bool:
-        """Whether every way to fill `schema` leads back into a reference that we are inside of."""
+        """Whether every alternative of `schema` leads back to one of the references in `inside`."""
         if not isinstance(schema, Mapping) or depth > MAX_ALTERNATIVE_DEPTH or not self.budget.spend():
             return False
         words = self.get_keywords(schema)
@@ -168,7 +168,7 @@ class SchemaDocument:
         return any(all(self.is_recursive(branch, inside, depth + 1) for branch in group) for group in groups)
 
     def iterate_flat(self, schema: Schema, place: SchemaPlace, depth: int = 0) -> Iterator[FlatSchema]:
-        """The alternatives of `schema`, the most promising first; none for one that nothing can meet."""
+        """The alternatives of `schema`, the best one first; none when no value can be valid."""
         if schema is False:
             return
         if not isinstance(schema, Mapping) or depth > MAX_ALTERNATIVE_DEPTH or not self.budget.spend():
@@ -201,7 +201,7 @@ class SchemaDocument:
                     yield from self._combine_groups(both, groups[1:], place, depth)
 
     def _order_branches(self, branches: Sequence[Schema], place: SchemaPlace) -> list[Schema]:
-        """Branches by promise: real values, then null (null first when deep), then what leads back to where we are."""
+        """Branches in order of preference: real values, then null (null first from `DEEP_LEVEL` on), then recursive ones."""
 
         def rank(branch: Schema) -> int:
             if self.is_recursive(branch, place.inside):

@@ -1,4 +1,4 @@
-"""The names for JSON that the schema modules share."""
+"""The JSON type names that the schema modules share, and JSON equality."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 Json = Any  # a JSON value: None, bool, int, float, str, list or dict of such
 Schema = Any  # a JSON schema: an object or a boolean; anything else is treated as true
-Keywords = dict[str, Any]  # well-formed keywords of a schema, see `json_schema.keywords`
+Keywords = dict[str, Any]  # well-formed keywords of a schema, see `json_schema.read_keywords`
 
 
 def is_same(ours: Json, theirs: Json) -> bool:
-    """Equality as JSON has it: 1 is 1.0, but not true."""
+    """Equality of JSON values: 1 equals 1.0, but not true."""
     if isinstance(ours, bool) or isinstance(theirs, bool):
         return ours is theirs
     if isinstance(ours, list) and isinstance(theirs, list):

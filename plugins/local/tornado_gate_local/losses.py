@@ -1,9 +1,9 @@
-"""Which wishes of a request this demonstration cannot meet, each reported in the caller's own word.
+"""The fields of a chat request that this provider does not support; each is reported by the caller's name for it.
 
-Not losses: temperature, top_p, top_k, seed and the penalties, because a deterministic answer has no sampling that
-they could change; `user` and `metadata`, which are accepted and unused; names of speakers, the `detail` of an image and
-the description of a schema, which would only help a model to do better. All messages count, not just those that wait for
-an answer: what was left out of the past is missing from the conversation.
+Not reported: temperature, top_p, top_k, seed and the penalties, because a deterministic answer has no sampling that
+they could change; `user` and `metadata`, which are accepted and unused; the `name` of a message, the `detail` of an
+image and the description of a schema, which only help a model to answer better. The parts of all messages are
+checked, not only those of the last turn: a dropped part of an earlier message is missing from the conversation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tornado_gate.types import (
 
 HARMLESS: Final = frozenset(
     {
-        "cache_control",  # where to cache: nothing is cached, nothing costs anything
+        "cache_control",  # a cache hint: nothing is cached or billed
         "inference_geo",
         "labels",
         "prediction",  # makes an answer faster, never different
@@ -35,31 +35,31 @@ HARMLESS: Final = frozenset(
         "prompt_cache_retention",
         "safety_identifier",
         "service_tier",
-        "store",  # nothing is stored, whichever was asked
+        "store",  # nothing is stored, with any value
         "stream_options",
         "verbosity",  # a hint about style; every answer here is short
     }
 )
-"""Fields of wire formats that leave the answer as it is, whether they are honoured or not."""
+"""Fields of wire formats that never change the answer."""
 
 HARMLESS_MEMBERS: Final = frozenset(
     {
         "cache_control",
-        "detail",  # how closely to look at a document: none is looked into
-        "eager_input_streaming",  # arguments come in pieces here anyway
-        "phase",  # whether a past message was a remark or the answer
+        "detail",  # of a document: documents are not opened
+        "eager_input_streaming",  # arguments are always streamed in pieces
+        "phase",  # of an earlier message: commentary or answer
         "prompt_cache_breakpoint",
-        "reasoning",  # past reasoning, under the three names that vendors gave it: no later turn needs it
+        "reasoning",  # reasoning of earlier turns, under three vendor names: no later turn needs it
         "reasoning_content",
         "reasoning_details",
-        "role",  # a format's own note of how it spells the message; the vocabulary's role says the rest
+        "role",  # the wire format's own role name; the role of the common message is used
     }
 )
-"""The same of members of messages, parts and tools."""
+"""Members of messages, parts and tools that never change the answer."""
 
 
 def report_drops(call: Call, request: ChatRequest) -> None:
-    """Name every field that is not honoured. Raises InvalidField when the caller asked for strictness."""
+    """Report every dropped field. Raises InvalidField when the request is strict."""
     for name in _iterate_field_drops(request):
         call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
@@ -70,7 +70,7 @@ def report_drops(call: Call, request: ChatRequest) -> None:
 
 
 def _iterate_field_drops(request: ChatRequest) -> Iterator[str]:
-    """Our names of the fields."""
+    """The common names of the dropped top-level fields."""
     if request.logprobs:
         yield "logprobs"
     if request.top_logprobs:
@@ -92,7 +92,7 @@ def _iterate_format_drops(request: ChatRequest) -> Iterator[str]:
 
 
 def _iterate_tool_drops(request: ChatRequest) -> Iterator[str]:
-    """Paths of the tools that only a vendor knows, and of the members of others that only a vendor acts on."""
+    """Paths of vendor tools, and of members of other tools that are not supported."""
     for number, tool in enumerate(request.tools):
         place = f"{request.field_name('tools')}.{number}"
         if isinstance(tool, VendorTool):
@@ -102,7 +102,7 @@ def _iterate_tool_drops(request: ChatRequest) -> Iterator[str]:
 
 
 def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
-    """Paths of parts that cannot be read, and of unknown members of messages and of parts."""
+    """Paths of parts that cannot be read, and of unknown members of messages and parts."""
     for number, message in enumerate(request.messages):
         for name in select_unsupported(message.extra):
             yield f"{request.path(number)}.{name}"
@@ -112,7 +112,7 @@ def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
 
 
 def _iterate_part_drops(part: Part) -> Iterator[str]:
-    """What is lost of a part, as it goes on after the part's own path; "" for the whole part."""
+    """The dropped members of a part as suffixes of the part's path; "" for the whole part."""
     if isinstance(part, VendorPart) or _is_stored_elsewhere(part):
         yield ""
         return
@@ -124,7 +124,7 @@ def _iterate_part_drops(part: Part) -> Iterator[str]:
 
 
 def _is_stored_elsewhere(part: Part) -> bool:
-    """Whether a part is only the name of something that lies at a vendor."""
+    """Whether a part only refers to content that is stored at a vendor."""
     match part:
         case Image(source=FileReference()) | File(source=FileReference()) | Audio(source=None | FileReference()):
             return True
@@ -132,5 +132,5 @@ def _is_stored_elsewhere(part: Part) -> bool:
 
 
 def select_unsupported(extra: Mapping[str, Any]) -> Iterable[str]:
-    """Unknown members that ask for something; null and an empty array, as SDKs dump them, do not."""
+    """Unknown members with a value; null and an empty array, which SDKs send for unset members, do not count."""
     return [name for name, value in extra.items() if name not in HARMLESS_MEMBERS and value not in (None, [])]

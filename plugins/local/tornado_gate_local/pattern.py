@@ -1,9 +1,10 @@
-"""Regular expressions of a schema's `pattern`: does a text match, and what would match.
+"""Regular expressions of a schema's `pattern`: match a text, and generate matching texts.
 
-Callers write these patterns. RE2 matches them, because a hostile pattern keeps a backtracking engine such as Python's
-`re` busy for years; RE2's time grows with pattern times text and its memory has a limit. `rstr` makes texts; the source
-of randomness that it is given chooses by `variant` and counts the work. What RE2 does not know (look-around, references
-back) or refuses (too large a program, a repeat above 1,000) is `Unsupported`.
+Callers write these patterns. RE2 matches them, because a hostile pattern can keep a backtracking engine such as
+Python's `re` busy for years; the time of RE2 grows with pattern length times text length, and its memory is limited.
+`rstr` generates texts; the random source that it gets is deterministic: it chooses by `variant` and counts the steps.
+Patterns that RE2 does not support (look-around, back-references) or rejects (program too large, a repeat above 1,000)
+raise `UnsupportedPattern`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 MAX_PATTERN_LENGTH = 500
 MAX_TEXT_LENGTH = 2_000
-MAX_CHARACTERS = 100_000  # in all ranges of a pattern; rstr lists the characters of a range one by one
-MAX_PROGRAM_BYTES = 256 * 1024  # bytes for one program; one that is too large is refused after about 4 ms
+MAX_CHARACTERS = 100_000  # of all ranges of a pattern together; rstr lists the characters of a range one by one
+MAX_PROGRAM_BYTES = 256 * 1024  # of one compiled program; RE2 rejects a larger one after about 4 ms
 
 READABLE = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_. "
 
@@ -31,13 +32,11 @@ _ESCAPE_PATTERN = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _RANGE_PATTERN = re.compile(r"(?=(.)-(.))", re.DOTALL)
 _NAMED_GROUP_PATTERN = re.compile(r"\(\?<(?=\w)")
 
-SpendSteps = Callable[
-    [int], bool
-]  # told what something cost, about one for ten microseconds; False when nothing is left
+SpendSteps = Callable[[int], bool]  # takes a cost in steps of about ten microseconds; False when the budget is used up
 
 
 class UnsupportedPattern(Exception):
-    """RE2 does not know or refuses the pattern, or it costs too much."""
+    """RE2 does not support or rejects the pattern, or the step budget is used up."""
 
 
 def _make_options() -> Any:
@@ -50,7 +49,7 @@ def _make_options() -> Any:
 
 @lru_cache(maxsize=128)
 def _compile_pattern(pattern: str) -> tuple[Any, int]:
-    """RE2's program and the cost of using it; None as the program of a pattern that is unsupported."""
+    """The compiled RE2 program and the steps that one use costs; the program of an unsupported pattern is None."""
     if len(pattern) > MAX_PATTERN_LENGTH or _LOOK_AROUND_PATTERN.search(pattern):
         return None, 2
     expression = _ESCAPE_PATTERN.sub(lambda found: f"\\x{{{found[1]}}}" if found[1] else found[0], pattern)
@@ -62,42 +61,44 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
 
 
 def matches(pattern: str, text: str, spend: SpendSteps) -> bool:
-    """Whether `pattern` is found anywhere in `text`. Raises Unsupported."""
+    """Whether `pattern` matches anywhere in `text`. Raises UnsupportedPattern."""
     program, cost = _compile_pattern(pattern)
     if program is None or len(text) > MAX_TEXT_LENGTH:
         spend(cost)
-        raise UnsupportedPattern("the pattern is not supported, or the text is too long")
+        raise UnsupportedPattern(
+            f"RE2 does not support the pattern, or the text has more than {MAX_TEXT_LENGTH} characters"
+        )
     spend(cost + program.programsize * len(text) // 4_000)
     try:
         return program.search(text) is not None
     except UnicodeEncodeError as error:
-        raise UnsupportedPattern("the text is not valid Unicode") from error
+        raise UnsupportedPattern("the text has characters that are not valid Unicode") from error
 
 
 def iterate_examples(pattern: str, variant: int, spend: SpendSteps) -> Iterator[str]:
-    """Texts that match, shorter ones first; another `variant` picks other characters. Raises Unsupported."""
+    """Texts that match, shorter ones first; another `variant` selects other characters. Raises UnsupportedPattern."""
     if _compile_pattern(pattern)[0] is None or _count_characters(pattern) > MAX_CHARACTERS:
-        raise UnsupportedPattern("the pattern is not supported")
+        raise UnsupportedPattern("RE2 does not support the pattern, or its character ranges are too large")
     expression = _NAMED_GROUP_PATTERN.sub("(?P<", pattern)
     for extra in (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 32, 64):
         chooser = cast("random.Random", _DeterministicChooser(pattern, variant, extra, spend))
         try:
             text = rstr.Rstr(chooser).xeger(expression)
         except (re.error, IndexError, RecursionError) as error:
-            raise UnsupportedPattern("no text can be made") from error
+            raise UnsupportedPattern("no matching text can be generated") from error
         if len(text) > MAX_TEXT_LENGTH:
-            raise UnsupportedPattern("the text gets too long")
+            raise UnsupportedPattern(f"a matching text would have more than {MAX_TEXT_LENGTH} characters")
         yield text
 
 
 def _count_characters(pattern: str) -> int:
-    """At least as many characters as all ranges of the pattern have together."""
+    """An upper bound for the number of characters in all ranges of the pattern."""
     plain = _ESCAPE_PATTERN.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], pattern)
     return sum(max(0, ord(last) - ord(first)) for first, last in _RANGE_PATTERN.findall(plain))
 
 
 class _DeterministicChooser:
-    """What rstr uses of `random.Random`, without chance: each repeat is done `extra` times more than it must be."""
+    """A deterministic replacement for `random.Random` in rstr: each repeat occurs `extra` times more than its minimum."""
 
     def __init__(self, pattern: str, variant: int, extra: int, spend: SpendSteps) -> None:
         self.pattern = pattern
@@ -106,13 +107,13 @@ class _DeterministicChooser:
         self.spend = spend
 
     def randint(self, least: int, most: int) -> int:
-        """How often to repeat; rstr sets `most` to 100 at most, which may be less than `least`."""
+        """The number of repeats; rstr passes 100 as the largest `most`, which may be less than `least`."""
         times = max(least, min(least + self.extra, most))
         self._spend_steps(1 + times * len(self.pattern) // 20)
         return times
 
     def choice(self, seq: Sequence[Any]) -> Any:
-        """One of the branches or characters; of characters, a readable one where there is one."""
+        """One of the branches or characters; for characters a readable one if possible."""
         self._spend_steps(1 + len(seq) // 200)
         if not isinstance(seq[0], str):
             return seq[self.variant % len(seq)]
@@ -122,4 +123,4 @@ class _DeterministicChooser:
 
     def _spend_steps(self, steps: int) -> None:
         if not self.spend(steps):
-            raise UnsupportedPattern("too much work")
+            raise UnsupportedPattern("the step budget of the request is used up")

@@ -1,6 +1,6 @@
-"""The words of a plain answer: an echo, a sum, a greeting, who it is, or a template that quotes what it read. Pure.
+"""The text of a plain answer: an echo, a sum, a greeting, a self-description, or a template that quotes the message. Pure.
 
-`variant` picks among wordings: neighbouring numbers give different ones wherever there is more than one.
+`variant` selects the wording: consecutive numbers give different wordings where there is more than one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from tornado_gate_local import words
 from tornado_gate_local.conversation import LocalTurn, ToolAnswer, describe_attachments
 
-MAX_QUOTE_LENGTH = 80  # characters of the user's message that are quoted
+MAX_QUOTE_LENGTH = 80  # of the user's message that are quoted
 
 _ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
 _ECHO = re.compile(
@@ -72,7 +72,7 @@ _NO_MIND = " I answer by simple rules, without network or weights, so that every
 
 
 def make_answer(turn: LocalTurn, variant: int) -> str:
-    """The text for a turn; never empty."""
+    """The answer text for a turn; never empty."""
     said = [_summarize_results(turn.results), describe_attachments(turn.attachments)]
     if not turn.after_tools and (turn.text or not any(said)):
         said.append(_reply(turn.text, variant))
@@ -102,7 +102,7 @@ def _reply(text: str, variant: int) -> str:
 
 
 def quote_text(text: str) -> str:
-    """The start of a text on one line, cut at a word."""
+    """The beginning of a text on one line, cut between words."""
     line = " ".join(text[: 4 * MAX_QUOTE_LENGTH].split())
     if len(line) <= MAX_QUOTE_LENGTH:
         return line
@@ -111,7 +111,7 @@ def quote_text(text: str) -> str:
 
 
 def _reply_with_echo(text: str, variant: int) -> str | None:
-    """What the user asked to hear: 'say X', 'repeat: X', 'reply with exactly "X"'."""
+    """The text that the user asks to have repeated: 'say X', 'repeat: X', 'reply with exactly "X"'. None without one."""
     found = _ECHO.search(text, 0, words.SAMPLE_CHARACTERS)
     if found is None or (found[1].lower() in _NEEDS_WITH and not (found[2] or found[3])):
         return None
@@ -164,7 +164,7 @@ _RULES: tuple[_Rule, ...] = (_reply_with_echo, _reply_who, _reply_sum, _reply_we
 
 
 def make_thinking(turn: LocalTurn, calls: int, variant: int) -> str:
-    """A short piece of reasoning about what comes next."""
+    """A short reasoning text about the next step."""
     seen = f"The user wrote “{quote_text(turn.text)}”." if turn.text else "The user sent no text."
     if turn.after_tools:
         seen += f" {len(turn.results)} tool result(s) came back, and they hold the answer."

@@ -1,7 +1,7 @@
-"""An answer in pieces: what this upstream "sends", and the events that its client makes of them.
+"""The answer as a stream: the lines that this provider "sends", and the stream events parsed from them.
 
-The upstream's own wire format is one JSON array on each line, ``[choice, part, text, last]``: the next piece of part
-`part` of choice `choice`, and whether that part is complete with it. Choices take turns.
+The provider's own wire format is one JSON array a line, ``[choice, part, text, last]``: the next piece of part `part`
+of choice `choice`, and whether it completes that part. The lines of several choices alternate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tornado_gate_local.words import split_tokens
 
 
 class AnswerPlan(Value, frozen=True):
-    """The answer, and how it is to be sent: token by token with pauses, or each part in one piece."""
+    """A chat result and how it is sent: token by token with pauses of `pace_seconds`, or each part in one piece."""
 
     result: ChatResult
     streamed: bool
@@ -39,7 +39,7 @@ class AnswerPlan(Value, frozen=True):
 
 
 async def stream_lines(plan: AnswerPlan) -> AsyncIterator[bytes]:
-    """The answer in the upstream's wire format. Never keeps the event loop for longer than one piece."""
+    """The answer as lines of the provider's wire format. Gives control to the event loop after each line."""
     turns = [_iterate_pieces(number, choice, plan.streamed) for number, choice in enumerate(plan.result.choices)]
     pause_seconds = plan.pace_seconds if plan.streamed else 0
     first = True
@@ -63,18 +63,18 @@ def _iterate_pieces(number: int, choice: Choice, streamed: bool) -> Iterator[byt
 
 
 def get_streamed_text(part: Part) -> str:
-    """What is sent of a part piece by piece."""
+    """The text of a part that is sent in pieces. Raises AssertionError for a part that an answer cannot have."""
     match part:
         case Text(text=text) | Thinking(text=text):
             return text
         case ToolCall(arguments=arguments):
             return arguments
         case _:
-            raise AssertionError(f"an answer has no part {type(part).__name__}")
+            raise AssertionError(f"an answer of local-chat cannot have a part of type {type(part).__name__}")
 
 
 async def parse_events(plan: AnswerPlan, chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
-    """The events of an answer whose lines come in `chunks`, one in each."""
+    """The stream events of an answer. Each item of `chunks` is one line."""
     result = plan.result
     yield ResponseStart(model=result.model, id=result.id, created=result.created)
     indexes: dict[tuple[int, int], int] = {}

@@ -1,7 +1,7 @@
-"""Conversations by voice with the embedded provider: the mind behind `tornado_gate.realtime.voice`.
+"""Realtime voice conversations with the embedded provider: a `VoiceModel` for `tornado_gate.realtime.voice`.
 
-It answers as local-chat does and speaks as local-tts does, sentence by sentence, in worker processes. It hears no words: of a
-sound it says how long and how loud it was.
+Answers are those of local-chat, spoken as by local-tts, sentence by sentence, in worker processes. Speech is not
+recognised: for input audio the answer states its length and loudness.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.words import split_tokens
 
 LONG_INPUT_SIZE: Final = 100_000
-"""Characters of a conversation, or bytes of sound, that are too many for the event loop."""
+"""Characters of a conversation, or bytes of audio, from which the work moves to a thread."""
 HEARD_PER_SECOND: Final = 10
 SPOKEN_PER_SECOND: Final = 20
-"""Tokens, as the maker of realtime models counts them: one for 100 ms that is heard, one for 50 ms that is spoken."""
+"""Tokens as OpenAI counts them for realtime models: one for 100 ms of input audio, one for 50 ms of output audio."""
 _LOUDNESS: Final = ((-70.0, "silence"), (-40.0, "quiet"), (-20.0, "clear"), (0.0, "loud"))
 _NO_WORDS: Final = "I hear how long and how loud a sound is, but no words."
 
 
 def open_session(call: Call, request: RealtimeRequest, pace_seconds: float = 0.0) -> VoiceSession:
-    """A session with the embedded model. Raises InvalidField for a session that a client secret fixes and that cannot be."""
+    """Return a session with the embedded model. Raises InvalidField when a field that a client secret fixes is not supported."""
     return VoiceSession(LocalVoiceModel(call.model, pace_seconds), model=call.model, session=request.session)
 
 
 class LocalVoiceModel:
-    """`pace_seconds` is the pause between the words of an answer."""
+    """The embedded model. `pace_seconds` is the pause between the words of an answer."""
 
     accepts_audio = True
     produces_audio = True
@@ -64,11 +64,11 @@ class LocalVoiceModel:
         self._pace_seconds = pace_seconds
 
     async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
-        """None: there are no words in what it hears."""
+        """Always None: speech is not recognised."""
         return None
 
     async def answer(self, turn: Turn) -> AsyncIterator[Piece]:
-        """Raises InvalidField for a voice that nobody here has, and for a tool_choice that names no tool."""
+        """The pieces of an answer. Raises InvalidField for an unknown voice, and for a tool_choice that names no tool."""
         order = _make_speech_order(turn)
         request = make_chat_request(turn, self._model, lambda sound: None)
         waiting = _list_waiting_items(turn.items)
@@ -94,7 +94,7 @@ class LocalVoiceModel:
         yield _count_usage(request, choice, turn, spoken_seconds)
 
     async def _stream_text(self, text: str, order: SpeechOrder | None) -> AsyncGenerator[Piece, None]:
-        """The words, and with an order the sound of each sentence behind them."""
+        """The words of `text`; with an `order` the audio of each sentence follows its words."""
         for portion in [text] if order is None else iterate_portions(text):
             for number, word in enumerate(split_tokens(portion)):
                 if number and self._pace_seconds:
@@ -106,7 +106,7 @@ class LocalVoiceModel:
 
 
 def _make_speech_order(turn: Turn) -> SpeechOrder | None:
-    """How to speak; None for an answer in writing. Raises InvalidField."""
+    """The voice, speed and format of the speech; None for a text answer. Raises InvalidField."""
     if not turn.spoken:
         return None
     order = SpeechOrder(text="-", voice=turn.voice or "alloy", speed=turn.speed, format="pcm")
@@ -118,7 +118,7 @@ def _make_speech_order(turn: Turn) -> SpeechOrder | None:
 
 
 async def _make_choice(request: ChatRequest) -> Choice:
-    """As local-chat answers; what may take long does not hold up the event loop."""
+    """A choice as local-chat makes it; long requests run in a thread."""
     salt = secrets.token_hex(16)
     if request.tools or estimate_size(request) > LONG_INPUT_SIZE:
         return (await asyncio.to_thread(make_choices, request, salt))[0]
@@ -126,7 +126,7 @@ async def _make_choice(request: ChatRequest) -> Choice:
 
 
 def _iterate_reply_parts(choice: Choice, heard: str) -> Iterable[Text | ToolCall]:
-    """The parts that are said or called, and first what was heard."""
+    """The text and tool calls of the answer; `heard` is put before the first text."""
     for part in choice.parts:
         if isinstance(part, Text):
             yield Text(text=f"{heard}\n{part.text}") if heard else part
@@ -136,7 +136,7 @@ def _iterate_reply_parts(choice: Choice, heard: str) -> Iterable[Text | ToolCall
 
 
 def _list_waiting_items(items: tuple[Item, ...]) -> list[Item]:
-    """The items that wait for an answer: those after the last of the model's own."""
+    """The items that need an answer: those after the model's last item."""
     found: list[Item] = []
     for item in reversed(items):
         if item.kind == "function_call" or (item.kind == "message" and item.role == "assistant"):
@@ -150,7 +150,7 @@ def _is_only_audio(item: Item) -> bool:
 
 
 async def _describe_audio(sounds: Iterable[AudioPart]) -> str:
-    """'I heard 1.5 seconds of sound at -18 dB, which is loud. …'; "" when there was none."""
+    """'I heard 1.5 seconds of sound at -18 dB, which is loud. …'; "" without audio."""
     said = []
     for sound in sounds:
         if sound.pcm is None:
@@ -165,7 +165,7 @@ async def _describe_audio(sounds: Iterable[AudioPart]) -> str:
 
 
 def _count_usage(request: ChatRequest, choice: Choice, turn: Turn, spoken_seconds: float) -> UsagePiece:
-    """Words by the rule of local-chat, sound by its length."""
+    """Text tokens by the rule of local-chat, audio tokens by its duration."""
     counted = count_usage(request, (choice,))
     heard_seconds = sum(
         sound.seconds for item in turn.items for _, sound in item.iterate_audio_parts() if not sound.output

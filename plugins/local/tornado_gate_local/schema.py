@@ -1,10 +1,10 @@
-"""A value for a JSON schema: valid, deterministic, and with something of a text in it.
+"""Generate a value for a JSON schema: valid, deterministic, and with words and numbers of a text in it.
 
-Knows local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their bounds.
-Does not know ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are made and checked, the best
-first; where nothing is found within the budget of steps, the nearest thing is taken. Strings and arrays are bounded, so
-that a `minLength` of a million is not met. Libraries that make values for a schema choose at random or need a test
-framework, know nothing of a text, and have no bounds for a hostile schema.
+Supports local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their
+bounds. Does not support ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are generated and
+checked, the best one first; when none is valid within the step budget, the first candidate is returned. Strings and
+arrays are limited, so a `minLength` of a million is not satisfied. Libraries that generate values for a schema choose
+at random or need a test framework, cannot use a text, and have no limits for a hostile schema.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tornado_gate_local.json_schema import (
 from tornado_gate_local.json_values import Json, Keywords, Schema
 
 MAX_ITEMS = 100
-MAX_CHOICES = 1_000  # members of an enum that are looked at
+MAX_CHOICES = 1_000  # members of an enum that are tried
 MAX_ALTERNATIVES = 12
 MAX_VARIANTS = 3
 
@@ -39,7 +39,7 @@ FillPolicy = Literal["all", "mentioned"]
 def fill(schema: Schema, text: str, *, optional: FillPolicy = "all", budget: StepBudget | None = None) -> Json:
     """A JSON value for `schema`, with words and numbers of `text`.
 
-    Optional properties are filled ("all"), or only when the text speaks of them ("mentioned").
+    Optional properties are filled always ("all"), or only when the text mentions them ("mentioned").
     """
     filler = _SchemaFiller(schema, TextHints(text), budget or StepBudget(), optional)
     value, _ = filler.find_value(schema, SchemaPlace(inside=frozenset({"#"})))
@@ -53,10 +53,10 @@ class _SchemaFiller:
         self.hints = hints
         self.budget = budget
         self.optional = optional
-        self.unused = list(hints.numbers)  # so that "add 3 and 5" fills a and b
+        self.unused = list(hints.numbers)  # each number is used once, so that "add 3 and 5" fills a and b
 
     def find_value(self, schema: Schema, place: SchemaPlace) -> tuple[Json, bool]:
-        """A value and whether it is valid."""
+        """A value, and whether it is valid."""
         nearest: list[Json] = []
         if place.depth > MAX_DEPTH or not self.budget.spend():
             return _make_smallest(schema), False
@@ -140,7 +140,7 @@ class _SchemaFiller:
         return self.find_value(schema, replace(place, name=name, depth=place.depth + 1))
 
     def _is_wanted(self, name: str, words: Keywords, place: SchemaPlace, short: bool) -> bool:
-        """Whether to fill a property that may be left out; `short` when the object needs more members."""
+        """Whether to fill an optional property; `short` is true when the object needs more members."""
         schema = words["properties"][name]
         if short:
             return True
@@ -152,7 +152,7 @@ class _SchemaFiller:
         return isinstance(choices, list) and any(map(self.hints.mentions_value, choices[:MAX_CHOICES]))
 
     def _pad_object(self, result: dict[str, Json], words: Keywords, place: SchemaPlace) -> None:
-        """Invent members until there are as many as `minProperties` asks for."""
+        """Add generated members until there are `minProperties`."""
         for number in range(min(words.get("minProperties", 0), MAX_ITEMS)):
             if len(result) >= words["minProperties"]:
                 return
@@ -182,7 +182,7 @@ class _SchemaFiller:
         return result
 
     def _choose_length(self, prefix: list[Schema], rest: Schema, place: SchemaPlace) -> int:
-        """How many items to make when the schema leaves it open."""
+        """The number of items when the schema leaves it open."""
         if prefix:
             return len(prefix)
         if place.depth >= DEEP_LEVEL or rest is False or self.document.is_recursive(rest, place.inside):
@@ -190,7 +190,7 @@ class _SchemaFiller:
         return 2
 
     def _make_item(self, schema: Schema, before: list[Json], place: SchemaPlace, words: Keywords) -> tuple[Json, bool]:
-        """An item, unlike those before it when they must be unique."""
+        """An item; with `uniqueItems` one that differs from those before it."""
         found = self.find_value(schema, place)
         attempts = len(before) + 5 if words.get("uniqueItems") else 0
         for variant in range(attempts):
@@ -225,7 +225,7 @@ def _iterate_guesses(low: float, high: float, variant: int) -> Iterator[float]:
 
 
 def _snap_to_step(guess: float, step: float | None, whole: bool, variant: int) -> Iterator[int | float]:
-    """The guess itself, or multiples of `step` from there on; whole numbers as int."""
+    """The guess itself, or the nearest multiples of `step`; whole numbers as int."""
     if not math.isfinite(guess):
         return
     if step is None:
@@ -241,7 +241,7 @@ def _snap_to_step(guess: float, step: float | None, whole: bool, variant: int) -
 
 
 def _make_smallest(schema: Schema) -> Json:
-    """Something of the right type, when there is no time for more."""
+    """A minimal value of the right type, for when the step budget is used up."""
     if not isinstance(schema, Mapping):
         return None
     for key in ("enum", "examples"):

@@ -1,8 +1,8 @@
 """Folders for files that live no longer than their process, below the system's folder for temporary files.
 
-A process holds a lock on its folder, which the kernel lets go of however the process dies: so the next one that needs a
-folder knows which others nobody uses any more, and removes them. Numbers of processes would not do, since two containers
-that share a folder may both have a process 7.
+A process holds a lock on its folder; the kernel releases it however the process ends. The next process that needs a
+folder therefore recognises unused folders and removes them. Process ids would not be enough: two containers that
+share a folder may both have a process 7.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Final
 from weakref import WeakSet
 
 PREFIX: Final = "tornado-gate-local-video-"
-TRIES: Final = 50  # to remove a folder in which a process that is being killed may still make a file
+TRIES: Final = 50  # attempts to remove a folder while a killed process may still create a file in it
 PAUSE_SECONDS: Final = 0.01
 
 
 class ScratchFolder:
-    """One folder, of mode 0700, made when it is first needed. Everything here touches the disk: call it from threads."""
+    """One folder, of mode 0700, created when it is first needed. Its methods block on disk access: call them from threads."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
@@ -36,39 +36,41 @@ class ScratchFolder:
         _all.add(self)
 
     def make_folder(self, name: str) -> Path:
-        """A new folder in it. Raises OSError, also after `close`."""
+        """Create a folder in it and return its path. Raises OSError, also after `close`."""
         with self._lock:
             if self.path is None:
                 remove_leftovers()
                 self._make()
             try:
                 return self._make_subfolder(name)
-            except FileNotFoundError:  # a cleaner of temporary files was here
+            except FileNotFoundError:  # a cleaner of temporary files removed the folder
                 self._release()
                 self._make()
                 return self._make_subfolder(name)
 
     def _make_subfolder(self, name: str) -> Path:
         if self.path is None:
-            raise OSError("this folder for temporary files was closed")
+            raise OSError("the folder for temporary files is closed; no file can be created in it")
         folder = self.path / name
         folder.mkdir(mode=0o700)
         return folder
 
     def _make(self) -> None:
-        """Under another name until it is locked, so that nobody takes it for a leftover."""
+        """Create the folder under a hidden name and rename it once it is locked, so that no process removes it as unused."""
         if self._closed:
             return
         made = tempfile.mkdtemp(prefix=f".{PREFIX}")
         path = Path(made).with_name(f"{PREFIX}{os.getpid()}-{made.rpartition('-')[2]}")
         self._held = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):  # a file system without locks: then nobody else can lock it, and remove it, either
+        with suppress(
+            OSError
+        ):  # a file system without locks: then no other process can lock and remove the folder either
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(made, path)
         self.path = path
 
     def close(self) -> None:
-        """Remove it with all that is in it. Nothing can be made in it afterwards."""
+        """Remove the folder and everything in it. `make_folder` raises afterwards."""
         with self._lock:
             self._closed = True
             if self.path is not None:
@@ -76,7 +78,7 @@ class ScratchFolder:
             self._release()
 
     def forget(self) -> None:
-        """In the child of a fork: the folder is the parent's. Takes no lock, which a thread of the parent's may hold."""
+        """For the child of a fork: the folder belongs to the parent. Takes no lock, which a thread of the parent may hold."""
         self._closed = True
         self._release()
 
@@ -88,7 +90,7 @@ class ScratchFolder:
 
 
 def remove_folder(folder: Path) -> None:
-    """With all that is in it, also when a process that is being killed still puts something there."""
+    """Remove a folder and everything in it, also while a killed process still creates files in it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -97,7 +99,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def remove_leftovers() -> None:
-    """Remove the folders of processes that are dead. Those of other users stay."""
+    """Remove the folders of dead processes. Folders of other users stay."""
     with suppress(OSError):
         for folder in list(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
             with suppress(OSError), _lock_abandoned(folder):
@@ -106,11 +108,11 @@ def remove_leftovers() -> None:
 
 @contextmanager
 def _lock_abandoned(folder: Path) -> Iterator[None]:
-    """Raises OSError when it is somebody's, or no folder."""
+    """Lock a folder that no process uses. Raises OSError when it is in use, belongs to another user or is not a folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise PermissionError(f"{folder} is another user's")
+            raise PermissionError(f"{folder} belongs to another user")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:

@@ -1,7 +1,6 @@
-"""Which tools to call, and with what. Pure, and bounded by the number of tools and words that are looked at.
+"""Select the tools to call, and make their arguments. Pure; the number of tools and words that are read is limited.
 
-There is no understanding here: with "auto" a tool is called when the user's words meet the words of its name, or two
-words of its description.
+With "auto" a tool is called when the user's text shares a word with its name, or two words with its description.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from tornado_gate_local.hints import TextHints
 from tornado_gate_local.json_schema import StepBudget
 from tornado_gate_local.schema import fill
 
-MAX_TOOLS = 128  # tools whose words are looked at
+MAX_TOOLS = 128  # tools whose words are read
 MAX_CALLS = 8
-MAX_DESCRIPTION_LENGTH = 500  # characters of a description that are looked at
+MAX_DESCRIPTION_LENGTH = 500  # of a description that are read
 
 _AUTO = ToolChoice(mode="auto")
 
 
 class PlannedCall(Value, frozen=True):
-    """A call without its id: `arguments` is JSON text."""
+    """A tool call without its id; `arguments` is JSON text."""
 
     name: str
     arguments: str
 
 
 def plan_calls(request: ChatRequest, turn: LocalTurn, budget: StepBudget) -> tuple[PlannedCall, ...]:
-    """The calls to make, none when the answer is text. Raises InvalidField for a tool_choice that no tool meets."""
+    """The tool calls to make; empty when the answer is text. Raises InvalidField for a tool_choice that names no tool."""
     chosen = _choose_tools(request, turn)
     if request.parallel_tool_calls is False:
         chosen = chosen[:1]
@@ -60,7 +59,9 @@ def _find_tool(tools: Sequence[Tool], name: str, request: ChatRequest) -> Tool:
         if tool.name == name:
             return tool
     field = request.field_name("tool_choice")
-    raise InvalidField(field, f"'{field}' asks for the tool '{name[:100]}', which is not a function in 'tools'.")
+    raise InvalidField(
+        field, f"'{field}' names the tool '{name[:100]}', which is not a function in 'tools'. Add it or choose another."
+    )
 
 
 def _find_matching(tools: Sequence[Tool], text: str) -> list[Tool]:
@@ -80,7 +81,7 @@ def _is_match(tool: Tool, hints: TextHints) -> bool:
 
 
 def _make_arguments(tool: Tool, text: str, budget: StepBudget) -> str:
-    """JSON text: what the schema requires, and of the rest what the text speaks of."""
+    """The arguments as JSON text: all required properties, and the optional ones that the text mentions."""
     schema = tool.parameters or {}
     shape = dict(schema) if "type" in schema or "$ref" in schema else {"type": "object", **schema}
     value = fill(shape, text, optional="mentioned" if "required" in shape else "all", budget=budget)

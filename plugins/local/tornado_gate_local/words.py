@@ -1,6 +1,7 @@
-"""Reading a text without understanding it: words, names, numbers, sums, and how many tokens it is. Pure and bounded.
+"""Parse a text by simple rules: words, names, numbers, sums and token counts. Pure; the work is limited.
 
-Nothing here looks at more than `SAMPLE` characters of a text, except `count_tokens`, which takes lengths of the rest.
+No function reads more than `SAMPLE_CHARACTERS` of a text, except `count_tokens` (which uses the length of the rest),
+`split_tokens` and `take_first_tokens`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 SAMPLE_CHARACTERS = 5_000
-EXACT_CHARACTERS = 20_000  # characters of one request whose tokens are counted one by one
+EXACT_CHARACTERS = 20_000  # of one request whose tokens are counted exactly
 CHARACTERS_PER_TOKEN = 4
 
 _TOKEN = re.compile(r"\s*\w{1,4}|\s*[^\w\s]|\s+")
@@ -36,14 +37,14 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def take_sample(text: str) -> str:
-    """All of a short text; the start and the end of a long one."""
+    """A short text unchanged; the beginning and the end of a long one."""
     if len(text) <= SAMPLE_CHARACTERS:
         return text
     return text[: SAMPLE_CHARACTERS - 1000] + "\n" + text[-1000:]
 
 
 def split_tokens(text: str) -> list[str]:
-    """The pieces of `text`, which joined give it back.
+    """Split `text` into tokens; joined they give `text` again.
 
     A token is up to four letters or digits with the space before them, or one other character.
     """
@@ -51,12 +52,12 @@ def split_tokens(text: str) -> list[str]:
 
 
 def take_first_tokens(text: str, most: int) -> list[str]:
-    """At most `most` pieces from the start of `text`; reads no further."""
+    """At most `most` tokens from the start of `text`; the rest is not read."""
     return [found.group() for found in islice(_TOKEN.finditer(text), most)]
 
 
 def count_tokens(texts: Iterable[str], exact: int = EXACT_CHARACTERS) -> int:
-    """Tokens of all texts: by `tokens` for the first `exact` characters, then one for every four characters."""
+    """The tokens of all texts: by `split_tokens` for the first `exact` characters, then one for every four characters."""
     total = beyond = 0
     for text in texts:
         if exact > 0:
@@ -67,18 +68,18 @@ def count_tokens(texts: Iterable[str], exact: int = EXACT_CHARACTERS) -> int:
 
 
 def list_words(text: str) -> list[str]:
-    """The words of a sample of `text`, in order, as written."""
+    """The words in a sample of `text`, in order, as written."""
     return _WORD.findall(take_sample(text))
 
 
 def get_stem(word: str) -> str:
-    """A word without case and plural, so that 'Cities' meets 'city'."""
+    """A word in lower case and without plural ending, so that 'Cities' matches 'city'."""
     word = word.lower().removesuffix("'s").removesuffix("\u2019s")
     return _PLURAL.sub("", _PLURAL_OF_Y.sub("y", word))
 
 
 def list_significant(text: str) -> list[str]:
-    """The words that carry meaning, in order, each once."""
+    """The words of a sample of `text` without stop words, in order, without duplicates."""
     found = (word for word in list_words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit()))
     return list(dict.fromkeys(found))
 
@@ -88,12 +89,12 @@ def list_stems(text: str) -> frozenset[str]:
 
 
 def split_name(name: str) -> list[str]:
-    """The words in an identifier: 'getWeather_by-city' is get, weather, by, city."""
+    """The words of an identifier: 'getWeather_by-city' gives get, weather, by, city."""
     return [part.lower() for part in _CAMEL.findall(name[:200])]
 
 
 def list_numbers(text: str) -> list[int | float]:
-    """The numbers written in a sample of `text`, in order."""
+    """The numbers in a sample of `text`, in order."""
     found = _NUMBER.findall(take_sample(text))
     return [float(number) if "." in number else int(number) for number in found[:100]]
 
@@ -105,7 +106,7 @@ def find_sum(text: str) -> str | None:
 
 
 def calculate(expression: str) -> str | None:
-    """What a sum found by `find_sum` comes to; products before sums. None when it divides by zero."""
+    """The result of a sum that `find_sum` found; products before sums. None for a division by zero."""
     first = re.match(_TERM, expression)
     if first is None:
         return None

@@ -1,5 +1,5 @@
-"""The media that the embedded provider makes: vectors, moderation, pictures and speech.
+"""The media of the embedded provider: vectors, moderation, images, videos and speech.
 
-Each maker is plain functions with no event loop, no network and no weights; `workers` runs them in other processes, where
-alone Pillow, PyAV and eSpeak NG are imported. Importing anything here is cheap.
+The modules have plain functions without event loop, network and weights; `workers` runs them in worker processes, and
+only these import Pillow, PyAV and eSpeak NG. Every other import here is cheap.
 """

@@ -1,8 +1,8 @@
-"""Vectors of texts by hashing: words, pairs of words and parts of words, each to one place of the vector, plus or minus.
+"""Text vectors by feature hashing: words, word pairs and word parts, each added to or subtracted from one dimension.
 
-Near means: shares words, or words that are spelled alike. Nothing here knows that a car is an automobile, and a text is
-never near its translation. Vectors have length 1, so that the scalar product of two is their similarity. The same text
-gives the same vector on every machine; vectors of different `dimensions` have nothing to do with each other.
+Texts are similar when they share words or spelling. Synonyms (car, automobile) and translations are not similar.
+Vectors have length 1, so that the dot product of two is their similarity. The same text gives the same vector on
+every machine; vectors of different `dimensions` cannot be compared.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tornado_gate_local.words import STOP_WORDS, count_tokens, get_stem
 DEFAULT_DIMENSIONS = 256
 MAX_DIMENSIONS = 4_096
 MAX_TEXTS = 2_048
-MAX_CHARACTERS_IN_LOOP = 4_000  # characters and numbers that take the event loop about as long as a chat request does
+MAX_CHARACTERS_IN_LOOP = 4_000  # characters and numbers that take as long in the event loop as a chat request
 
-PAIR_WEIGHT = 0.6  # the weight of two neighbouring words, where a word has 1
-PARTS_WEIGHT = 0.8  # the weight of all parts of a word together
-STOP_WORD_WEIGHT = 0.12  # the weight of a word that every text has
-MAX_WORD_LENGTH = 40  # letters of a word whose parts are taken
+PAIR_WEIGHT = 0.6  # of two neighbouring words; a word has 1
+PARTS_WEIGHT = 0.8  # of all parts of a word together
+STOP_WORD_WEIGHT = 0.12  # of a word that occurs in almost every text
+MAX_WORD_LENGTH = 40  # letters of a word that are split into parts
 
 _WORD = re.compile(r"\w+")
 
 
 class EmbeddingVectors(Value, frozen=True, kw_only=True):
-    """`data` has one vector after another, each of `dimensions` little-endian 32-bit floats; `tokens` is of all texts."""
+    """`data` is the vectors one after another, each `dimensions` little-endian 32-bit floats; `tokens` counts all texts."""
 
     data: bytes
     dimensions: int
@@ -55,14 +55,14 @@ class EmbeddingVectors(Value, frozen=True, kw_only=True):
         return struct.unpack(f"<{self.dimensions}f", self.get_packed(number))
 
     def get_base64(self, number: int) -> str:
-        """As `encoding_format: base64` wants it."""
+        """The vector for `encoding_format: base64`."""
         return b64encode(self.get_packed(number)).decode("ascii")
 
 
 async def embed_in_worker(
     texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS, pool: WorkerPool = POOL
 ) -> EmbeddingVectors:
-    """`embed` for an event loop: much work is done in a worker process. Raises as `embed` and `WorkerPool.run` do."""
+    """`embed` without blocking the event loop: large inputs go to a worker process. Raises as `embed` and `WorkerPool.run`."""
     if sum(map(len, texts)) + len(texts) * dimensions <= MAX_CHARACTERS_IN_LOOP:
         return embed(texts, dimensions)
     return await pool.run(embed, tuple(texts), dimensions)
@@ -77,20 +77,20 @@ def embed(texts: Sequence[str], dimensions: int = DEFAULT_DIMENSIONS) -> Embeddi
 
 
 def check_arguments(count: int, dimensions: int) -> None:
-    """Raises MediaError for "dimensions" and for "input", when `count` texts are none or too many."""
+    """Raises MediaError for "dimensions", and for "input" when `count` is 0 or too large."""
     if not 1 <= dimensions <= MAX_DIMENSIONS:
-        raise MediaError("dimensions", f"A vector has 1 to {MAX_DIMENSIONS:,} dimensions, not {dimensions}.")
+        raise MediaError("dimensions", f"The number of dimensions must be 1 to {MAX_DIMENSIONS:,}, not {dimensions}.")
     if not 1 <= count <= MAX_TEXTS:
-        raise MediaError("input", f"1 to {MAX_TEXTS:,} texts can be embedded at once, not {count:,}.")
+        raise MediaError("input", f"A request must have 1 to {MAX_TEXTS:,} texts, not {count:,}.")
 
 
 def make_vector(text: str, dimensions: int) -> list[float]:
-    """The vector of one text, of length 1 always."""
+    """The vector of one text; its length is always 1."""
     values = [0.0] * dimensions
     for mark, weight in _iterate_features(text):
         values[(mark >> 1) % dimensions] += weight if mark & 1 else -weight
     length = math.sqrt(sum(value * value for value in values))
-    if length < 1e-9:  # an empty text, or marks that cancel each other
+    if length < 1e-9:  # an empty text, or features that cancel each other
         values = [0.0] * dimensions
         values[_hash_text(text) % dimensions] = 1.0
         return values
@@ -98,7 +98,7 @@ def make_vector(text: str, dimensions: int) -> list[float]:
 
 
 def _iterate_features(text: str) -> Iterator[tuple[int, float]]:
-    """What is in a text, as hashes with their weights; the tenth time that a word comes up adds little."""
+    """The features of a text as hashes with weights; the weight grows with the logarithm of the count."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = _WORD.findall(folded)
     for word, count in Counter(words).items():
@@ -115,7 +115,7 @@ def _iterate_features(text: str) -> Iterator[tuple[int, float]]:
 
 @lru_cache(maxsize=20_000)
 def _list_word_features(word: str) -> tuple[tuple[int, float], ...]:
-    """The word without its ending, and its parts of three to five letters (of two in scripts that need few letters)."""
+    """The stem of a word, and its parts of three to five letters (one to four letters outside ASCII)."""
     if word in STOP_WORDS:
         return ((_hash_text(word), STOP_WORD_WEIGHT),)
     parts = list(_iterate_word_parts(word[:MAX_WORD_LENGTH]))
@@ -131,6 +131,6 @@ def _iterate_word_parts(word: str) -> Iterator[str]:
 
 
 def _hash_text(text: str) -> int:
-    """Mixed once more: the last bits of crc32 alone are those of the last letters."""
+    """A 40-bit hash. crc32 alone is mixed once more, because its last bits depend on the last letters only."""
     mixed = crc32(text.encode("utf-8", "surrogatepass")) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
     return mixed >> 24

@@ -1,4 +1,4 @@
-"""PCM of 24 kHz to files that need a codec, through PyAV. Only for worker processes."""
+"""Encode PCM of 24 kHz in formats that need a codec, with PyAV. Only for worker processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from av.audio.stream import AudioStream
 from tornado_gate_local.media.voices import SAMPLE_RATE
 
 CODECS = {"mp3": ("mp3", "libmp3lame"), "opus": ("ogg", "libopus"), "aac": ("adts", "aac"), "flac": ("flac", "flac")}
-BITS_PER_SECOND = 64_000  # more than enough for speech; flac needs what it needs
+BITS_PER_SECOND = 64_000  # enough for speech; flac has no fixed bit rate
 
 
 def encode(pcm: bytes, file_format: str) -> bytes:
@@ -28,7 +28,7 @@ def encode(pcm: bytes, file_format: str) -> bytes:
 
 
 def make_frame(pcm: bytes, rate: int) -> av.AudioFrame:
-    """All of it as one frame; the codec cuts it."""
+    """All samples as one frame; the codec splits it."""
     frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // 2, align=1)
     frame.planes[0].update(pcm)
     frame.sample_rate = rate

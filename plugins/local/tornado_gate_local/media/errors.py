@@ -1,4 +1,4 @@
-"""What a maker cannot do. Not errors of the gateway: a maker does not know how the caller spelled a field."""
+"""Errors of the media modules. They are not GateErrors, because these modules do not know the caller's field names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXTRA = "tornado-gate-local[media]"
 
 
 class MediaError(ValueError):
-    """The caller can mend it. `param` is the argument of the maker that is wrong, such as "mask"; `message` is safe."""
+    """The caller's argument is invalid. `param` names the argument, such as "mask"; `message` is safe to show."""
 
     def __init__(self, param: str, message: str) -> None:
         super().__init__(param, message)
@@ -20,15 +20,17 @@ class MediaError(ValueError):
 
 
 class MediaUnavailable(MediaError):
-    """The optional library for it is not installed; `param` names the argument that asks for it."""
+    """The optional library is not installed; `param` names the argument that needs it."""
 
 
 def is_installed(module: str) -> bool:
-    """Whether an optional library is there, without importing it."""
+    """Whether an optional library is installed, without importing it."""
     return find_spec(module) is not None
 
 
 def require_module(module: str, param: str, what: str) -> None:
     """Raises MediaUnavailable unless `module` is installed."""
     if not is_installed(module):
-        raise MediaUnavailable(param, f"{what} needs the optional libraries of {EXTRA}, which are not installed here.")
+        raise MediaUnavailable(
+            param, f"{what} needs optional libraries that are not installed. Run: pip install '{EXTRA}'."
+        )

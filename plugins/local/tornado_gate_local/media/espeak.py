@@ -1,4 +1,4 @@
-"""eSpeak NG through ctypes. Only for worker processes: the library is global state and not safe for threads.
+"""eSpeak NG through ctypes. Only for worker processes: the library has global state and is not thread-safe.
 
 Source of the functions and numbers: speak_lib.h of eSpeak NG 1.52.
 """
@@ -19,12 +19,12 @@ from tornado_gate_local.media.voices import SpeakerVoice
 
 log = logging.getLogger(__name__)
 
-SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: espeak_Synth returns when everything was spoken
-NO_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT: report missing data, do not end the process
+SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: espeak_Synth returns after the last sample
+NO_EXIT = 0x8000  # espeakINITIALIZE_DONT_EXIT: report missing data instead of ending the process
 UTF8 = 1
 RATE, PITCH = 1, 3  # parameters
 WORDS_PER_MINUTE = 165
-LEAST_WORDS, MOST_WORDS = 80, 450  # what the library takes as a rate
+LEAST_WORDS, MOST_WORDS = 80, 450  # the range of the library's rate parameter
 DEFAULT_PITCH = 50  # of 0 to 100
 DEFAULT_LANGUAGE = "en-us"
 LANGUAGES = {
@@ -44,17 +44,17 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class _EspeakLibrary:
-    """The library, started. `heard` gets the samples while it speaks."""
+    """The initialised library. Its callback appends the samples to `_heard`. Raises OSError."""
 
     def __init__(self) -> None:
-        files = import_module("espeakng_loader")  # untyped, so not imported by statement
+        files = import_module("espeakng_loader")  # untyped, so it is not imported by a statement
         self._calls = ctypes.CDLL(files.get_library_path())
         path = files.get_data_path().encode()
         self.rate: int = self._calls.espeak_Initialize(SYNCHRONOUS, 0, path, NO_EXIT)
         if self.rate <= 0:
-            raise OSError("eSpeak NG does not find its data")
+            raise OSError("eSpeak NG cannot load its data files; reinstall espeakng-loader")
         self._heard = array("h")
-        self._callback = _Callback(self._hear)  # the library keeps a bare pointer to it
+        self._callback = _Callback(self._hear)  # a reference for the library, which keeps a bare pointer
         self._calls.espeak_SetSynthCallback(self._callback)
 
     def _hear(self, samples: ctypes._Pointer[ctypes.c_short], count: int, _events: int | None) -> int:
@@ -70,7 +70,7 @@ class _EspeakLibrary:
         self._calls.espeak_SetParameter(PITCH, pitch, 0)
         code = self._calls.espeak_Synth(text, ctypes.c_size_t(len(text) + 1), 0, 1, 0, UTF8, None, None)
         if code != 0:
-            raise OSError(f"eSpeak NG ended with {code}")
+            raise OSError(f"eSpeak NG could not speak the text: espeak_Synth returned {code}")
         return self._heard
 
 
@@ -81,20 +81,22 @@ def _load_library() -> _EspeakLibrary:
 
 @lru_cache(maxsize=1)
 def is_usable() -> bool:
-    """Whether the library starts: it does not on another machine type, or from a path of more than 160 characters."""
+    """Whether the library can be initialised: not on another machine type, or from a path of more than 160 characters."""
     try:
         _load_library()
     except OSError:
-        log.warning("eSpeak NG is installed but does not start; speech is made without it", exc_info=True)
+        log.warning(
+            "eSpeak NG is installed but cannot be initialised; speech uses the formant synthesiser", exc_info=True
+        )
         return False
     return True
 
 
 def speak(text: str, voice: SpeakerVoice, speed: float, language: str | None = None) -> array[int]:
-    """24 kHz samples; the same words differ by a few milliseconds from one time to the next.
+    """24 kHz samples; the same words differ by a few milliseconds from one call to the next.
 
-    Beyond the rates that the library has, the sound is stretched or squeezed, as a tape is.
-    Raises OSError when the library cannot.
+    Outside the range of the library's rate the samples are resampled, which also changes the pitch. Raises OSError
+    when the library fails.
     """
     wanted = WORDS_PER_MINUTE * voice.pace * speed
     words = round(min(max(wanted, LEAST_WORDS), MOST_WORDS))
@@ -106,13 +108,13 @@ def speak(text: str, voice: SpeakerVoice, speed: float, language: str | None = N
 
 
 def _compute_pitch(voice: SpeakerVoice) -> int:
-    """The library's pitch is about a factor of two between 0 and 100, from that of the variant."""
+    """The library's pitch parameter: 0 to 100 covers about a factor of two around the pitch of the voice variant."""
     usual = 190.0 if voice.variant.startswith("f") else 110.0
     return round(min(max(DEFAULT_PITCH + 50 * math.log2(voice.pitch / usual), 0), 99))
 
 
 def detect_language(text: str) -> str:
-    """The language that is usual for the script with the most letters; kana among Chinese characters is Japanese."""
+    """The usual language of the script with the most letters; kana among Chinese characters means Japanese."""
     names = (unicodedata.name(letter, "").split(" ")[0] for letter in text[:1_000] if letter.isalpha())
     scripts = Counter(name.partition("-")[0] for name in names)
     if scripts["HIRAGANA"] + scripts["KATAKANA"] and scripts["CJK"]:

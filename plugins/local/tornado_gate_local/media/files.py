@@ -1,4 +1,4 @@
-"""Reading and writing picture files with Pillow. Only for worker processes."""
+"""Read and write image files with Pillow. Only for worker processes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tornado_gate_local.media.errors import MediaError
 from tornado_gate_local.media.image_orders import MEDIA_TYPES, ImageOutput, OutputOptions
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-MAX_PIXELS = 50_000_000  # of a picture that is read: 200 MB when unpacked
+MAX_PIXELS = 50_000_000  # of an input image: 200 MB when decoded
 
 
 def read_picture(data: bytes, param: str) -> Image.Image:
-    """The first frame as RGBA, upright. Raises MediaError for what is no picture, is damaged or is too large."""
+    """The first frame as RGBA, upright. Raises MediaError when the file is not an image, is damaged or has too many pixels."""
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as opened:
-            if opened.width * opened.height > MAX_PIXELS:  # known before anything is unpacked
-                raise MediaError(param, f"A picture may have {MAX_PIXELS:,} pixels; this has more.")
+            if opened.width * opened.height > MAX_PIXELS:  # known before anything is decoded
+                raise MediaError(param, f"The image has more than {MAX_PIXELS:,} pixels in total. Send a smaller one.")
             opened.load()
             return ImageOps.exif_transpose(opened).convert("RGBA")
     except MediaError:
         raise
-    except Exception as error:  # what Pillow raises for a damaged file depends on the file
-        raise MediaError(param, f"This is not a picture that can be read; {', '.join(FORMATS)} can.") from error
+    except Exception as error:  # the exception that Pillow raises depends on the damage
+        raise MediaError(param, f"The file is damaged or not an image. Send one of {', '.join(FORMATS)}.") from error
 
 
 def encode_picture(image: Image.Image, finish: OutputOptions) -> ImageOutput:
-    """The file of an RGB or RGBA picture. Transparency becomes white where the format or the order has none."""
+    """Encode an RGB or RGBA image. Transparency becomes white when the format or the order does not allow it."""
     if image.mode == "RGBA" and (finish.format == "jpeg" or finish.background == "opaque"):
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image).convert("RGB")

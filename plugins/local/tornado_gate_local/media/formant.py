@@ -1,7 +1,7 @@
-"""A small formant synthesiser in pure Python: pulses and noise through three resonators. 50 ms of work a second.
+"""A small formant synthesiser in pure Python: pulses and noise through three resonators. 50 ms of work for a second of speech.
 
-It is a demonstration that needs no library: rhythm, vowels and hisses follow the text and the voice, but nobody would
-take it for a person, and not every word is understood. Source of the resonator: Klatt, "Software for a cascade/parallel
+It is a demonstration that needs no library: rhythm, vowels and fricatives follow the text and the voice, but it does
+not sound human, and not every word is intelligible. Source of the resonator: Klatt, "Software for a cascade/parallel
 formant synthesizer", 1980.
 """
 
@@ -16,8 +16,8 @@ from tornado_gate.types.value import Value
 from tornado_gate_local.media.phonemes import STOP, Phoneme, list_phonemes
 from tornado_gate_local.media.voices import SAMPLE_RATE, SpeakerVoice
 
-FRAME_SAMPLES = 120  # samples: 5 ms, in which nothing but the wave changes
-GLIDE_FRAMES = 4  # frames that a change takes
+FRAME_SAMPLES = 120  # samples: 5 ms with constant parameters
+GLIDE_FRAMES = 4  # frames of a transition between two phonemes
 BANDWIDTHS = (80.0, 110.0, 160.0)
 NOISE_BANDWIDTH = 1_200.0
 MAX_AMPLITUDE = 22_000
@@ -32,7 +32,7 @@ class _Frame(Value, frozen=True):
 
 
 def speak(text: str, voice: SpeakerVoice, speed: float) -> array[int]:
-    """16-bit samples at 24 kHz, as loud for a whisper as for a shout. The same text always sounds the same."""
+    """16-bit samples at 24 kHz, normalised to `MAX_AMPLITUDE`. The same text always gives the same samples."""
     wave = _VocalTract(random.Random(7)).render_frames(_make_frames(text, voice, speed))
     peak = max(max(wave, default=0.0), -min(wave, default=0.0))
     share = MAX_AMPLITUDE / peak if peak else 0.0
@@ -40,7 +40,7 @@ def speak(text: str, voice: SpeakerVoice, speed: float) -> array[int]:
 
 
 def _make_frames(text: str, voice: SpeakerVoice, speed: float) -> list[_Frame]:
-    """The sounds in frames of 5 ms, gliding from one to the next."""
+    """The phonemes as frames of 5 ms, interpolated at the transitions."""
     sounds = list_phonemes(text)
     per_millisecond = SAMPLE_RATE / 1_000 / FRAME_SAMPLES / (voice.pace * speed)
     lengths = [max(1, round(sound.milliseconds * per_millisecond)) for sound in sounds]
@@ -69,7 +69,7 @@ def _interpolate_frame(before: Phoneme, now: Phoneme, after: Phoneme, voice: Spe
 
 
 def _iterate_pitch(steps: list[Phoneme], pitch: float) -> Iterator[float]:
-    """The pitch falls through a sentence and swings with its syllables."""
+    """The pitch falls within a sentence and oscillates with its syllables."""
     since = 0
     for step in steps:
         since = 0 if step is STOP else since + 1
@@ -77,7 +77,7 @@ def _iterate_pitch(steps: list[Phoneme], pitch: float) -> Iterator[float]:
 
 
 class _VocalTract:
-    """The state of the resonators from one frame to the next."""
+    """The state of the resonators between frames."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -102,7 +102,7 @@ class _VocalTract:
         return [value + frame.noise * hiss for value, hiss in zip(wave, noise, strict=True)]
 
     def _make_pulses(self, pitch: float, loudness: float) -> list[float]:
-        """What the vocal folds do: open slowly, close at once; its mean is zero."""
+        """The glottal pulses: they rise slowly and fall at once; their mean is zero."""
         step = pitch / SAMPLE_RATE
         wave = []
         for _ in range(FRAME_SAMPLES):
@@ -112,7 +112,7 @@ class _VocalTract:
 
 
 class _Resonator:
-    """A filter that rings at one pitch."""
+    """A second-order resonance filter."""
 
     def __init__(self) -> None:
         self._last = self._before = 0.0

@@ -1,4 +1,4 @@
-"""What a picture is made from, and what comes of it. Pure."""
+"""The parameters and the output of images. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MEDIA_TYPES: Final = {"png": "image/png", "webp": "image/webp", "jpeg": "image/j
 
 
 class OutputOptions(Value, frozen=True, kw_only=True):
-    """How a picture is stored. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
+    """How an image is encoded. `compression` is 0 to 100 for webp and jpeg, where 100 is the best quality.
 
-    "auto" is opaque for a new picture, and for an edit what the first picture is.
+    The background "auto" is opaque for a new image; an edit keeps that of its first image.
     """
 
     format: str = "png"
@@ -23,7 +23,7 @@ class OutputOptions(Value, frozen=True, kw_only=True):
 
 
 class ImageOrder(Value, frozen=True, kw_only=True):
-    """A new picture of `width` by `height` pixels; orders that differ in `variant` look different."""
+    """A new image of `width` by `height` pixels; orders with another `variant` look different."""
 
     prompt: str
     width: int = 1_024
@@ -33,10 +33,9 @@ class ImageOrder(Value, frozen=True, kw_only=True):
 
 
 class EditOrder(Value, frozen=True, kw_only=True):
-    """`images` are files; the first is edited, the others are shown small in it. No size keeps the first one's.
+    """`images` are bytes of image files: the first is edited, the others are drawn small on it. `size` None keeps its size.
 
-    `mask` is a file of the first picture's size. What is transparent in it is edited; when it has no transparency at
-    all, what is white.
+    `mask` is a file of the first image's size. Its transparent part is edited; without transparency, its white part.
     """
 
     instruction: str
@@ -48,7 +47,7 @@ class EditOrder(Value, frozen=True, kw_only=True):
 
 
 class ImageOutput(Value, frozen=True, kw_only=True):
-    """A file that was made. `transparent` says whether it has an alpha channel."""
+    """An encoded image. `transparent` says whether it has an alpha channel."""
 
     data: bytes
     media_type: str

@@ -1,8 +1,8 @@
-"""Pictures: a generated background with the prompt's words in it, and edits of pictures that were given.
+"""Images: a generated background with the text of the prompt on it, and edits of input images.
 
-No model sees or imagines anything: colours and shapes follow from the prompt's hash and from the colours that it names,
-and the words are drawn so that one sees which request a picture belongs to. The same order gives the same picture.
-Pillow is imported by what these functions call, so only in the process where they run: `POOL.run(make_image, order)`.
+No model is involved: colours and shapes follow from the hash of the prompt and from the colours that it names; the
+prompt is drawn so that an image can be matched to its request. The same order gives the same image. Only the
+functions' bodies import Pillow, so it is loaded in the process where they run: `POOL.run(make_image, order)`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RATIO = re.compile(r"([0-9]{1,3}):([0-9]{1,3})")
 
 
 def make_image(order: ImageOrder) -> ImageOutput:
-    """A new picture. Raises MediaError for "width", "height", "format", "background" or "compression"."""
+    """A new image. Raises MediaError for "width", "height", "format", "background" or "compression"."""
     require_module("PIL", "image", "Making a picture")
     check_size(order.width, order.height)
     check_finish(order.finish)
@@ -46,13 +46,13 @@ def make_image(order: ImageOrder) -> ImageOutput:
 
 
 def edit_image(order: EditOrder) -> ImageOutput:
-    """The first picture with the instruction applied to it, visibly, and only where the mask allows.
+    """The first image with the instruction applied, only where the mask allows it.
 
-    Raises MediaError for "images" and "mask" that cannot be read or do not fit, and as `make_image`.
+    Raises MediaError for "images" and "mask" that cannot be read or do not match, and as `make_image`.
     """
     require_module("PIL", "image", "Editing a picture")
     if not 1 <= len(order.images) <= MAX_INPUTS:
-        raise MediaError("images", f"An edit takes 1 to {MAX_INPUTS} images.")
+        raise MediaError("images", f"An edit takes 1 to {MAX_INPUTS} images, not {len(order.images)}.")
     if order.size is not None:
         check_size(*order.size)
     check_finish(order.finish)
@@ -65,26 +65,26 @@ def check_size(width: int, height: int) -> None:
     """Raises MediaError for "width" or "height"."""
     for param, pixels in (("width", width), ("height", height)):
         if not MIN_SIDE_PIXELS <= pixels <= MAX_SIDE_PIXELS:
-            raise MediaError(param, f"A side has {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
+            raise MediaError(param, f"The {param} must be {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
 
 
 def check_finish(finish: OutputOptions) -> None:
     """Raises MediaError for "format", "background" or "compression"."""
     if finish.format not in MEDIA_TYPES:
-        raise MediaError("format", f"A picture can be stored as {', '.join(MEDIA_TYPES)}.")
+        raise MediaError("format", f"The image format must be one of {', '.join(MEDIA_TYPES)}.")
     if finish.background not in BACKGROUNDS:
-        raise MediaError("background", f"A background is {', '.join(BACKGROUNDS)}.")
+        raise MediaError("background", f"The background must be one of {', '.join(BACKGROUNDS)}.")
     if finish.background == "transparent" and finish.format == "jpeg":
-        raise MediaError("background", "A JPEG has no transparency; png and webp have.")
+        raise MediaError("background", "JPEG does not support transparency. Choose png or webp.")
     if finish.compression is not None and not 0 <= finish.compression <= 100:
-        raise MediaError("compression", "Compression is 0 to 100.")
+        raise MediaError("compression", f"The compression must be 0 to 100, not {finish.compression}.")
 
 
 def parse_size(text: str) -> tuple[int, int]:
     """Width and height of "1024x1536" or "1024*1536". Raises MediaError for "size"."""
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise MediaError("size", "A size is written as width and height in pixels, such as 1024x1536.")
+        raise MediaError("size", "The size must be width and height in pixels, such as 1024x1536.")
     width, height = int(found[1]), int(found[2])
     try:
         check_size(width, height)
@@ -94,16 +94,16 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def compute_size(ratio: str, label: str = "1K") -> tuple[int, int]:
-    """Width and height with about the area of the label's square, in multiples of 32 and within the bounds.
+    """Width and height with about the area of the label's square, in multiples of 32 and within the limits.
 
-    Raises MediaError for "ratio", written as "16:9" and not beyond 8 to 1, and for "size", a label of `LABELS`.
+    Raises MediaError for "ratio", such as "16:9" and up to 8:1, and for "size", a label of `LABELS`.
     """
     found = _RATIO.fullmatch(ratio)
     wide, high = (int(found[1]), int(found[2])) if found else (0, 0)
     if not wide or not high or max(wide, high) > 8 * min(wide, high):
-        raise MediaError("ratio", "A ratio is written as width and height, such as 16:9, and is not beyond 8:1.")
+        raise MediaError("ratio", "The aspect ratio must be width:height, such as 16:9, and at most 8:1.")
     if label.upper() not in LABELS:
-        raise MediaError("size", f"A size is one of {', '.join(LABELS)}.")
+        raise MediaError("size", f"The resolution must be one of {', '.join(LABELS)}.")
     side = LABELS[label.upper()]
     shrink = min(1.0, MAX_SIDE_PIXELS / (side * (max(wide, high) / min(wide, high)) ** 0.5))
     width = side * shrink * (wide / high) ** 0.5

@@ -1,7 +1,7 @@
-"""Words in a picture: wrapped, as large as fits, light on a dark panel. Only for worker processes.
+"""Text in an image: wrapped, as large as fits, light on a dark panel. Only for worker processes.
 
-Pillow brings one font, which has Latin letters only; other scripts are drawn with a font of the machine that has them,
-and as empty boxes where there is none.
+Pillow has one font with Latin letters only; other scripts use a system font that has them, and are drawn as empty
+boxes without one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tornado_gate.types.value import Value
 
-MAX_CHARACTERS = 600  # that are drawn
-MIN_FONT_SIZE = 11  # pixels; below that nobody reads it
+MAX_CHARACTERS = 600  # characters of a text that are drawn
+MIN_FONT_SIZE = 11  # pixels; smaller text is not legible
 OTHER_FONTS = (
     "DejaVuSans.ttf",
     "NotoSans-Regular.ttf",
@@ -22,7 +22,7 @@ OTHER_FONTS = (
     "Arial Unicode.ttf",
     "Arial.ttf",
 )
-LINE_SPACING = 1.25  # of the size of the font
+LINE_SPACING = 1.25  # of the font size
 LIGHT = (255, 255, 255, 255)
 DARK = (0, 0, 0, 150)
 MISSING = "\U0010fffe"
@@ -52,7 +52,7 @@ class FittedText(Value, frozen=True):
 
 
 def draw_text(image: Image.Image, text: str, box: Box) -> Box:
-    """Draw `text` on a panel in the middle of `box`. Returns where the panel is; nowhere for no text."""
+    """Draw `text` on a panel in the middle of `box`. Returns the box of the panel; an empty one without text."""
     left, top, right, bottom = box
     margin = max(2, min(right - left, bottom - top) // 24)
     setting = fit_text(text, right - left - 2 * margin, bottom - top - 2 * margin)
@@ -71,7 +71,7 @@ def draw_text(image: Image.Image, text: str, box: Box) -> Box:
 
 
 def fit_text(text: str, width: int, height: int) -> FittedText:
-    """The largest lettering of `text` in a field of `width` by `height` pixels; cut short where even small is too much."""
+    """The largest setting of `text` that fits `width` by `height` pixels; cut when it does not fit at the smallest size."""
     text = text.strip()[:MAX_CHARACTERS]
     size = max(MIN_FONT_SIZE, min(height // 3, width // 6))
     while True:
@@ -93,7 +93,7 @@ def _cut_lines(lines: list[str], most: int, font: AnyFont, width: int) -> tuple[
 
 
 def wrap(text: str, font: AnyFont, width: int) -> list[str]:
-    """Lines no wider than `width` pixels, broken between words, and inside a word only where it is wider than that."""
+    """Lines of at most `width` pixels, broken between words, and inside a word only when it is wider."""
     lines: list[str] = []
     for paragraph in text.splitlines():
         line = ""
@@ -112,7 +112,7 @@ def wrap(text: str, font: AnyFont, width: int) -> list[str]:
 
 
 def _split_word(word: str, font: AnyFont, width: int) -> list[str]:
-    """A word cut into pieces that fit; one letter at least each."""
+    """A word cut into pieces that fit; at least one letter each."""
     pieces, piece = [], ""
     for letter in word:
         if piece and font.getlength(piece + letter) > width:
@@ -123,7 +123,7 @@ def _split_word(word: str, font: AnyFont, width: int) -> list[str]:
 
 
 def choose_font(text: str, size: int) -> AnyFont:
-    """The font with the most of the text's letters."""
+    """The font that has the most letters of the text."""
     letters = frozenset(letter for letter in text if not letter.isspace())
     name = "" if max(letters, default="a") < "\u0180" else _choose_font_name(letters)
     return ImageFont.truetype(name, size) if name else ImageFont.load_default(size)

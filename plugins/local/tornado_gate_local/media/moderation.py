@@ -1,10 +1,10 @@
-"""Moderation by a list of words: which categories a text touches, and how much.
+"""Moderation by a word list: the categories that a text matches, and how strongly.
 
-This is a demonstration and no judge. It finds English words and phrases of the list below, whatever the text does with
-them: a report of a crime is found like a threat, and what is said in other words or languages is not. Nobody's safety
-should rest on it. The categories are those of the vendor's moderation API (openai-python, types/moderation.py, 2026).
+This is a demonstration, not a safety system. It finds the English words and phrases of the list below regardless of
+context: a report of a crime matches like a threat, and other wordings or languages do not match. Do not use it to
+protect anyone. The categories are those of OpenAI's moderation API (openai-python, types/moderation.py, 2026).
 
-A score is 0 to 1: each phrase that is found takes its weight of what is left to 1. From 0.5 on a category is flagged.
+A score is 0 to 1: each match takes its weight of what is left to 1. From 0.5 on a category is flagged.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tornado_gate.wire.openai_moderations import CATEGORIES
 from tornado_gate_local.media.workers import POOL, WorkerPool
 
 FLAG_THRESHOLD = 0.5
-MAX_CHARACTERS_IN_LOOP = 4_000  # characters; more are read in a worker process
-EACH = 100  # characters whose reading takes as long as beginning with another text
-ONCE_MORE = 3  # how often one phrase counts
+MAX_CHARACTERS_IN_LOOP = 4_000  # longer inputs are processed in a worker process
+EACH = 100  # characters that cost as much as each further text
+ONCE_MORE = 3  # the largest number of matches of one phrase that count
 
 
 class TextVerdict(Value, frozen=True, kw_only=True):
-    """`scores` has every category, 0 to 1; `flagged` those that are at 0.5 or more."""
+    """`scores` has every category, 0 to 1; `flagged` has those with 0.5 or more."""
 
     scores: Mapping[str, float]
     flagged: frozenset[str]
 
 
-# People whom hate speaks of; the words themselves are no offence.
+# Groups that hate speech targets; the words themselves are not flagged.
 _GROUPS = (
     r"(?:immigrants|foreigners|refugees|jews|muslims|christians|hindus|blacks|whites|asians|arabs|gays|lesbians|"
     r"homosexuals|trans people|women|men|disabled people|old people|gypsies|roma)"
@@ -44,7 +44,7 @@ _I_WANT = r"i (?:want|wish|need|plan|am going|will|would like)(?: to)?"
 _SOMEBODY = r"(?:you|him|her|them|people|everyone|someone|somebody|all)"
 _I_WILL = r"(?:i will|i'll|i am going to|i'm going to|i'm gonna|we will|we'll|gonna|let's)"
 
-# Category: phrases (parts of regular expressions, no case) with their weights.
+# Category: phrases (case-insensitive parts of regular expressions) with their weights.
 PHRASES: Mapping[str, tuple[tuple[str, float], ...]] = {
     "harassment": (
         (
@@ -154,19 +154,19 @@ _SPACE = re.compile(r"\s+")
 
 
 async def moderate_in_worker(texts: Sequence[str], pool: WorkerPool = POOL) -> tuple[TextVerdict, ...]:
-    """`moderate` for an event loop: long and many texts are read in a worker process. Raises as `WorkerPool.run` does."""
+    """`moderate` without blocking the event loop: long inputs go to a worker process. Raises as `WorkerPool.run`."""
     if sum(map(len, texts)) + len(texts) * EACH <= MAX_CHARACTERS_IN_LOOP:
         return moderate(texts)
     return await pool.run(moderate, tuple(texts))
 
 
 def moderate(texts: Sequence[str]) -> tuple[TextVerdict, ...]:
-    """A verdict on each text."""
+    """One verdict for each text."""
     return tuple(map(judge, texts))
 
 
 def judge(text: str) -> TextVerdict:
-    """The verdict on one text. The same text always gets the same."""
+    """The verdict on one text; deterministic."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     folded = _SPACE.sub(" ", folded)
     scores = {category: _compute_score(folded, category) for category in CATEGORIES}

@@ -1,4 +1,4 @@
-"""Letters to the sounds that `formant` can make. Pure; rough rules of English spelling, any script gives something."""
+"""Convert letters to phonemes for `formant`. Pure; rough rules of English spelling; every script works."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tornado_gate.types.value import Value
 
 
 class Phoneme(Value, frozen=True):
-    """`formants` in Hz for a throat of 1; `voiced` and `noise` are loudness 0 to 1; `noise_at` is the noise's pitch in Hz.
+    """`formants` in Hz for a throat of 1; `voiced` and `noise` are loudness 0 to 1; `noise_at` is a frequency in Hz.
 
-    `milliseconds` is at the usual pace. A stop is a silence before it.
+    `milliseconds` is the duration at pace 1. Plosives (`STOPS`) are preceded by `SILENCE`.
     """
 
     milliseconds: int
@@ -91,7 +91,7 @@ _SYLLABLES = "bdgklmnprstvz"
 
 
 def list_phonemes(text: str) -> list[Phoneme]:
-    """The sounds of a text, with the pauses of its punctuation. At least one."""
+    """The phonemes of a text, with pauses for its punctuation. At least one."""
     sounds: list[Phoneme] = []
     word: list[str] = []
     for letter in [*unicodedata.normalize("NFKD", text.lower()), " "]:
@@ -105,7 +105,7 @@ def list_phonemes(text: str) -> list[Phoneme]:
 
 
 def _spell_letter(letter: str) -> str:
-    """Letters that English lacks become a syllable of their own, always the same."""
+    """A letter that English does not have becomes a syllable, always the same one."""
     if letter.isascii() and letter.isalpha():
         return letter
     digit = unicodedata.digit(letter, None)
@@ -117,14 +117,14 @@ def _spell_letter(letter: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def list_word_phonemes(word: str) -> tuple[Phoneme, ...]:
-    """The sounds of one word in small Latin letters."""
+    """The phonemes of one word in lower-case Latin letters."""
     if len(word) > 3 and word.endswith("e") and word[-2] not in "aeiou":
         word = word[:-1]
     sounds: list[Phoneme] = []
     at = 0
     while at < len(word):
         pair, letter = word[at : at + 2], word[at]
-        if at and letter == word[at - 1] and letter not in "aeiou":  # a double letter is one sound
+        if at and letter == word[at - 1] and letter not in "aeiou":  # a double consonant is one phoneme
             at += 1
             continue
         unit = pair if pair in VOWELS or pair in SAME or pair in CONSONANTS or pair in SPELT else letter

@@ -1,4 +1,4 @@
-"""Another sampling rate, by PyAV where it is installed, else in Python, which takes 30 ms for a second of sound."""
+"""Convert the sample rate, with PyAV when it is installed, else in Python, which takes 30 ms for a second of sound."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from operator import mul
 from tornado_gate_local.media.errors import is_installed
 from tornado_gate_local.media.voices import SAMPLE_RATE
 
-KERNEL_REACH = 4  # samples on each side that a new one is made of
+KERNEL_REACH = 4  # input samples on each side that contribute to an output sample
 
 
 def resample(samples: array[int], rate: int) -> array[int]:
-    """16-bit samples taken at `rate` as they are at 24 kHz."""
+    """16-bit samples of `rate` converted to 24 kHz."""
     if rate == SAMPLE_RATE or not samples:
         return samples
     return _resample_with_library(samples, rate) if is_installed("av") else interpolate(samples, rate)
@@ -33,7 +33,7 @@ def _resample_with_library(samples: array[int], rate: int) -> array[int]:
 
 
 def interpolate(samples: array[int], rate: int) -> array[int]:
-    """By a Lanczos kernel for each of the phases that the two rates have to each other."""
+    """Interpolate with one Lanczos kernel for each phase between the two rates."""
     common = math.gcd(rate, SAMPLE_RATE)
     up, down = SAMPLE_RATE // common, rate // common
     kernels = [_make_kernel(phase / up) for phase in range(up)]
@@ -47,7 +47,7 @@ def interpolate(samples: array[int], rate: int) -> array[int]:
 
 
 def _make_kernel(fraction: float) -> list[float]:
-    """The weights of the samples around a place `fraction` after one of them; their sum is 1."""
+    """The weights of the samples around a position `fraction` after one of them; their sum is 1."""
     distances = [fraction - offset for offset in range(1 - KERNEL_REACH, KERNEL_REACH + 1)]
     weights = [_compute_sinc(distance) * _compute_sinc(distance / KERNEL_REACH) for distance in distances]
     return [weight / sum(weights) for weight in weights]

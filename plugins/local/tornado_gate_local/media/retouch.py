@@ -1,6 +1,6 @@
-"""Edits: what an instruction's words ask of a picture, and the mask that says where. Only for worker processes.
+"""Image edits: the effects that an instruction names, and the mask that limits them. Only for worker processes.
 
-An instruction whose words mean nothing here (no model reads them) is applied as a tint, a frame and a caption of it.
+No model reads the instruction. One that names no known effect adds a tint, a frame and the instruction as a caption.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from tornado_gate_local.media.lettering import Box, draw_text
 from tornado_gate_local.media.scene import choose_colours, draw_watermark
 
 Rgb = Image.Image
-MAX_COLOR_DISTANCE = 40  # of 255: how near a colour is to that of the corners to belong to the background
+MAX_COLOR_DISTANCE = (
+    40  # of 255: the largest difference from the colour of the upper left corner that counts as background
+)
 
 
 def apply_edit(order: EditOrder) -> Image.Image:
-    """RGBA when the result has transparency, else RGB. Raises MediaError for "images" and "mask"."""
+    """The edited image: RGBA when the result has transparency, else RGB. Raises MediaError for "images" and "mask"."""
     original = files.read_picture(order.images[0], "images.0")
     others = [_read_thumbnail(data, number) for number, data in enumerate(order.images[1:], 1)]
     region = None if order.mask is None else _make_mask(files.read_picture(order.mask, "mask"), original.size)
@@ -41,29 +43,31 @@ def apply_edit(order: EditOrder) -> Image.Image:
 
 
 def _read_thumbnail(data: bytes, number: int) -> Image.Image:
-    """One of the other pictures, which are shown small: sixteen large ones would not fit into memory side by side."""
+    """One of the further images, reduced at once: sixteen full-size images would not fit into memory."""
     picture = files.read_picture(data, f"images.{number}")
     picture.thumbnail((MAX_SIDE_PIXELS // 4, MAX_SIDE_PIXELS // 4))
     return picture
 
 
 def _make_mask(mask: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """How much of each pixel is edited, 0 to 255."""
+    """The edit strength of each pixel, 0 to 255. Raises MediaError for "mask"."""
     if mask.size != size:
-        raise MediaError("mask", f"The mask is {mask.width}x{mask.height}, the picture {size[0]}x{size[1]}.")
+        raise MediaError(
+            "mask", f"The mask must have the image's size, {size[0]}x{size[1]}, not {mask.width}x{mask.height}."
+        )
     alpha = mask.getchannel("A")
     region = ImageChops.invert(alpha) if alpha.getextrema()[0] != 255 else mask.convert("L")
     if region.getbbox() is None:
-        raise MediaError("mask", "The mask leaves nothing to edit: no part of it is transparent or white.")
+        raise MediaError("mask", "The mask leaves nothing to edit. Make the part to edit transparent or white.")
     return region
 
 
 def _apply_instruction(original: Image.Image, order: EditOrder, where: Box | None) -> Image.Image:
-    """A copy of the picture with the instruction applied; words go where the mask allows."""
+    """A copy of the image with the instruction applied; the caption is drawn inside the box `where`."""
     alpha, picture = original.getchannel("A"), original.convert("RGB")
     words = order.instruction.lower()
     wanted = [(effect, turns) for pattern, effect, turns in EFFECTS if pattern.search(words)]
-    if where is not None:  # a picture that is turned around has other pixels under the mask
+    if where is not None:  # a mirrored or flipped image has other pixels under the mask
         wanted = [(effect, turns) for effect, turns in wanted if not turns]
     for effect, turns in wanted:
         picture = effect(picture)
@@ -93,7 +97,7 @@ def _draw_caption(picture: Image.Image, text: str, where: Box | None) -> None:
 
 
 def _draw_thumbnails(result: Image.Image, others: list[Image.Image]) -> None:
-    """The other pictures, small, in a row along the top."""
+    """Draw the further images, small, in a row along the top."""
     side = max(1, min(result.width // max(4, len(others) + 1), result.height // 4))
     for number, other in enumerate(others):
         small = ImageOps.contain(other, (side - side // 10, side - side // 10))
@@ -101,7 +105,7 @@ def _draw_thumbnails(result: Image.Image, others: list[Image.Image]) -> None:
 
 
 def _resize(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
-    """As asked for, the whole picture on a blurred ground of itself; without a size within the bounds."""
+    """The whole image in `size`, on a blurred background of itself; without a size it is only reduced to the limit."""
     if size is None:
         if max(picture.size) <= MAX_SIDE_PIXELS:
             return picture
@@ -117,7 +121,7 @@ def _resize(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
 
 
 def _remove_background(picture: Image.Image) -> Image.Image:
-    """What has about the colour of the upper left corner becomes transparent."""
+    """Make the pixels transparent whose colour is close to that of the upper left corner."""
     corner = picture.getpixel((0, 0))
     ground = Image.new("RGB", picture.size, corner[:3] if isinstance(corner, tuple) else 0)
     red, green, blue = ImageChops.difference(picture.convert("RGB"), ground).split()
@@ -152,7 +156,7 @@ def _make_brightness_effect(share: float) -> Callable[[Rgb], Rgb]:
 
 
 def _make_colour_effect(name: str) -> Callable[[Rgb], Rgb]:
-    """Shadows stay dark and lights light; what is between takes the colour."""
+    """Dark pixels stay dark and bright ones bright; the others take the colour."""
     return lambda picture: Image.blend(
         picture, ImageOps.colorize(ImageOps.grayscale(picture), "black", "white", mid=ImageColor.getrgb(name)), 0.65
     )
@@ -161,7 +165,7 @@ def _make_colour_effect(name: str) -> Callable[[Rgb], Rgb]:
 Effect = Callable[[Rgb], Rgb]
 _COLOURS = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan", "magenta", "brown", "gold", "teal")
 _NO_BACKGROUND = re.compile(r"\bremove (?:the )?background\b|\btransparent\b")
-# What the words ask for, what does it, and whether it moves pixels (then transparency moves along).
+# Words of an instruction, the effect, and whether it moves pixels (then it is applied to the alpha channel too).
 EFFECTS: tuple[tuple[re.Pattern[str], Effect, bool], ...] = (
     (re.compile(r"\b(?:gr[ae]y(?:scale)?|black.and.white|monochrome)\b"), _make_grey, False),
     (re.compile(r"\b(?:sepia|vintage)\b"), _make_sepia, False),

@@ -1,4 +1,4 @@
-"""The background of a new picture: a sky of colours with a sun and hills, from the prompt's hash. Only for workers."""
+"""The background of a new image: colours with a sun and hills, from the hash of the prompt. Only for worker processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def paint(order: ImageOrder) -> Image.Image:
-    """RGB of the asked size; RGBA with nothing in the corners when the background is to be transparent."""
+    """RGB of the requested size; RGBA with transparent corners for a transparent background."""
     chance = random.Random(sha256(f"{order.variant}:{order.prompt}".encode("utf-8", "surrogatepass")).digest())
     colours = choose_colours(order.prompt, chance)
     background = _paint_medallion if order.finish.background == "transparent" else _paint_landscape
@@ -32,7 +32,7 @@ def paint(order: ImageOrder) -> Image.Image:
 
 
 def choose_colours(prompt: str, chance: random.Random) -> list[Colour]:
-    """Four colours: those that the prompt names first, then chosen ones that go together."""
+    """Four colours: first those that the prompt names, then generated ones that match."""
     names = (word for word in _WORD.findall(prompt[:5_000].lower()) if word in ImageColor.colormap)
     named = [_parse_colour(name) for name in dict.fromkeys(names)][:3]
     hue = chance.random()
@@ -53,7 +53,7 @@ def _make_colour_of_hue(hue: float, chance: random.Random) -> Colour:
 
 
 def _paint_landscape(order: ImageOrder, colours: list[Colour], chance: random.Random) -> Image.Image:
-    """Painted at half the size: enlarging smooths the edges, and takes a quarter of the time."""
+    """A landscape, painted at half the size: enlarging smooths the edges and takes a quarter of the time."""
     width, height = max(2, order.width // 2), max(2, order.height // 2)
     corners = Image.new("RGB", (2, 2))
     corners.putdata([colours[0], colours[1], colours[1], colours[2]])
@@ -84,7 +84,7 @@ def _make_hill(width: int, height: int, share: float, chance: random.Random) -> 
 
 
 def _paint_medallion(order: ImageOrder, colours: list[Colour], chance: random.Random) -> Image.Image:
-    """Discs in the middle of nothing."""
+    """Discs on a transparent background."""
     width, height = max(2, order.width // 2), max(2, order.height // 2)
     image = Image.new("RGBA", (width, height), (0, 0, 0, 0))
     draw = ImageDraw.Draw(image)
@@ -112,6 +112,6 @@ def _compute_inner_box(width: int, height: int, wide: float, high: float) -> tup
 
 
 def draw_watermark(image: Image.Image) -> None:
-    """The mark that says where the picture comes from, at the lower right."""
+    """Draw the mark with the origin of the image at the lower right."""
     width, height = image.size
     draw_text(image, MARK, (round(width * 0.75), round(height * 0.93), width - 1, height - 1))

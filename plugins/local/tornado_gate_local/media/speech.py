@@ -1,8 +1,9 @@
-"""Speech: words to sound, 24,000 samples a second, one channel, 16 bits each, little-endian ("pcm").
+"""Speech: text to sound, 24,000 samples a second, one channel, 16 bits each, little-endian ("pcm").
 
-eSpeak NG speaks where it is installed (an optional library under the GPL, no weights: clear words, a robot's tone), in the
-language that the text's script suggests. Else `formant` does, which is far cruder: one hears syllables, not every word. A
-voice is a pitch, a pace and a size of throat; its name is a vendor's, its sound is not.
+eSpeak NG speaks when it is installed (an optional library under the GPL, no weights: intelligible, with a robotic
+tone), in the language that the script of the text suggests. Otherwise `formant` speaks, which is far cruder:
+syllables can be heard, but not every word. A voice is a pitch, a pace and a throat size; it has a vendor's name, not
+the vendor's sound.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ MEDIA_TYPES: Final = {
     "aac": "audio/aac",
     "flac": "audio/flac",
 }
-OWN_FORMATS: Final = frozenset({"pcm", "wav"})  # need no library
+OWN_FORMATS: Final = frozenset({"pcm", "wav"})  # encoded without an optional library
 
-PORTION_CHARACTERS: Final = 300  # characters that are spoken at a time when the sound is wanted while it is made
+PORTION_CHARACTERS: Final = 300  # of one portion when a stream starts before all of the text is spoken
 # fmt: off
 LANGUAGES: Final = frozenset((
     "af", "ar", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "es", "et", "fa", "fi", "fr", "gu", "he", "hi",
@@ -50,16 +51,16 @@ REGIONS: Final = {
     "fr-ch": "fr-ch",
     "pt-br": "pt-br",
 }
-"""Of the more than 100 languages of eSpeak NG 1.52 those that most people speak: primary subtags, and varieties."""
+"""The most spoken of the more than 100 languages of eSpeak NG 1.52: primary subtags, and varieties."""
 
 _ENDS = (" ", "\n", "\t", "。", "！", "？")
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,300}(?:[.!?。！？\n]+\s*)?|[.!?。！？\n]+\s*")
 
 
 class SpeechOrder(Value, frozen=True, kw_only=True):
-    """`voice` is one of `VOICES` in any case; `speed` multiplies the pace, 0.25 to 4; `format` is one of `MEDIA_TYPES`.
+    """`voice` is a key of `VOICES`, case-insensitive; `speed` multiplies the pace, 0.25 to 4; `format` is a key of `MEDIA_TYPES`.
 
-    `language` is a name that `language_voice` gave; without it the text's script says which.
+    `language` is a result of `find_language_voice`; None detects it from the script of the text.
     """
 
     text: str
@@ -70,7 +71,7 @@ class SpeechOrder(Value, frozen=True, kw_only=True):
 
 
 class SpeechFile(Value, frozen=True, kw_only=True):
-    """A file that was made; `seconds` is how long it plays, `backend` who spoke: "espeak-ng" or "formant"."""
+    """A speech file; `seconds` is its duration, `backend` the synthesiser: "espeak-ng" or "formant"."""
 
     data: bytes
     media_type: str
@@ -79,12 +80,12 @@ class SpeechFile(Value, frozen=True, kw_only=True):
 
 
 def list_formats() -> frozenset[str]:
-    """What can be made here, which depends on the libraries that are installed."""
+    """The formats that the installed libraries can encode."""
     return frozenset(MEDIA_TYPES) if is_installed("av") else OWN_FORMATS
 
 
 def get_backend() -> str:
-    """Who speaks here: "espeak-ng" where it is installed and starts, else "formant"."""
+    """The synthesiser: "espeak-ng" when it is installed and can be initialised, else "formant"."""
     if not is_installed("espeakng_loader"):
         return "formant"
     from tornado_gate_local.media import espeak
@@ -93,7 +94,7 @@ def get_backend() -> str:
 
 
 def find_language_voice(tag: str) -> str | None:
-    """What eSpeak NG calls a language ("de-AT" is "de"); None for one that nobody here speaks."""
+    """The name of a language in eSpeak NG ("de-AT" gives "de"); None for an unsupported language."""
     if not is_installed("espeakng_loader"):
         return None
     tag = tag.lower().replace("_", "-")
@@ -105,9 +106,9 @@ def find_language_voice(tag: str) -> str | None:
 
 
 def check_order(order: SpeechOrder) -> None:
-    """Raises MediaError for "text", "voice", "speed" and "format", as making it would."""
+    """Raises MediaError for "text", "voice", "speed" and "format"."""
     if order.format not in MEDIA_TYPES:
-        raise MediaError("format", f"Speech can be stored as {', '.join(MEDIA_TYPES)}.")
+        raise MediaError("format", f"The speech format must be one of {', '.join(MEDIA_TYPES)}.")
     if order.format not in OWN_FORMATS:
         require_module("av", "format", f"Speech as {order.format}")
     _check_words(order.text, order.voice, order.speed)
@@ -116,18 +117,18 @@ def check_order(order: SpeechOrder) -> None:
 def _check_words(text: str, voice: str, speed: float) -> SpeakerVoice:
     chosen = VOICES.get(voice.lower())
     if chosen is None:
-        raise MediaError("voice", f"The voice '{voice[:40]}' is unknown; these are: {', '.join(sorted(VOICES))}.")
+        raise MediaError("voice", f"The voice '{voice[:40]}' is unknown. Choose one of {', '.join(sorted(VOICES))}.")
     if not SLOWEST <= speed <= FASTEST:
-        raise MediaError("speed", f"The speed is {SLOWEST:g} to {FASTEST:g}.")
+        raise MediaError("speed", f"The speed must be {SLOWEST:g} to {FASTEST:g}, not {speed:g}.")
     if not text.strip():
-        raise MediaError("text", "There is nothing to say.")
+        raise MediaError("text", "The text to speak is empty. Send at least one character.")
     if len(text) > MAX_CHARACTERS:
-        raise MediaError("text", f"At most {MAX_CHARACTERS:,} characters can be spoken, not {len(text):,}.")
+        raise MediaError("text", f"The text to speak has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}.")
     return chosen
 
 
 def make_speech(order: SpeechOrder) -> SpeechFile:
-    """Speak and store. Raises MediaError for "text", "voice", "speed" and "format"."""
+    """Speak and encode. Raises MediaError for "text", "voice", "speed" and "format"."""
     check_order(order)
     pcm = speak(order.text, order.voice, order.speed, order.language)
     return SpeechFile(
@@ -139,7 +140,7 @@ def make_speech(order: SpeechOrder) -> SpeechFile:
 
 
 def speak(text: str, voice: str = "alloy", speed: float = 1.0, language: str | None = None) -> bytes:
-    """The words as PCM. Raises MediaError for "text", "voice" and "speed"."""
+    """The spoken text as PCM. Raises MediaError for "text", "voice" and "speed"."""
     chosen = _check_words(text, voice, speed)
     samples = _make_samples(text.replace("\0", " "), chosen, speed, language)
     samples.extend([0] * (round(MIN_SECONDS * SAMPLE_RATE) - len(samples)))
@@ -159,15 +160,15 @@ def _make_samples(text: str, voice: SpeakerVoice, speed: float, language: str | 
 
 
 def split_sentences(text: str) -> list[str]:
-    """The text in pieces of a sentence, at most 300 characters, which joined give it back: to speak one by one."""
+    """The text in sentences of at most 300 characters; joined they give the text again."""
     return _SENTENCE.findall(text)
 
 
 def iterate_portions(text: str) -> Iterator[str]:
-    """The text in pieces, to speak while the first is heard: its first sentence, then about `PORTION` characters each.
+    """The text in portions, so that playback can start early: the first sentence, then about `PORTION_CHARACTERS` each.
 
-    Joined they give the text back, blanks at its end excepted. A full stop inside a word or a number ends no sentence, a
-    sentence without end is cut between words, and nothing blank comes alone.
+    Joined they give the text again, without spaces at its end. A full stop inside a word or a number does not end a
+    sentence, a long sentence is cut between words, and no portion is blank.
     """
     portion, most = "", 0
     for sentence in split_sentences(text):
@@ -184,7 +185,7 @@ def iterate_portions(text: str) -> Iterator[str]:
 
 
 def make_endless_wav_header() -> bytes:
-    """The beginning of a WAV file whose length is not known yet; players read it to its end."""
+    """A WAV header without a known length; players read the stream until it ends."""
     endless = 0xFFFFFFFF
     fields = (b"RIFF", endless, b"WAVEfmt ", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16, b"data", endless)
     return struct.pack("<4sI8sIHHIIHH4sI", *fields)
@@ -203,7 +204,7 @@ def _encode_file(pcm: bytes, file_format: str) -> bytes:
 
 
 def convert_to_wav(pcm: bytes) -> bytes:
-    """A WAV file of PCM."""
+    """PCM as a WAV file."""
     buffer = BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

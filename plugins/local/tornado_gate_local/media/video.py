@@ -1,10 +1,10 @@
-"""Videos: a generated or a given picture with the prompt's words in it, and things that move over it.
+"""Videos: a generated or an input image with the text of the prompt, and moving shapes over it.
 
-No model imagines anything, as for pictures: what one sees follows from the prompt's hash, the colours that it names and
-the seed, and the same order gives the same file. The file is an MP4 of H.264 that plays everywhere: 4:2:0, its index in
-front of the frames. H.264 cannot store 4:2:0 of an odd width or height; such a video is 4:4:4, of exactly the size
-asked for, which some players cannot show. Pillow and PyAV are imported by what `make_video` calls, so only in the
-process where it runs: `POOL.run_reporting(progress, make_video, order, path)`.
+No model is involved, as for images: the content follows from the hash of the prompt, the colours that it names and
+the seed, and the same order gives the same file. The file is an MP4 of H.264 that all players support: 4:2:0, its
+index in front of the frames. H.264 cannot store 4:2:0 with an odd width or height; such a video is 4:4:4, of exactly
+the requested size, which some players do not support. Only the body of `make_video` imports Pillow and PyAV, so they
+are loaded in the process where it runs: `POOL.run_reporting(progress, make_video, order, path)`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MAX_SECONDS: Final = 60.0
 MIN_FPS: Final = 1
 MAX_FPS: Final = 60
 MAX_TOTAL_PIXELS: Final = 4_000_000_000  # of all frames: a minute of 1920x1080 at 30 fps has 3,732,480,000
-MAX_IMAGE_PIXELS: Final = 50_000_000  # as `files.MOST_PIXELS`, which cannot be imported without Pillow
+MAX_IMAGE_PIXELS: Final = 50_000_000  # equals `files.MAX_PIXELS`, which cannot be imported without Pillow
 MEDIA_TYPE: Final = "video/mp4"
-UNFINISHED_SUFFIX: Final = ".part"  # what the path ends with until the file is whole
+UNFINISHED_SUFFIX: Final = ".part"  # the suffix of the path until the file is complete
 
 
 class VideoOutput(Value, frozen=True, kw_only=True):
-    """A file that was made. `seconds` is how long it plays: the number of frames divided by `fps`."""
+    """A finished file. `seconds` is its duration: the number of frames divided by `fps`."""
 
     path: str
     width: int
@@ -45,10 +45,10 @@ class VideoOutput(Value, frozen=True, kw_only=True):
 
 
 def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] = report_progress) -> VideoOutput:
-    """Write the video to `path`, which appears, or is replaced, when the file is whole.
+    """Write the video to `path`; the file appears, or is replaced, when it is complete.
 
-    Until then it is `path` + ".part": that is what is left when the process is killed, and removed when this fails.
-    `progress` gets what share of the frames is encoded, ever larger, and 1 when the file is in place. Memory does not
+    Until then it is `path` + ".part": that file remains when the process is killed, and is removed when this function
+    fails. `progress` gets the share of encoded frames, increasing, and 1 when the file is in place. Memory does not
     grow with the number of frames. Raises MediaError for "prompt", "width", "height", "seconds", "fps" and "image".
     """
     require_module("PIL", "prompt", "Making a video")
@@ -77,25 +77,27 @@ def make_video(order: VideoOrder, path: str, progress: Callable[[float], None] =
 
 
 def check_order(order: VideoOrder) -> None:
-    """Whether it can be made, as far as that shows without decoding the picture. Quick, and needs no library.
+    """Check an order without decoding its image. Fast; needs no library.
 
-    Raises MediaError for what `make_video` says.
+    Raises MediaError as `make_video`.
     """
     if not order.prompt.strip():
-        raise MediaError("prompt", "A video needs a prompt.")
+        raise MediaError("prompt", "The prompt of a video must not be empty.")
     for param, pixels in (("width", order.width), ("height", order.height)):
         if not MIN_SIDE_PIXELS <= pixels <= MAX_SIDE_PIXELS:
-            raise MediaError(param, f"A side has {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
+            raise MediaError(param, f"The {param} must be {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, not {pixels}.")
     if not MIN_SECONDS <= order.seconds <= MAX_SECONDS:
-        raise MediaError("seconds", f"A video has {MIN_SECONDS:g} to {MAX_SECONDS:g} seconds.")
+        raise MediaError(
+            "seconds", f"The duration must be {MIN_SECONDS:g} to {MAX_SECONDS:g} seconds, not {order.seconds:g}."
+        )
     if not MIN_FPS <= order.fps <= MAX_FPS:
-        raise MediaError("fps", f"A video has {MIN_FPS} to {MAX_FPS} frames a second, not {order.fps}.")
+        raise MediaError("fps", f"The frame rate must be {MIN_FPS} to {MAX_FPS} frames a second, not {order.fps}.")
     most = MAX_TOTAL_PIXELS // (order.width * order.height * (2 if order.has_odd_side else 1))
     if order.frames > most:
         raise MediaError(
             "seconds",
             f"At {order.width}x{order.height} and {order.fps} frames a second a video can last "
-            f"{most * 10 // order.fps / 10:g} seconds. Ask for a shorter or a smaller one.",
+            f"{most * 10 // order.fps / 10:g} seconds at most. Request a shorter or a smaller one.",
         )
     if order.image is not None:
         _check_image(order.image)
@@ -105,5 +107,5 @@ def _check_image(data: bytes) -> None:
     size = parse_image_size(data)
     if size is not None and size[0] * size[1] > MAX_IMAGE_PIXELS:
         raise MediaError(
-            "image", f"A picture may have {MAX_IMAGE_PIXELS:,} pixels in all; this has {size[0]}x{size[1]}."
+            "image", f"The image has {size[0]}x{size[1]} pixels; the limit is {MAX_IMAGE_PIXELS:,} pixels in total."
         )

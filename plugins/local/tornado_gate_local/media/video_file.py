@@ -1,4 +1,4 @@
-"""Frames to an MP4 file, through PyAV. Only for worker processes."""
+"""Encode frames to an MP4 file with PyAV. Only for worker processes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tornado_gate_local.media import encode, speech
 from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.voices import SAMPLE_RATE
 
-KEY_FRAME_SECONDS: Final = 2  # how far apart at most, so that players can jump
-STEPS: Final = 100  # how often progress is told at most
-LETTERS_A_SECOND: Final = 30  # nobody speaks faster, so what is beyond would be cut off anyway
+KEY_FRAME_SECONDS: Final = 2  # the largest distance of key frames, for seeking
+STEPS: Final = 100  # the largest number of progress reports
+LETTERS_A_SECOND: Final = 30  # no voice is faster, so the rest of the prompt would be cut anyway
 
-# One thread: as many workers as processors run at a time, and the file does not depend on the machine. No latency: a
-# frame that was given is encoded when progress is told. The rate factor is the codec's default, letters stay sharp.
+# One thread: there is a worker for each processor, and the file does not depend on the machine. No latency: each frame
+# is encoded before its progress is reported. The rate factor is the codec's default; text stays sharp.
 _H264_OPTIONS = {"preset": "ultrafast", "tune": "zerolatency", "crf": "23", "threads": "1"}
 _MPEG4_OPTIONS = {"threads": "1"}
 _MPEG4_BITS_A_PIXEL = 0.15
@@ -29,12 +29,12 @@ _MATRIX_OF_BT601 = 6  # ISO/IEC 23091-2 8.3; PyAV has only FFmpeg's numbers for 
 
 
 class FrameSource(Protocol):
-    """What can be encoded."""
+    """A source of frames."""
 
     pixel_format: str
 
     def make_frame(self, number: int) -> av.VideoFrame:
-        """The frame of that number, counted from 0."""
+        """Frame `number`, counted from 0."""
 
 
 def choose_codec() -> str:
@@ -43,14 +43,14 @@ def choose_codec() -> str:
 
 
 def write_video(order: VideoOrder, frames: FrameSource, path: str, progress: Callable[[float], None]) -> None:
-    """The whole file; `progress` gets shares below 1. The index goes in front, so that playing can begin at once."""
+    """Write the whole file; `progress` gets shares below 1. The index is at the front, so that playback can start early."""
     with av.open(path, "w", format="mp4", options={"movflags": "+faststart"}) as container:
         video = _add_video_stream(container, order, frames.pixel_format)
         sound = _write_sound(container, order) if order.sound else iter(())
         told = 0
         for number in range(order.frames):
             if number % order.fps == 0:
-                next(sound, None)  # a second of it, so that both lie side by side in the file
+                next(sound, None)  # one second of sound, so that sound and frames alternate in the file
             frame = frames.make_frame(number)
             frame.pts, frame.time_base, frame.duration = number, Fraction(1, order.fps), 1
             container.mux(video.encode(frame))
@@ -68,7 +68,7 @@ def _add_video_stream(container: OutputContainer, order: VideoOrder, pixel_forma
     options = _H264_OPTIONS if name == "libx264" else _MPEG4_OPTIONS
     stream = cast(VideoStream, container.add_stream(name, rate=order.fps, options=options))
     stream.width, stream.height = order.width, order.height
-    stream.pix_fmt = pixel_format if name == "libx264" else "yuv420p"  # which MPEG-4 has for odd sizes, too
+    stream.pix_fmt = pixel_format if name == "libx264" else "yuv420p"  # MPEG-4 part 2 supports it for odd sizes too
     stream.gop_size = KEY_FRAME_SECONDS * order.fps
     stream.codec_context.time_base = Fraction(1, order.fps)
     stream.colorspace = _MATRIX_OF_BT601
@@ -81,7 +81,7 @@ def _add_video_stream(container: OutputContainer, order: VideoOrder, pixel_forma
 
 
 def _write_sound(container: OutputContainer, order: VideoOrder) -> Iterator[None]:
-    """The prompt spoken, then silence, exactly as long as the frames. Each step writes one second."""
+    """The spoken prompt, then silence, exactly as long as the frames. Each step writes one second."""
     stream = container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
     stream.bit_rate = encode.BITS_PER_SECOND
     return _write_sound_seconds(container, stream, order)

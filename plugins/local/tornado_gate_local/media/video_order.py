@@ -1,4 +1,4 @@
-"""What a video is made from. Pure."""
+"""The parameters of a video. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from tornado_gate.types.value import Value
 
 
 class VideoOrder(Value, frozen=True, kw_only=True):
-    """`width` and `height` in pixels; `fps` frames a second; orders that differ in `seed` look different.
+    """`width` and `height` in pixels; `fps` is frames a second; orders with another `seed` look different.
 
-    `image` is a picture's file: it is the first frame, scaled and cropped to cover it, and what all others show behind
-    the words. `sound` adds a track with the prompt spoken, cut where the video ends. `watermark` says in every frame
-    where the video comes from.
+    `image` is the bytes of an image file: the first frame, scaled and cropped to the size, and the background of all
+    other frames. `sound` adds a track with the spoken prompt, cut at the end of the video. `watermark` adds a mark
+    with the origin of the video to every frame.
     """
 
     prompt: str
@@ -29,5 +29,5 @@ class VideoOrder(Value, frozen=True, kw_only=True):
 
     @property
     def has_odd_side(self) -> bool:
-        """Whether a side is, which takes whole planes of colour and so about twice the work for each pixel."""
+        """Whether width or height is odd: then chroma is not subsampled, which is about twice the work for each pixel."""
         return bool(self.width % 2 or self.height % 2)

@@ -1,7 +1,7 @@
-"""What the frames of a video show: a ground that is painted once, and little things that move over it. Only for workers.
+"""The frames of a video: a background that is painted once, and small shapes that move over it. Only for worker processes.
 
-Frames are made as planes of luma and chroma, as the codec takes them: turning each picture from RGB would cost more than all
-that is drawn in it. The colours are those of BT.601, which players that heed no tag take for granted.
+Frames are made as planes of luma and chroma, as the codec takes them: converting each frame from RGB would cost more
+than drawing it. The colours are BT.601, the default of players that ignore colour tags.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tornado_gate_local.media.lettering import MAX_CHARACTERS, MIN_FONT_SIZE, dr
 from tornado_gate_local.media.scene import Colour, choose_colours, draw_watermark, paint
 from tornado_gate_local.media.video_order import VideoOrder
 
-BLACK, WHITE, GREY = 16, 235, 128  # luma of black and of white, chroma of both
-CROSSING_SECONDS: Final = 2.5  # how long, about, the ball and the band of light take from one side to the other
+BLACK, WHITE, GREY = 16, 235, 128  # luma of black and white; chroma of both
+CROSSING_SECONDS: Final = 2.5  # about the time that the ball and the band of light take from one side to the other
 HOP_SECONDS: Final = 0.8
 FADE_SECONDS: Final = 0.5
-BRIGHTER: Final = 90  # of 255: how opaque the middle of the band of light is
+BRIGHTER: Final = 90  # of 255: the opacity in the middle of the band of light
 
 
 class YuvPlanes(Value, frozen=True):
-    """A picture as luma and two planes of chroma, of the same size, or of half of it where `halved`."""
+    """An image as one plane of luma and two of chroma; `halved` means that chroma has half the width and height."""
 
     luma: Image.Image
     blue: Image.Image
@@ -41,7 +41,7 @@ class YuvPlanes(Value, frozen=True):
         return YuvPlanes(self.luma.copy(), self.blue.copy(), self.red.copy(), self.halved)
 
     def blend(self, other: YuvPlanes, share: float) -> YuvPlanes:
-        """This one with `share` of the other in it."""
+        """A mix of both images with `share` of the other one."""
         return YuvPlanes(
             Image.blend(self.luma, other.luma, share),
             Image.blend(self.blue, other.blue, share),
@@ -51,14 +51,14 @@ class YuvPlanes(Value, frozen=True):
 
 
 class BallSprite(Value, frozen=True):
-    """A disc of one colour. `mask` is as large as the disc, `small` the same for planes of chroma."""
+    """A disc of one colour. `mask` is its shape in luma size, `small` in the size of the chroma planes."""
 
     mask: Image.Image
     small: Image.Image
     colour: tuple[int, int, int]  # luma and chroma
 
     def draw(self, planes: YuvPlanes, x: int, y: int) -> None:
-        """With its upper left corner at an even place, else chroma would lag behind luma."""
+        """Draw it with its upper left corner at even coordinates, so that chroma and luma match."""
         x, y = x - x % 2, y - y % 2
         luma, blue, red = self.colour
         planes.luma.paste(luma, _compute_box(self.mask, x, y), self.mask)
@@ -69,10 +69,10 @@ class BallSprite(Value, frozen=True):
 
 
 class VideoScene:
-    """The frames of an order, made one by one; the first of an order with an image is that image and nothing else."""
+    """The frames of an order, made one by one; with an image, the first frame is that image without additions."""
 
     def __init__(self, order: VideoOrder) -> None:
-        """Raises MediaError for "image"."""
+        """Paint the background. Raises MediaError for "image"."""
         self.width, self.height = order.width, order.height
         self.frames, self.fps = order.frames, order.fps
         self.pixel_format = "yuv444p" if order.has_odd_side else "yuv420p"
@@ -84,14 +84,14 @@ class VideoScene:
             self._bare = self._convert_to_planes(_draw_watermark(picture.copy(), order))
             draw_text(picture, _shorten_prompt(order.prompt), _compute_caption_box(order.width, order.height))
             self._ground = self._convert_to_planes(_draw_watermark(picture, order))
-        # Half a crossing more than whole ones, so that the last frame never looks like the first.
+        # A whole number of crossings plus a half, so that the last frame differs from the first.
         self._crossings = max(1, round(order.seconds / CROSSING_SECONDS)) + 0.5
         self._ball = self._new_ball(choose_colours(order.prompt, _make_random(order))[3])
         self._band = _new_band(max(8, self.width // 6), self.height)
         self._font = ImageFont.load_default(max(MIN_FONT_SIZE, self.height // 36))
 
     def make_frame(self, number: int) -> av.VideoFrame:
-        """The frame of that number, counted from 0."""
+        """Frame `number`, counted from 0."""
         if number == 0 and self._bare is not None:
             return self._make_video_frame(self._bare)
         planes = self._get_background(number)
@@ -102,19 +102,19 @@ class VideoScene:
         return self._make_video_frame(planes)
 
     def _get_background(self, number: int) -> YuvPlanes:
-        """What moves nothing: a copy. The words over a given picture appear little by little."""
+        """A copy of the background. The text over an input image fades in."""
         fading = max(1, min(round(FADE_SECONDS * self.fps), self.frames // 4))
         if self._bare is not None and number < fading:
             return self._bare.blend(self._ground, number / fading)
         return self._ground.copy()
 
     def _draw_band(self, planes: YuvPlanes, crossed: float) -> None:
-        """The band comes in from the left, leaves on the right, and comes again."""
+        """Draw the band of light, which moves from left to right repeatedly."""
         x = round(crossed % 1 * (self.width + self._band.width)) - self._band.width
         planes.luma.paste(WHITE, _compute_box(self._band, x, 0), self._band)
 
     def _draw_ball(self, planes: YuvPlanes, crossed: float, seconds: float) -> None:
-        """The ball goes to and fro along the top, where no words are, and hops."""
+        """Draw the ball, which moves to and fro along the top, above the text, and bounces."""
         room = self.width - self._ball.mask.width
         high = max(0, round(self.height * 0.19) - self._ball.mask.height)
         x = (1 - abs(1 - crossed % 2)) * room
@@ -122,7 +122,7 @@ class VideoScene:
         self._ball.draw(planes, round(x), round(y))
 
     def _draw_frame_number(self, planes: YuvPlanes, number: int) -> None:
-        """The frame's number at the lower left, where it fits, above a bar that grows to the full width."""
+        """Draw the frame number at the lower left, if it fits, above a progress bar."""
         thick = 2 * max(1, self.height // 180)
         done = self.width * (number + 1) // self.frames
         done -= done % 2
@@ -146,7 +146,7 @@ class VideoScene:
         return BallSprite(mask, small, _convert_to_yuv(colour))
 
     def _convert_to_planes(self, picture: Image.Image) -> YuvPlanes:
-        """Of an RGB picture."""
+        """Convert an RGB image."""
         coloured = av.VideoFrame.from_bytes(picture.convert("RGBA").tobytes(), *picture.size, format="rgba")
         frame = coloured.reformat(
             format=self.pixel_format, dst_colorspace=Colorspace.ITU601, dst_color_range=ColorRange.MPEG
@@ -170,7 +170,7 @@ def _make_random(order: VideoOrder) -> random.Random:
 
 
 def _paint_order(order: VideoOrder) -> Image.Image:
-    """As a picture is; its variant comes from all of the prompt, of which only the beginning is drawn."""
+    """The image of the prompt. Its variant depends on the whole prompt, of which only the beginning is drawn."""
     picture = ImageOrder(
         prompt=_shorten_prompt(order.prompt),
         width=order.width,
@@ -188,13 +188,13 @@ def _draw_watermark(picture: Image.Image, order: VideoOrder) -> Image.Image:
 
 
 def _shorten_prompt(prompt: str) -> str:
-    """What is drawn of a prompt."""
+    """The beginning of the prompt, as it is drawn."""
     text = prompt.strip()
     return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
 def _read_covering(data: bytes, size: tuple[int, int]) -> Image.Image:
-    """The picture in RGB, its middle where the shape is another; white where it is transparent."""
+    """The image in RGB, cropped to its middle when the aspect ratio differs; white where it is transparent."""
     picture = ImageOps.fit(files.read_picture(data, "image"), size, Image.Resampling.BICUBIC)
     return Image.alpha_composite(Image.new("RGBA", size, "white"), picture).convert("RGB")
 
@@ -204,7 +204,7 @@ def _compute_caption_box(width: int, height: int) -> tuple[int, int, int, int]:
 
 
 def _new_band(width: int, height: int) -> Image.Image:
-    """How opaque a slanting band of light is: most in its middle."""
+    """The opacity of a slanted band of light, highest in its middle."""
     slant = width // 2
     line = Image.new("L", (width + slant, 1), 0)
     for x in range(width):
@@ -222,7 +222,7 @@ def _convert_to_yuv(colour: Colour) -> tuple[int, int, int]:
 
 
 def _fill(planes: YuvPlanes, box: tuple[int, int, int, int], luma: int) -> None:
-    """Without colour."""
+    """Fill a box without colour."""
     planes.luma.paste(luma, box)
     if planes.halved:
         left, top, right, bottom = box

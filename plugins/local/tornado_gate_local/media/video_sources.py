@@ -1,4 +1,4 @@
-"""Videos that begin with a picture from a file, read by the worker process and so never held by the gateway's own."""
+"""Videos that start from an image in a file. The worker process reads it, so the gateway process never holds it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tornado_gate_local.media.video_order import VideoOrder
 from tornado_gate_local.media.worker import report_progress
 
 Source = tuple[Literal["picture", "video"], str]
-"""The path of a picture's file, or of a video whose last frame is the picture."""
+"""The path of an image file, or of a video whose last frame is the image."""
 
 
 def make_video_from(order: VideoOrder, path: str, source: Source | None) -> VideoOutput:
-    """`make_video`, begun by `source` where there is one; says at once that it has begun. Only for worker processes."""
+    """`make_video` with the image of `source`, if any; reports progress 0 at once. Only for worker processes."""
     report_progress(0.0)
     match source:
         case ("picture", file):
@@ -29,16 +29,18 @@ def make_video_from(order: VideoOrder, path: str, source: Source | None) -> Vide
 
 
 def read_last_frame(path: str) -> bytes:
-    """As a PNG. Raises MediaError when there is none."""
+    """The last frame of a video as PNG. Raises MediaError when the video has no frame."""
     import av
 
     with av.open(path) as file:
         stream = file.streams.video[0]
         if stream.duration:
-            file.seek(stream.duration, stream=stream)  # to the last key frame before the end
+            file.seek(stream.duration, stream=stream)  # the last key frame before the end
         last: deque[Any] = deque(file.decode(stream), maxlen=1)
     if not last:
-        raise MediaError("image", "The earlier video has no frame to begin with.")
+        raise MediaError(
+            "image", "The earlier video has no frames, so a remix cannot start from it. Send the request without it."
+        )
     buffer = BytesIO()
     last[0].to_image().save(buffer, "PNG", compress_level=1)
     return buffer.getvalue()

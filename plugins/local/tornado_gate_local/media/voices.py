@@ -1,4 +1,4 @@
-"""The voices of speech, and the rate of its samples. Pure."""
+"""The voices of speech, and the sample rate. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SAMPLE_RATE: Final = 24_000
 
 
 class SpeakerVoice(Value, frozen=True, kw_only=True):
-    """`pitch` in Hz; `pace` 1 is usual; `throat` 1 is a man's, smaller is shorter; `variant` is one of eSpeak NG's."""
+    """`pitch` in Hz; `pace` 1 is the default; `throat` 1 is a man's, smaller is shorter; `variant` is one of eSpeak NG's."""
 
     pitch: float
     pace: float

@@ -1,8 +1,8 @@
-"""The side of a worker process: reads jobs from standard input, one at a time, and answers until its input ends.
+"""The main loop of a worker process: reads jobs from standard input, one at a time, until the input ends.
 
 A frame is eight bytes of length, big-endian, and a pickle. In: ``(function, args, named)``. Out: any number of
-``("progress", value)``, then ``("done", result)``, ``("refused", MediaError)`` or ``("failed", traceback text)``. Both
-ends are processes of this plugin and the pipe is theirs alone; pickles of anybody else are never read.
+``("progress", value)``, then ``("done", result)``, ``("refused", MediaError)`` or ``("failed", traceback text)``.
+Both ends are processes of this plugin and the pipe is private; pickles from other sources are never read.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any
 from tornado_gate_local.media.errors import MediaError
 
 FRAME_LENGTH = struct.Struct(">Q")
-NICENESS = 5  # the event loop of the gateway goes first
+NICENESS = 5  # the gateway's event loop has priority
 
-_answers: list[FileIO] = []  # where answers go; empty in a process that is no worker
+_answers: list[FileIO] = []  # the output pipe; empty in a process that is not a worker
 
 
 def main() -> None:
-    """Answer jobs until the input ends, which is also what the gateway's death looks like."""
+    """Run jobs until the input ends; it also ends when the gateway process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     jobs = FileIO(0, "rb", closefd=False)
     answers = FileIO(os.dup(1), "wb")
     _answers.append(answers)
-    os.dup2(2, 1)  # a library that prints must not speak into the answers
+    os.dup2(2, 1)  # a library that prints must not write into the output pipe
     try:
         while True:
             send(answers, _answer(*receive_value(jobs)))
@@ -49,13 +49,13 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str
 
 
 def report_progress(value: float) -> None:
-    """Tell the caller of the running job how far it is, from 0 to 1. Without effect outside a worker process."""
+    """Report the progress of the running job, from 0 to 1. No effect outside a worker process."""
     for answers in _answers:
         send(answers, pickle.dumps(("progress", value)))
 
 
 def send(pipe: FileIO, content: bytes) -> None:
-    """Write a whole frame. Raises OSError when the other end is gone."""
+    """Write a whole frame. Raises OSError when the other end is closed."""
     for piece in (FRAME_LENGTH.pack(len(content)), content):
         rest = memoryview(piece)
         while rest:
@@ -63,7 +63,7 @@ def send(pipe: FileIO, content: bytes) -> None:
 
 
 def receive_value(pipe: FileIO) -> Any:
-    """The value of the next frame. Raises EOFError when the other end is gone."""
+    """The value of the next frame. Raises EOFError when the other end is closed."""
     (length,) = FRAME_LENGTH.unpack(_read_exactly(pipe, FRAME_LENGTH.size))
     return pickle.loads(_read_exactly(pipe, length))
 

@@ -1,8 +1,8 @@
-"""A bounded pool of worker processes for what would hold up the event loop: `await POOL.run(function, *arguments)`.
+"""A bounded pool of worker processes for blocking work: `await POOL.run(function, *arguments)`.
 
-The processes are fresh interpreters (nothing of the gateway is forked, its `__main__` is not imported again), started
-when first needed and kept. A worker ends when its input does, so none outlives the gateway, however that died. After a
-fork the child has a pool without processes; the parent keeps its own.
+The processes are new interpreters (the gateway is not forked and its `__main__` is not imported again), started when
+first needed and kept. A worker ends when its standard input closes, so none outlives the gateway, however it ends.
+After a fork the child's pool has no processes; the parent keeps its own.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _START = (
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Progress = Callable[[float], None]
-Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # a function, its arguments, and those with a name
+Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # function, positional and keyword arguments
 
 
 class WorkerDied(Exception):
-    """The process ended before it answered."""
+    """The worker process ended before it returned a result."""
 
 
 class WorkerPool:
-    """At most `size` jobs at a time, `most_waiting` more in line. For one event loop at a time; no thread but its own."""
+    """At most `size` jobs run at a time and `most_waiting` wait. For one event loop at a time; not thread-safe."""
 
     def __init__(
         self,
@@ -65,22 +65,22 @@ class WorkerPool:
 
     @property
     def processes(self) -> int:
-        """How many worker processes there are now."""
+        """The number of live worker processes."""
         return sum(worker.alive for worker in self._all)
 
     async def run(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """What `function` returns, a function of an importable module with arguments that can be pickled.
+        """The result of `function`, which must be importable from a module and have arguments that can be pickled.
 
-        A caller who is cancelled frees the slot at once: the process is killed and another takes its place. Raises
-        MediaError as the function did, UpstreamOverloaded when too many wait, UpstreamTimeout after the deadline, and
-        PluginError when the function failed otherwise or the process died.
+        Cancelling the caller frees the slot at once: the process is killed and replaced. Raises MediaError as the
+        function did, UpstreamOverloaded when too many jobs wait, UpstreamTimeout after the deadline, and PluginError
+        when the function failed otherwise or the process died.
         """
         return cast(Result, await self._run((function, args, named), None))
 
     async def run_reporting(self, progress: Progress, function: Callable[..., Result], *args: Any) -> Result:
-        """As `run`; `progress` is called, on the event loop, with what the function gives `worker.report`."""
+        """As `run`; `progress` gets, in the event loop, what the function passes to `worker.report_progress`."""
         return cast(Result, await self._run((function, args, {}), progress))
 
     async def _run(self, job: Job, progress: Progress | None) -> Any:
@@ -95,7 +95,7 @@ class WorkerPool:
             case "refused":
                 raise value
             case _:
-                raise PluginError("local", f"a worker failed: {value}")
+                raise PluginError("local", f"the function in a worker process raised an exception: {value}")
 
     async def _ask(self, job: Job, progress: Progress | None) -> tuple[str, Any]:
         worker = self._get_ready_worker()
@@ -104,7 +104,8 @@ class WorkerPool:
                 answer = await worker.ask(job, progress)
         except TimeoutError:
             self._discard(worker)
-            raise UpstreamTimeout(f"The work took more than {self.deadline_seconds:g} seconds.") from None
+            message = f"The local provider did not finish within {self.deadline_seconds:g} s. Request a smaller result."
+            raise UpstreamTimeout(message) from None
         except WorkerDied as error:
             self._discard(worker)
             raise PluginError("local", str(error)) from error
@@ -115,7 +116,7 @@ class WorkerPool:
         return answer
 
     def _get_ready_worker(self) -> _Worker:
-        """One that lives, else a new one."""
+        """An idle live worker, else a new one."""
         while self._idle:
             worker = self._idle.pop()
             if worker.alive:
@@ -128,9 +129,8 @@ class WorkerPool:
     def _discard(self, worker: _Worker) -> None:
         self._all.discard(worker)
         worker.kill()
-        threading.Thread(
-            target=worker.wait_for_exit, daemon=True
-        ).start()  # waiting for its end is not for the event loop
+        # Waiting for the exit would block the event loop.
+        threading.Thread(target=worker.wait_for_exit, daemon=True).start()
 
     async def _take_slot(self) -> None:
         if self._free > 0:
@@ -138,7 +138,8 @@ class WorkerPool:
             return
         if len(self._waiting) >= self.most_waiting:
             raise UpstreamOverloaded(
-                "Too much is being made at the moment. Try again shortly.", headers={"Retry-After": "5"}
+                f"The local provider is busy: {self.most_waiting} jobs wait already. Retry after 5 s.",
+                headers={"Retry-After": "5"},
             )
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -148,7 +149,7 @@ class WorkerPool:
             if turn in self._waiting:
                 self._waiting.remove(turn)
             elif not turn.cancelled():
-                self._free_slot()  # it came in the same moment
+                self._free_slot()  # the slot was assigned at the moment of the cancellation
             raise
 
     def _free_slot(self) -> None:
@@ -160,7 +161,7 @@ class WorkerPool:
         self._free += 1
 
     def close(self) -> None:
-        """End all processes; jobs that run fail. The pool may be used again."""
+        """End all processes; running jobs fail. The pool can be used again."""
         workers, self._all, self._idle = self._all, set(), []
         for worker in workers:
             worker.kill()
@@ -168,14 +169,14 @@ class WorkerPool:
             worker.wait_for_exit()
 
     def forget(self) -> None:
-        """In the child of a fork: the processes are the parent's."""
+        """For the child of a fork: drop the processes, which belong to the parent."""
         for worker in self._all:
             worker.forget()
         self._clear()
 
 
 class _Worker:
-    """One process. Its pipes are read and written by the thread of the one job that it has, under `_busy`."""
+    """One worker process. Only the thread of its current job reads and writes its pipes, under `_busy`."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -187,7 +188,7 @@ class _Worker:
         return self._process is not None and self._process.poll() is None
 
     async def ask(self, job: Job, progress: Progress | None) -> tuple[str, Any]:
-        """The answer to a job; starts the process if need be. Raises WorkerDied."""
+        """The result of a job; starts the process when needed. Raises WorkerDied."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[tuple[str, Any]] = loop.create_future()
 
@@ -226,7 +227,7 @@ class _Worker:
     def _start_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             command = [sys.executable, "-P", "-c", _START, json.dumps(sys.path)]
-            # In a group of its own: Ctrl-C at the terminal is for the gateway. Unbuffered: a fork copies no half frame.
+            # Its own process group: Ctrl-C in the terminal must not end it. Unbuffered: a fork copies no partial frame.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0
             )
@@ -236,18 +237,18 @@ class _Worker:
 
     def _make_death_error(self, error: Exception) -> WorkerDied:
         if self._process is None:
-            return WorkerDied(f"a worker process did not start: {error}")
-        self._process.kill()  # it may have closed its pipes and live on
-        return WorkerDied(f"a worker process ended with {self._process.wait()}")
+            return WorkerDied(f"a worker process could not be started: {error}")
+        self._process.kill()  # it may have closed its pipes and still run
+        return WorkerDied(f"a worker process ended with status {self._process.wait()} before it returned a result")
 
     def kill(self) -> None:
-        """At once, without waiting; also one that is about to start."""
+        """Kill the process without waiting; a process that is about to start is killed too."""
         self._killed = True
         if self._process is not None:
             self._process.kill()
 
     def wait_for_exit(self) -> None:
-        """Wait for the end of a killed process, and close its pipes. Blocks for a moment."""
+        """Wait until a killed process has ended and close its pipes. Blocks briefly."""
         with self._busy:
             if self._process is not None:
                 self._process.wait()
@@ -255,8 +256,8 @@ class _Worker:
 
     def forget(self) -> None:
         if self._process is not None:
-            _close_pipes(self._process)  # else the worker would not see the parent's end
-            self._process.returncode = 0  # not a child of this process: nothing to wait for
+            _close_pipes(self._process)  # else the worker would not notice that the parent has ended
+            self._process.returncode = 0  # not a child of this process: it cannot be waited for
 
 
 def _set_result(

@@ -1,8 +1,8 @@
-"""What the embedded provider does beyond chat: one module for each operation, from the common request to its events.
+"""The operations of the embedded provider beyond chat: one module each, from the common request to its stream events.
 
-Each has a ``prepare(call, request)``, which looks at the cheap things, reports what cannot be honoured and returns a `Work`:
-nothing is made before its events are read, so that deadlines hold and a caller who leaves stops it. Only a video goes on
-after its events: they say that it was begun.
+Each has a ``prepare(call, request)``, which makes the cheap checks, reports unsupported fields and returns an
+`OperationWork`: the work runs while its events are read, so that timeouts apply and a closed connection stops it.
+Only a video continues after its events, which report that its job has started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tornado_gate_local.operations.work import OperationWork
 
 
 async def prepare(call: Call, request: Request) -> OperationWork | videos.VideoDownloadWork | None:
-    """The work that a request asks for; None for one that is not served here. Raises InvalidField."""
+    """The prepared work of a request; None for an operation that is not served. Raises InvalidField."""
     match request:
         case EmbeddingRequest():
             return embeddings.prepare(call, request)

@@ -1,4 +1,4 @@
-"""Embeddings: vectors by hashing, near where texts share words. See `media.embeddings` for what they are worth."""
+"""Embeddings: vectors by hashing, similar for texts that share words. See `media.embeddings` for their limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tornado_gate_local.operations.work import OperationWork, drop_unknown, make
 from tornado_gate_local.words import count_tokens
 
 FIELDS = {"input": "inputs"}
-SLICE_TOKENS = 10_000  # turned into text within a few milliseconds
+SLICE_TOKENS = 10_000  # converted to text within a few milliseconds
 SLICE_BYTES = 1_000_000
 
 
@@ -24,7 +24,7 @@ class EmbeddingWork(OperationWork):
     dimensions: int
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        """Raises InvalidField."""
+        """The vectors and the usage as one event. Raises InvalidField."""
         texts = [await convert_to_text(one) for one in self.request.inputs]
         try:
             vectors = await embed_in_worker(texts, self.dimensions)
@@ -38,7 +38,7 @@ class EmbeddingWork(OperationWork):
 
 
 def prepare(call: Call, request: EmbeddingRequest) -> EmbeddingWork:
-    """Raises InvalidField for inputs and dimensions that no vector can be made of."""
+    """Raises InvalidField for an unsupported number of inputs or of dimensions."""
     dimensions = DEFAULT_DIMENSIONS if request.dimensions is None else request.dimensions
     try:
         check_arguments(len(request.inputs), dimensions)
@@ -52,9 +52,10 @@ def prepare(call: Call, request: EmbeddingRequest) -> EmbeddingWork:
 
 
 async def convert_to_text(given: str | tuple[int, ...]) -> str:
-    """A text as it is. Numbers of tokens as words of their own: nobody here knows whose tokens they are.
+    """A text unchanged. Token ids as words of their own, because their tokenizer is unknown.
 
-    So equal tokens have equal vectors, those that share tokens are near, and none is near the text that it stands for.
+    Equal token lists have equal vectors, lists that share tokens have similar ones; none is similar to the text that
+    it encodes.
     """
     if isinstance(given, str):
         return given
@@ -66,7 +67,7 @@ async def convert_to_text(given: str | tuple[int, ...]) -> str:
 
 
 async def _split_vectors(vectors: EmbeddingVectors) -> tuple[bytes, ...]:
-    """Each vector on its own; the event loop goes on between slices."""
+    """Each vector on its own; gives control to the event loop between slices."""
     step = max(1, SLICE_BYTES // (4 * vectors.dimensions))
     parts: list[bytes] = []
     for start in range(0, len(vectors), step):
@@ -76,7 +77,7 @@ async def _split_vectors(vectors: EmbeddingVectors) -> tuple[bytes, ...]:
 
 
 def _count_tokens(request: EmbeddingRequest, vectors: EmbeddingVectors) -> int:
-    """By the provider's rule for texts; what came as tokens is as many as it is."""
+    """By the rule of `count_tokens` for texts; an input of token ids counts its length."""
     given = [len(one) for one in request.inputs if not isinstance(one, str)]
     if not given:
         return vectors.tokens

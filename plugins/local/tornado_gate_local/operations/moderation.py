@@ -1,4 +1,4 @@
-"""Moderation: texts judged by a list of words, pictures not at all. See `media.moderation` for what that is worth."""
+"""Moderation: a word list checks texts, images are not checked. See `media.moderation` for the limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ModerationWork(OperationWork):
 
 
 def prepare(call: Call, request: ModerationRequest) -> ModerationWork:
-    """Reports by its place every picture, about which a verdict says nothing, and every unknown member of a text."""
+    """Reports as dropped, by its path, every image (a verdict does not cover it) and every unknown member of a text."""
     for lost in _iterate_unread(request):
         call.drop_field(lost)
     drop_unknown(call, request)
@@ -35,12 +35,12 @@ def prepare(call: Call, request: ModerationRequest) -> ModerationWork:
 
 
 def join_texts(parts: tuple[Part, ...]) -> str:
-    """The texts of an input, each on a line of its own."""
+    """The texts of an input, one a line."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _iterate_unread(request: ModerationRequest) -> Iterator[str]:
-    """Several parts are one input's in the wire formats that have them; else each input has one."""
+    """Paths of what is not checked. In a wire format either the only input has several parts, or each input has one."""
     several = len(request.inputs) > 1
     for number, parts in enumerate(request.inputs):
         for index, part in enumerate(parts):
@@ -52,7 +52,7 @@ def _iterate_unread(request: ModerationRequest) -> Iterator[str]:
 
 
 def _make_verdict(parts: tuple[Part, ...], judged: moderation.TextVerdict) -> Verdict:
-    """In the vocabulary; `applied` is empty where there was no text to judge."""
+    """The common type of a verdict; `applied` is empty for an input without text."""
     kinds = ["text"] if any(isinstance(part, Text) for part in parts) else []
     return Verdict(
         flagged=bool(judged.flagged),

@@ -1,8 +1,8 @@
-"""New pictures and edits. See `media.images` for what they show.
+"""New images and edits. See `media.images` for their content.
 
-Files are read when their turn comes: no more requests than there are workers hold files at a time, each `MOST_INPUT_BYTES`
-at most; the others leave theirs where the core keeps them. Pictures that are made come back one for each worker at a time,
-and one answer holds `MOST_OUTPUT_BYTES` of them.
+The files of an edit are read once it has a slot: at most as many requests as there are workers hold files at a time,
+`MAX_INPUT_BYTES` each; those that wait leave their files in the core's storage. Each worker returns one image at a
+time, and one response holds at most `MAX_OUTPUT_BYTES` of images.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REFUSED_FIELDS: Final = {"ratio": "aspect_ratio", "size": "resolution"}
 
 @dataclass(frozen=True, slots=True)
 class ImageWork(OperationWork):
-    """`size` is width and height; None is for an edit that keeps those of its first picture."""
+    """`size` is width and height; None for an edit that keeps the size of its first image."""
 
     call: Call
     request: ImageRequest
@@ -50,7 +50,7 @@ class ImageWork(OperationWork):
     size: tuple[int, int] | None
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        """Raises InvalidField."""
+        """The images as one event. Raises InvalidField."""
         try:
             yield await (self._edit_images() if self.request.images else self._create_images())
         except MediaError as error:
@@ -82,12 +82,12 @@ class ImageWork(OperationWork):
             return self._make_result(made, given.tokens)
 
     def _list_variants(self) -> range:
-        """Another seed gives none of the pictures that this one gives."""
+        """The variants of the images; different seeds have no variant in common."""
         first = MAX_IMAGES * (self.request.seed or 0)
         return range(first, first + (self.request.n or 1))
 
     def _make_size_limit(self) -> Callable[[ImageOutput], None]:
-        """Counts the bytes of all pictures. What it calls raises InvalidField when they are too many."""
+        """A function that adds up the sizes of all images and raises InvalidField above the limit."""
         left = MAX_OUTPUT_BYTES
 
         def count(picture: ImageOutput) -> None:
@@ -95,14 +95,14 @@ class ImageWork(OperationWork):
             left -= len(picture.data)
             if left < 0:
                 message = (
-                    f"The pictures together have more than {MAX_OUTPUT_BYTES:,} bytes; ask for fewer, or for webp."
+                    f"The images together exceed the limit of {MAX_OUTPUT_BYTES:,} bytes. Request fewer images or webp."
                 )
                 raise InvalidField(self.request.field_name("n"), message)
 
         return count
 
     def _make_result(self, made: list[ImageOutput], image_tokens: int) -> ImageResult:
-        """Tokens: those of the prompt, and one for 1,024 pixels of every picture that came or was made."""
+        """Tokens: those of the prompt, and one for 1,024 pixels of every input and output image."""
         first = made[0]
         return ImageResult(
             images=tuple(GeneratedImage(data=picture.data, media_type=picture.media_type) for picture in made),
@@ -120,13 +120,17 @@ class ImageWork(OperationWork):
 
 
 def prepare(call: Call, request: ImageRequest) -> ImageWork:
-    """Raises InvalidField for what no picture can be like."""
+    """Raises InvalidField for unsupported values."""
     if request.n is not None and not 1 <= request.n <= MAX_IMAGES:
-        raise InvalidField(request.field_name("n"), f"1 to {MAX_IMAGES} pictures can be asked for, not {request.n}.")
+        raise InvalidField(request.field_name("n"), f"The number of images must be 1 to {MAX_IMAGES}, not {request.n}.")
     if len(request.images) > MAX_INPUTS:
-        raise InvalidField(request.field_name("images"), f"At most {MAX_INPUTS} images can be given.")
+        raise InvalidField(
+            request.field_name("images"), f"An edit takes at most {MAX_INPUTS} images, not {len(request.images)}."
+        )
     if request.mask is not None and not request.images:
-        raise InvalidField(request.field_name("mask"), "A mask needs an image that it belongs to.")
+        raise InvalidField(
+            request.field_name("mask"), "A mask needs an image to edit. Send an image or remove the mask."
+        )
     finish = OutputOptions(
         format=request.output_format or "png",
         background=request.background or "auto",
@@ -148,7 +152,7 @@ def _parse_explicit_size(request: ImageRequest) -> tuple[int, int] | None:
 
 
 def _compute_size(request: ImageRequest) -> tuple[int, int] | None:
-    """The size in other words; None when those are missing too. Raises InvalidField."""
+    """The size from aspect ratio and resolution; None without both. Raises InvalidField."""
     if request.aspect_ratio is None and request.resolution is None:
         return None
     try:
@@ -178,12 +182,12 @@ def _report_drops(call: Call, request: ImageRequest, finish: OutputOptions) -> N
 
 
 def count_pixel_tokens(width: int, height: int) -> int:
-    """One for 1,024 pixels or a part of them."""
+    """One token for every 1,024 pixels, rounded up."""
     return -(-width * height // PIXELS_PER_TOKEN)
 
 
 class InputFiles(Value, frozen=True):
-    """The files of a request; `tokens` is what its pictures count, the mask not."""
+    """The files of an edit; `tokens` counts the images without the mask."""
 
     images: tuple[bytes, ...]
     mask: bytes | None
@@ -193,7 +197,7 @@ class InputFiles(Value, frozen=True):
 
 
 async def read_files(call: Call, request: ImageRequest) -> InputFiles:
-    """Read and look at all files. Raises InvalidField for the first that is wrong, or when they are too large together."""
+    """Read all files and check their headers. Raises InvalidField for the first invalid one, and above the size limit."""
     images: list[bytes] = []
     tokens, left = 0, MAX_INPUT_BYTES
     for number, source in enumerate(request.images):
@@ -209,12 +213,12 @@ async def read_files(call: Call, request: ImageRequest) -> InputFiles:
 
 
 async def _read_image(call: Call, source: FileSource, param: str, left: int) -> pictures.ImageFile:
-    """A file of at most `left` bytes, looked at before anything decodes it."""
+    """An image of at most `left` bytes, checked before it is decoded. Raises InvalidField."""
     known = getattr(source, "size", 0)
     picture = None
     if known <= left:
         picture = await pictures.read_image(call, source, param)
     if picture is None or len(picture.data) > left:
-        message = f"The images together have more than {MAX_INPUT_BYTES:,} bytes."
+        message = f"The images of one request exceed the limit of {MAX_INPUT_BYTES:,} bytes. Send smaller images."
         raise InvalidField(param, message, code="image_too_large")
     return picture

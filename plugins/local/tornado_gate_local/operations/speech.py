@@ -1,7 +1,7 @@
-"""Speech. See `media.speech` for what it sounds like.
+"""Speech. See `media.speech` for the sound.
 
-A caller who wants the sound while it is made gets pcm and wav sentence by sentence; the other formats are made whole, as
-their codecs want it, and sent in pieces.
+A streaming request gets pcm and wav sentence by sentence; files of the other formats are encoded whole, as their
+codecs need it, and sent in pieces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tornado_gate_local.words import count_tokens
 DEFAULT_VOICE: Final = "alloy"
 PIECE_BYTES: Final = 64 * 1024
 TOKENS_PER_SECOND: Final = 25
-FIELDS: Final[dict[str, str]] = {}  # the maker's names are the vocabulary's
+FIELDS: Final[dict[str, str]] = {}  # the argument names of `media` are those of the common types
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SpeechWork(OperationWork):
     order: SpeechOrder
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        """Raises InvalidField."""
+        """The start, the chunks and the usage of the speech. Raises InvalidField."""
         by_sentence = self.request.stream and self.order.format in OWN_FORMATS
         seconds = 0.0
         async for data, length in self._stream_by_sentence() if by_sentence else self._stream_whole():
@@ -55,7 +55,7 @@ class SpeechWork(OperationWork):
         yield SpeechEnd(usage=Usage(input_tokens=tokens, output_tokens=math.ceil(seconds * TOKENS_PER_SECOND)))
 
     async def _stream_whole(self) -> AsyncIterator[tuple[bytes, float]]:
-        """The file, and how many seconds it plays."""
+        """The file, and its duration in seconds."""
         try:
             sound = await POOL.run(make_speech, self.order)
         except MediaError as error:
@@ -63,7 +63,7 @@ class SpeechWork(OperationWork):
         yield sound.data, sound.seconds
 
     async def _stream_by_sentence(self) -> AsyncIterator[tuple[bytes, float]]:
-        """The sound of one portion of the text after another, and how many seconds each plays."""
+        """The audio of each portion of the text, and its duration in seconds."""
         head = make_endless_wav_header() if self.order.format == "wav" else b""
         for portion in iterate_portions(self.order.text):
             sound = await POOL.run(make_speech, replace(self.order, text=portion, format="pcm"))
@@ -72,7 +72,7 @@ class SpeechWork(OperationWork):
 
 
 def prepare(call: Call, request: SpeechRequest) -> SpeechWork:
-    """Raises InvalidField for a text, voice, speed or format that nobody here can speak."""
+    """Raises InvalidField for an unsupported text, voice, speed or format."""
     language = None if request.language is None else find_language_voice(request.language)
     order = SpeechOrder(
         text=request.text,

@@ -1,7 +1,7 @@
-"""Videos: begun here, made in the background, and looked after by whoever keeps the task. See `media.video` for what they show.
+"""Videos: a request starts a job in the background, polls and downloads refer to it. See `media.video` for their content.
 
-The operation of a video is ``{"job": …}``. A job dies with its process: then it is lost, and begun again by the core, to
-the same result, since the same order gives the same file.
+The operation of a video is ``{"job": …}``. A job ends with its process and is then "lost"; the core starts it again
+with the same result, because the same order gives the same file.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ DEFAULT_SECONDS: Final = 4.0
 DEFAULT_SIZE: Final = (1_280, 720)
 DEFAULT_FPS: Final = 24
 POLL_SECONDS: Final = 0.5
-"""When to look again: asking costs nothing here, and many videos are made in seconds."""
+"""The poll interval: polling costs nothing here, and many videos take only seconds."""
 PIECE_BYTES: Final = 256 * 1024
-FIELDS: Final[dict[str, str]] = {}  # the maker's names are the vocabulary's
-FILE_LOST_MESSAGE: Final = "The gateway has the file of this video no longer."
+FIELDS: Final[dict[str, str]] = {}  # the argument names of `media` are those of the common types
+FILE_LOST_MESSAGE: Final = "The file of this video is no longer available. Create the video again."
 
 
 async def prepare(call: Call, request: VideoRequest) -> VideoCreationWork:
-    """Raises InvalidField for what no video can be like. Nothing is begun: the core asks this when a task is made."""
+    """Raises InvalidField for unsupported values. Starts no job: the core also calls this when it creates a task."""
     if request.n is not None and not 1 <= request.n <= MAX_VIDEOS:
-        raise InvalidField(request.field_name("n"), f"1 to {MAX_VIDEOS} videos can be asked for, not {request.n}.")
+        raise InvalidField(request.field_name("n"), f"The number of videos must be 1 to {MAX_VIDEOS}, not {request.n}.")
     orders = _make_orders(request)
     try:
         check_order(orders[0])
@@ -60,7 +60,7 @@ async def prepare(call: Call, request: VideoRequest) -> VideoCreationWork:
 
 
 def _make_orders(request: VideoRequest) -> tuple[VideoOrder, ...]:
-    """One for each video. Another seed gives none of the videos that this one gives."""
+    """One order for each video; different seeds have no order in common."""
     first = MAX_VIDEOS * (request.seed or 0)
     return tuple(
         VideoOrder(
@@ -77,13 +77,13 @@ def _make_orders(request: VideoRequest) -> tuple[VideoOrder, ...]:
 
 
 async def _check_image(request: VideoRequest) -> None:
-    """From its header, where it came with the request."""
+    """Check the size of an image in the request by its header. Raises InvalidField."""
     if request.image is None:
         return
     param = request.field_name("image")
     found = await pictures.check(request.image, param)
     if found is not None and found[1] * found[2] > MAX_IMAGE_PIXELS:
-        message = f"'{param}' has {found[1]}x{found[2]} pixels; {MAX_IMAGE_PIXELS:,} in all are allowed."
+        message = f"'{param}' has {found[1]}x{found[2]} pixels; the limit is {MAX_IMAGE_PIXELS:,} pixels in total."
         raise InvalidField(param, message, code="image_too_large")
 
 
@@ -94,7 +94,7 @@ class VideoCreationWork(OperationWork):
     orders: tuple[VideoOrder, ...]
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        """Begin the job. Raises InvalidField for the picture, and UpstreamOverloaded."""
+        """Start the job. Raises InvalidField for the image, and UpstreamOverloaded."""
         request, picture = self.request, None
         if request.image is not None:
             picture = (await pictures.read_image(self.call, request.image, request.field_name("image"))).data
@@ -119,16 +119,16 @@ class VideoCancelWork(OperationWork):
     request: VideoCancel
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        """When it is answered nothing runs and no file is left."""
+        """After this event nothing of the job runs and its files are removed."""
         jobs = get_loop_jobs()
         job = jobs.find(self.request.operation)
         if job is not None:
             await jobs.end(job)
-        yield VideoOperation(status="failed", error="The video was cancelled.", code="cancelled")
+        yield VideoOperation(status="failed", error="The video was cancelled by a request.", code="cancelled")
 
 
 def make_operation(job: VideoJob) -> VideoOperation:
-    """Where a job stands."""
+    """The status of a job."""
     return VideoOperation(
         status=job.state,
         operation={"job": job.id},
@@ -142,19 +142,22 @@ def make_operation(job: VideoJob) -> VideoOperation:
 
 
 class VideoDownloadWork(Value, frozen=True):
-    """A file that is asked for."""
+    """The download of a finished video's file."""
 
     request: VideoDownload
 
     async def make_response(self) -> UpstreamResponse:
-        """Raises UpstreamError for a job that is not known (any more) or not done, UpstreamRefused for a wrong index."""
+        """Raises UpstreamError for an unknown job or one that is not completed, UpstreamRefused for a wrong index."""
         job = get_loop_jobs().find(self.request.operation)
         if job is None:
             raise UpstreamError(FILE_LOST_MESSAGE, code="upstream_lost_task")
         if job.state != "completed":
-            raise UpstreamError("The video is not made yet.", code="video_not_ready")
+            raise UpstreamError(
+                "The video is not completed yet. Poll the task and download the file when its status is 'completed'.",
+                code="video_not_ready",
+            )
         if not 0 <= self.request.index < len(job.orders):
-            message = f"The job has {len(job.orders)} videos, counted from 0."
+            message = f"Video {self.request.index} does not exist; the job has {len(job.orders)}, counted from 0."
             raise UpstreamRefused(message, status=404, code="video_not_found")
         path = job.get_file(self.request.index)
         try:
@@ -166,7 +169,7 @@ class VideoDownloadWork(Value, frozen=True):
 
 
 async def _iterate_pieces(job: VideoJob, path: Path, size: int) -> AsyncIterator[bytes]:
-    """The file. It is open while a piece is read and at no other time, so that nobody has to close it."""
+    """The file in pieces. It is open only while a piece is read, so an abandoned download leaves no file open."""
     for position in range(0, size, PIECE_BYTES):
         job.mark_polled()
         try:

@@ -1,4 +1,4 @@
-"""What all operations beyond chat share: the work itself, its losses, its refusals, and how much is done at a time."""
+"""What all operations beyond chat share: the prepared work, dropped fields, field errors and concurrency limits."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ FIELDS: Final = {
     "width": "size",
     "height": "size",
 }
-"""What a maker calls a thing, and what the vocabulary calls it where that is another name."""
+"""Argument names of `media` -> field names of the common types, where they differ."""
 
 
 class OperationWork(ABC):
-    """A request that was checked, and the call that it belongs to."""
+    """A request that was checked, and its call."""
 
     @abstractmethod
     def events(self) -> AsyncIterator[StreamEvent]:
-        """Do it. Raises GateError."""
+        """Do the work and yield its events. Raises GateError."""
 
 
 def drop_unknown(call: Call, request: MediaRequest) -> None:
-    """Report the fields that only a vendor knows. `user` is none of them: it changes nothing where no users are kept."""
+    """Report the unknown fields of a request. `user` is not one of them: no users are stored, so it changes nothing."""
     for name, value in request.extra.items():
         if value is not None and name not in HARMLESS:
             call.drop_field(name)
 
 
 def make_field_error(request: MediaRequest, error: MediaError, fields: Mapping[str, str] = FIELDS) -> InvalidField:
-    """A maker's refusal in the caller's words. "images.2" is the third of several."""
+    """Convert a MediaError to an InvalidField with the caller's field name. The param "images.2" means the third image."""
     ours, dot, number = error.param.partition(".")
     ours = fields.get(ours, ours)
     return InvalidField(make_path(request, ours, int(number)) if dot else request.field_name(ours), error.message)
 
 
 def make_path(request: MediaRequest, ours: str, number: int, several: bool = True) -> str:
-    """Where the caller wrote the `number`-th of a field's values."""
+    """The caller's path of value `number` of the field `ours`."""
     known = request.names.get(f"{ours}.{number}")
     return known or (f"{request.field_name(ours)}.{number}" if several else request.field_name(ours))
 
@@ -59,9 +59,9 @@ def make_path(request: MediaRequest, ours: str, number: int, several: bool = Tru
 async def make_all(
     maker: Callable[[Order], Made], orders: Sequence[Order], limit: Callable[[Made], None]
 ) -> list[Made]:
-    """What `maker` makes of each order, in worker processes; no more at a time than there are of those.
+    """Run `maker` for each order in worker processes, at most `POOL.size` at a time; results in the order of `orders`.
 
-    `limit` is shown each result as soon as it is there, and may raise. The first failure ends the rest.
+    `limit` is called with each result and may raise. The first failure cancels the rest.
     """
     made: dict[int, Made] = {}
     waiting = iter(enumerate(orders))
@@ -81,7 +81,7 @@ async def make_all(
 
 
 class ConcurrencyLimit:
-    """How many callers may hold large files in memory at a time; the others wait in line, up to `most_waiting` of them."""
+    """At most `size` callers hold large files in memory at a time; up to `most_waiting` more wait for a slot."""
 
     def __init__(self, size: int, most_waiting: int) -> None:
         self.size = size
@@ -91,11 +91,11 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def take_place(self) -> AsyncIterator[None]:
-        """Raises UpstreamOverloaded when the line is too long."""
+        """Wait for a slot and hold it. Raises UpstreamOverloaded when too many are waiting."""
         free = self._free.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.size))
         if free.locked() and self._waiting >= self.most_waiting:
             raise UpstreamOverloaded(
-                "Too many pictures are being edited. Try again shortly.", headers={"Retry-After": "5"}
+                "The local provider's queue of image edits is full. Retry after 5 s.", headers={"Retry-After": "5"}
             )
         self._waiting += 1
         try:
