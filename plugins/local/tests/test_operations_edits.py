@@ -244,10 +244,10 @@ async def test_a_line_that_is_too_long_is_an_overload_and_those_who_leave_it_mak
     places = ConcurrencyLimit(1, most_waiting=1)
 
     async def wait() -> None:
-        async with places.one():
+        async with places.take_place():
             pass
 
-    async with places.one():
+    async with places.take_place():
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         with pytest.raises(UpstreamOverloaded):
@@ -268,7 +268,7 @@ def test_places_serve_one_event_loop_after_another():
 
         async def one() -> None:
             nonlocal done
-            async with places.one():
+            async with places.take_place():
                 await asyncio.sleep(0)
                 done += 1
 

@@ -148,7 +148,7 @@ async def test_thousands_of_texts_are_embedded_in_another_process_while_the_loop
     counting.cancel()
     assert turns > 50
     assert await POOL.run(os.getpid) != os.getpid()
-    assert result.vectors[2_047] == embed(texts[2_047:], 1_024).packed(0)
+    assert result.vectors[2_047] == embed(texts[2_047:], 1_024).get_packed(0)
 
 
 @pytest.mark.gen_test(timeout=50)

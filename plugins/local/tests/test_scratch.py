@@ -29,7 +29,7 @@ FORKS = (
 import os
 if os.fork() == 0:
     try:
-        scratch.new("other")
+        scratch.make_folder("other")
     except OSError:
         sys.exit(7)
 print(os.waitstatus_to_exitcode(os.wait()[1]), os.path.exists(scratch.path / "job" / "0.mp4"), flush=True)
@@ -59,7 +59,7 @@ def other(temporary):
 
 
 def test_nobody_else_can_look_into_it_and_its_name_tells_whose_it_is(temporary, held):
-    folder = held.new("job")
+    folder = held.make_folder("job")
     assert held.path.parent == temporary
     assert held.path.name.startswith(f"{PREFIX}{os.getpid()}-")
     assert folder == held.path / "job"
@@ -69,18 +69,18 @@ def test_nobody_else_can_look_into_it_and_its_name_tells_whose_it_is(temporary, 
 
 def test_it_is_made_when_it_is_needed_and_closed_it_is_gone_for_good(temporary, held):
     assert list(temporary.iterdir()) == []
-    (held.new("job") / "file").write_bytes(b"x")
+    (held.make_folder("job") / "file").write_bytes(b"x")
     assert [path.name for path in temporary.iterdir()] == [held.path.name]
     held.close()
     assert list(temporary.iterdir()) == []
     with pytest.raises(OSError, match="closed"):
-        held.new("job")
+        held.make_folder("job")
     assert list(temporary.iterdir()) == []
 
 
 def test_two_of_one_process_do_not_touch_each_other(temporary, held):
     second = ScratchFolder()
-    one, other = held.new("job"), second.new("job")
+    one, other = held.make_folder("job"), second.make_folder("job")
     assert one != other
     second.close()
     assert one.exists()
@@ -88,9 +88,9 @@ def test_two_of_one_process_do_not_touch_each_other(temporary, held):
 
 
 def test_a_folder_that_a_cleaner_has_removed_is_made_again(temporary, held):
-    held.new("one")
+    held.make_folder("one")
     shutil.rmtree(held.path)
-    assert held.new("two").is_dir()
+    assert held.make_folder("two").is_dir()
     assert len(list(temporary.iterdir())) == 1
 
 
@@ -99,13 +99,13 @@ def test_what_a_killed_process_left_is_removed_by_the_next_that_needs_a_folder(t
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert (folder / "job" / "0.mp4").exists()
-    held.new("job")
+    held.make_folder("job")
     assert list(temporary.iterdir()) == [held.path]
 
 
 def test_the_folder_of_a_process_that_lives_stays(held, other):
     _, folder = other
-    held.new("job")
+    held.make_folder("job")
     assert (folder / "job" / "0.mp4").exists()
 
 
@@ -121,7 +121,7 @@ def test_what_belongs_to_another_user_stays(temporary, held, monkeypatch):
     theirs.mkdir()
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    held.new("job")
+    held.make_folder("job")
     assert theirs.exists()
 
 
@@ -131,7 +131,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(temporary, tmp_path, 
     (precious / "file").write_bytes(b"x")
     (temporary / f"{PREFIX}1-link").symlink_to(precious)
     (temporary / f"{PREFIX}2-file").write_bytes(b"x")
-    held.new("job")
+    held.make_folder("job")
     assert (precious / "file").exists()
     assert (temporary / f"{PREFIX}2-file").exists()
 

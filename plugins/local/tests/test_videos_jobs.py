@@ -70,7 +70,7 @@ def test_progress_is_over_all_videos():
     job = VideoJob(orders=(VideoOrder(prompt="a"),) * 2)
     seen = []
     for number, share in ((0, 0.0), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.5), (1, 1.0)):
-        job.advance(number, share)
+        job.set_progress(number, share)
         seen.append(job.progress)
     assert seen == [0, 25, 50, 50, 75, 99]
 
@@ -90,7 +90,7 @@ async def test_two_are_made_at_once_and_a_third_waits_in_line(videos, monkeypatc
 @pytest.mark.gen_test(timeout=50)
 async def test_the_event_loop_goes_on_meanwhile(videos):
     turns, operation = 0, await videos.begin(width=1_280, height=720, seconds=1, fps=12)
-    while not videos.job(operation).done:
+    while not videos.job(operation).is_done:
         turns += 1
         await asyncio.sleep(0)
     assert turns > 1_000
@@ -207,7 +207,7 @@ async def test_a_job_that_nobody_asks_for_is_ended_and_with_the_last_go_the_proc
     jobs, (process,) = get_loop_jobs(), processes()
     unfinished.asked_at = ASKED_LONG_AGO
     assert await asyncio.to_thread(process.wait) == -signal.SIGKILL
-    assert done.file(0).exists()
+    assert done.get_file(0).exists()
     done.asked_at = ASKED_LONG_AGO
     await jobs.keeper
     assert list(temporary.iterdir()) == []
@@ -321,7 +321,7 @@ def test_what_a_loop_left_that_was_closed_under_its_jobs_goes_when_another_asks(
 
     loop = asyncio.new_event_loop()
     job = loop.run_until_complete(begin())
-    assert job.file(0).exists()
+    assert job.get_file(0).exists()
     loop.close()
     assert not closed.is_set()
     monkeypatch.setattr(VideoJobs, "close", told)

@@ -171,4 +171,4 @@ async def test_a_file_comes_in_small_pieces_and_whole(videos, monkeypatch):
     pieces = [piece async for piece in incoming.chunks]
     assert len(pieces) > 3
     assert {len(piece) for piece in pieces[:-1]} == {1_000}
-    assert b"".join(pieces) == get_loop_jobs().find(done.operation).file(0).read_bytes()
+    assert b"".join(pieces) == get_loop_jobs().find(done.operation).get_file(0).read_bytes()
