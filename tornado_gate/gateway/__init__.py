@@ -1,1 +1,1 @@
-"""The way of a request through the gateway, without HTTP: targets are chosen and tried."""
+"""The pipeline of one request, without HTTP: selects targets, tries them, and applies authentication, limits and circuits."""

@@ -1,4 +1,4 @@
-"""Targets are selected and tried here, for every operation; and one request is sent to one provider.
+"""Selects and tries targets, for every operation, and sends one request to one provider.
 
 Targets are tried in the order of the snapshot: by weight, then those of fallback models. A target whose circuit is open is
 skipped. A request tries the next target as long as one is left; it does not try a failed target again.
@@ -36,11 +36,11 @@ async def try_targets(
     operations: tuple[Operation, ...],
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
 ) -> Result:
-    """What `ask` returns for the first target of ``call.model`` that it does not fail for.
+    """The result of `ask` for the first target of ``call.model`` at which it succeeds.
 
-    `ask` gets the call with the target, its pool and its operation. It raises a retryable GateError when the next target may be
-    tried; anything else ends the request. What it puts on ``call.closing`` is closed when it fails, so nothing else may be there.
-    Raises what `Snapshot.targets` raises, the last failure, or Unavailable when every circuit is open.
+    `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
+    tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
+    Raises what `Snapshot.select_targets` raises, the failure of the last target, or Unavailable when every circuit is open.
     """
     targets = snapshot.select_targets(call, operations)
     health, failure = gate.health, None
@@ -76,9 +76,9 @@ async def try_targets(
 
 
 def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candidate:
-    """The target that a request would be sent to now; nothing is sent, counted, or taken from a circuit.
+    """The target that `try_targets` would try first. Sends and counts nothing and changes no circuit.
 
-    For what is sent later, or not at all. Raises Unavailable when every circuit is open.
+    For video tasks, which start later, and for `_explain`, which sends nothing. Raises Unavailable when every circuit is open.
     """
     now = gate.health.clock()
     for target, provider in targets:
@@ -96,12 +96,12 @@ def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavaila
 
 
 def note_success(gate: Gate, call: Call) -> None:
-    """The target of `call` has answered: its circuit closes."""
+    """Record a success of the target of `call`: its circuit closes."""
     gate.health.get_circuit(make_circuit_name(call.target)).record_success()
 
 
 def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
-    """The target of `call` has not answered: count and log it. What may be the target's fault counts for its circuit."""
+    """Count and log a failure of the target of `call`. A retryable error other than 429 also counts for its circuit."""
     target = call.target
     circuit = gate.health.get_circuit(make_circuit_name(target))
     if not isinstance(error, GateError):
@@ -121,7 +121,10 @@ def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
 async def call_provider(
     call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
-    """The events of an upstream's answer to `request`, in order and in time. `outgoing` is its translation, where it exists."""
+    """Call the provider and return the events of its response, with event order and time limits checked.
+
+    `outgoing` is the translated `request`; without it the request is translated here.
+    """
     if outgoing is None:
         outgoing = await provider.translate_request(call, request)
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))

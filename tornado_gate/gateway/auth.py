@@ -1,7 +1,7 @@
-"""Find the caller's key in a request, and say what it may do. Knows no storage.
+"""Finds the caller's API key in a request and checks what it may do. Knows no storage.
 
-Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket's
-subprotocol. Two different keys are refused, because which of them an upstream or a log would take is anybody's guess.
+Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket
+subprotocol. A request with two different keys is rejected, because it is not clear which account it belongs to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN_KEY_HEADERS = KEY_HEADERS[1:]
 KEY_PARAMETER = "key"
 PROTOCOL_HEADER = "sec-websocket-protocol"
 _KEY_PROTOCOL = re.compile(r"[a-z]{1,20}-insecure-api-key\.")
-"""How a browser, which cannot set headers, names a subprotocol that carries the key: ``<vendor>-insecure-api-key.<key>``."""
+"""The subprotocol in which a browser sends the key, because it cannot set headers: ``<vendor>-insecure-api-key.<key>``."""
 MAX_KEY_LENGTH = 512
 HOW_TO_SEND_KEY = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
 
@@ -38,7 +38,9 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
     if not found:
         raise AuthenticationFailed(f"No API key was given. {HOW_TO_SEND_KEY}", code="missing_api_key")
     if len(found) > 1:
-        raise AuthenticationFailed("Two different API keys were given; send one.", code="ambiguous_api_key")
+        raise AuthenticationFailed(
+            "The request contains two different API keys. Send only one.", code="ambiguous_api_key"
+        )
     key = found.pop()
     if len(key) > MAX_KEY_LENGTH:
         raise unknown_key_error()
@@ -46,48 +48,52 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
 
 
 def find_keys_in_protocols(protocols: str) -> list[str]:
-    """The keys among the subprotocols of a WebSocket handshake: how a browser sends one, because it cannot set headers."""
+    """The keys in the subprotocols of a WebSocket handshake, a comma-separated list."""
     names = [name.strip() for name in protocols.split(",")]
     return [name[found.end() :] for name in names if (found := _KEY_PROTOCOL.match(name))]
 
 
 def is_key_protocol(name: str) -> bool:
-    """Whether a subprotocol carries a key, so that it must not be passed on or logged."""
+    """Whether a subprotocol contains a key; such a name must not be forwarded or logged."""
     return _KEY_PROTOCOL.match(name) is not None
 
 
 def unknown_key_error() -> AuthenticationFailed:
-    """The same answer for a key that never was, one that was revoked and one that has expired."""
+    """The error for a key that does not exist, was revoked or has expired: the caller cannot tell which."""
     return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW_TO_SEND_KEY}")
 
 
 def may_use_model(caller: Caller, model: str) -> bool:
-    """Whether the key's globs cover a model's name. No globs: every model."""
+    """Whether one of the key's globs matches the name of the model. A key without globs may use every model."""
     return not caller.models or any(_matches_glob(pattern, model) for pattern in caller.models)
 
 
 def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a route's operations that the key may use. Listing models is always allowed.
+    """The operations of a route that the key may use. Listing models is always allowed.
 
-    Raises NotAllowed when the key is narrowed to others.
+    Raises NotAllowed when the key is limited to other operations.
     """
     if not caller.operations:
         return operations
     allowed = tuple(name for name in operations if name in caller.operations or name == "models")
     if not allowed:
         limited_to = ", ".join(caller.operations)
-        raise NotAllowed(f"This API key may not be used for '{operations[0]}'; it is limited to: {limited_to}.")
+        message = f"This API key does not allow the operation '{operations[0]}'. It allows: {limited_to}."
+        raise NotAllowed(message)
     return allowed
 
 
 def check_model(caller: Caller, model: str) -> None:
-    """Raises NotAllowed when the key's globs do not cover `model`."""
+    """Raises NotAllowed when no glob of the key matches `model`."""
     if not may_use_model(caller, model):
-        raise NotAllowed("This API key may not use this model.", param="model", code="model_not_allowed")
+        message = (
+            f"This API key does not allow the model '{model[:100]}'. GET /v1/models lists the models that it allows."
+        )
+        raise NotAllowed(message, param="model", code="model_not_allowed")
 
 
 def _matches_glob(pattern: str, name: str) -> bool:
-    """Whether a glob, in which only `*` is special, matches all of `name`. Linear, whatever both hold."""
+    """Whether a glob, in which only `*` is special, matches the whole `name`. Takes linear time for every input."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern

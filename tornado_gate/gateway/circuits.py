@@ -1,6 +1,7 @@
-"""Circuits: which targets may be asked now. Pure but for the clock.
+"""Circuit breakers: which targets may be called now. No I/O; the clock is a parameter.
 
-A target that failed several times in a row, or half of the time lately, is left alone for a while; then one request probes it.
+The circuit of a target opens after several failures in a row, or when half of the recent requests failed. While it is open the
+target gets no requests; after that time one request probes the target.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PROBE_SECONDS = 60.0
 
 
 class Circuit:
-    """The recent past of one target."""
+    """The recent outcomes of one target, and whether it may be called."""
 
     __slots__ = ("_in_a_row", "_open_until", "_outcomes", "_probing_until")
 
@@ -31,7 +32,7 @@ class Circuit:
         self._probing_until = 0.0
 
     def allows(self, now: float) -> bool:
-        """Whether a request may go to the target now. A yes while it is open is the probe: the next answer is no."""
+        """Whether a request may go to the target now. True for an open circuit reserves the probe: the next call is False."""
         if not self._open_until:
             return True
         if not self.would_allow(now):
@@ -40,11 +41,11 @@ class Circuit:
         return True
 
     def would_allow(self, now: float) -> bool:
-        """What `allows` would answer. Does not take the probe."""
+        """What `allows` would return, without reserving the probe."""
         return not self._open_until or (now >= self._open_until and now >= self._probing_until)
 
     def wait_seconds(self, now: float) -> float:
-        """How long the target is left alone from now on. 0 while a probe runs, for nobody knows how long that takes."""
+        """Seconds until the circuit allows a probe. 0 while a probe runs, because its duration is unknown."""
         return max(0.0, self._open_until - now)
 
     def state(self, now: float) -> str:
@@ -69,7 +70,7 @@ class Circuit:
         self._probing_until = 0.0
 
     def release_probe(self) -> None:
-        """The request that asked ended without saying anything about the target: the caller left, or was refused."""
+        """The probe ended without an outcome for the target: the caller disconnected, or its request was rejected."""
         self._probing_until = 0.0
 
 
@@ -88,5 +89,5 @@ class CircuitBreakers:
 
 
 def make_circuit_name(target: Target) -> tuple[str, str, str]:
-    """What a circuit is for. A wildcard's many names share one."""
+    """The key of a target's circuit. All names that match one wildcard entry share a circuit."""
     return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)

@@ -1,4 +1,4 @@
-"""Many inputs in as many requests as an upstream needs, and one answer. Pure."""
+"""Splits an embedding request into batches that an upstream accepts, and joins their results. No I/O."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage, Vector
 from tornado_gate.types.value import replace
 
 MAX_PARALLEL_REQUESTS = 4
-"""Requests of one caller's request that run at the same time."""
+"""Batches of one request that run at the same time."""
 
 _COUNTERS = tuple(name for name in Usage.__struct_fields__ if name != "extra")
 
 
 def split(request: EmbeddingRequest, most: int) -> list[EmbeddingRequest]:
-    """The request in pieces of at most `most` inputs, in order; at least one piece."""
+    """The request as batches of at most `most` inputs, in order; at least one batch."""
     inputs = request.inputs
     return [replace(request, inputs=inputs[start : start + most]) for start in range(0, len(inputs) or 1, most)]
 
 
 def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult]) -> EmbeddingResult:
-    """The results in the order of their requests, usage summed. Raises UpstreamError when one has lost an input."""
+    """The results in the order of their requests, with usage summed.
+
+    Raises UpstreamError when a result has not one vector for each input.
+    """
     vectors: list[Vector] = []
     for request, result in zip(requests, results, strict=True):
         if len(result.vectors) != len(request.inputs):
             raise UpstreamError(
-                f"The upstream sent {len(result.vectors)} vectors for {len(request.inputs)} inputs; try again."
+                f"The upstream returned {len(result.vectors)} vectors for {len(request.inputs)} inputs. Try again."
             )
         vectors += result.vectors
     return replace(results[0], vectors=tuple(vectors), usage=sum_usage([result.usage for result in results]))
 
 
 def sum_usage(reports: Sequence[Usage | None]) -> Usage | None:
-    """The sum of what was reported, counter by counter; None when nothing was. Of `extra` what is no number is the first's."""
+    """The sum of each counter; None when no report has usage. A value in `extra` that is not a number is that of the first."""
     known = [usage for usage in reports if usage is not None]
     if len(known) < 2:
         return known[0] if known else None

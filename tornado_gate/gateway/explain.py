@@ -1,4 +1,4 @@
-"""What would happen to a request: target and why, the exact upstream request with secrets masked, losses. Nothing is called."""
+"""Explains a request without sending it: the targets and why, the upstream request with secrets masked, and losses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tornado_gate.types.value import replace
 
 MASK = "***"
 _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
-"""Headers that hold no secret: kinds of content, and versions of a vendor's API."""
+"""Headers that contain no secret: content types, and versions of a vendor's API."""
 
 
 async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
-    """The way that `wire` would take. Raises the GateError that its caller would get before anything went upstream."""
+    """The explanation of `wire` as JSON values. Raises the GateError that its caller would get before the upstream is called."""
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
@@ -68,7 +68,7 @@ async def _explain_attempt(
 
 
 def _mask_request(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
-    """The request without its secrets; None for a provider that sends none."""
+    """The upstream request with its secrets masked; None for a provider that sends none."""
     if not outgoing.url:
         return None
     headers = {name: value if _SHOWN_HEADERS.fullmatch(name) else MASK for name, value in outgoing.headers.items()}

@@ -1,4 +1,4 @@
-"""Gate: what lives as long as the process. The snapshot in force, connection pools, circuits, keys, metrics."""
+"""Gate: the state that lives as long as the process: current snapshot, connection pools, circuits, keys, metrics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics
 from tornado_gate.types import Caller
 
 MAX_CALLERS = 10_000
-"""Keys for which it is kept what they may do."""
+"""The number of keys whose callers are cached."""
 
 
 class Gate:
-    """Made once for each process, from a checked Config. `start` inside the loop, `close` before it ends."""
+    """Created once for each process, from a checked Config. Call `start` inside the event loop, and `close` before it ends."""
 
     def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
         self.host = host
@@ -49,7 +49,7 @@ class Gate:
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
 
     async def start(self) -> None:
-        """Begin to watch: keys that are revoked, plugins that block, the loop's lag."""
+        """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""
         await self.keys.start()
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
@@ -64,18 +64,18 @@ class Gate:
         self._pools.clear()
 
     async def authenticate(self, key: str) -> Caller:
-        """Who a key belongs to. Raises AuthenticationFailed."""
+        """The caller that a key belongs to. Raises AuthenticationFailed."""
         return await self.authenticate_digest(digest_key(key))
 
     async def authenticate_digest(self, key_digest: bytes) -> Caller:
-        """`authenticate` by the digest of a key."""
+        """The caller that the key with this digest belongs to. Raises AuthenticationFailed."""
         record = await self.keys.find_by_digest(key_digest)
         if record is None:
             raise unknown_key_error()
         return self._get_caller(record)
 
     def find_cached_caller(self, key_digest: bytes) -> Caller | None:
-        """Who a key belongs to that was used lately; None where the store must be asked."""
+        """The caller of a key from the cache; None when the key store must be read."""
         record = self.keys.find_cached(key_digest)
         return None if record is None else self._get_caller(record)
 
@@ -101,7 +101,7 @@ class Gate:
         )
 
     def replace(self, snapshot: Snapshot) -> None:
-        """Put a new snapshot in force. Requests that run keep theirs; its pools close when the last of them has ended."""
+        """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
         old, self.snapshot = self.snapshot, snapshot
         self._retired[old.number] = old
         self._apply(snapshot)
@@ -115,22 +115,22 @@ class Gate:
         self.host.watchdog.limit_seconds = config.server.hook_seconds
 
     def pool(self, provider: ConfiguredProvider) -> Pool:
-        """The connections of a provider entry: the same for every snapshot in which the entry is the same."""
+        """The connection pool of a provider entry. Snapshots in which the entry is equal share the pool."""
         pool = self._pools.get(provider.identity)
         if pool is None:
             pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._upstream_http)
         return pool
 
     def use_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:
-        """Around a request: `entered`, and `left`."""
+        """A context manager around a request: `acquire_snapshot`, then `release_snapshot`."""
         return _SnapshotUse(self, snapshot, waited_for=True)
 
     def use_snapshot_in_background(self, snapshot: Snapshot) -> AbstractContextManager[None]:
-        """As `using`, for work that draining does not wait for: another process goes on with it."""
+        """Like `use_snapshot`, for work that draining does not wait for, because another process continues it."""
         return _SnapshotUse(self, snapshot, waited_for=False)
 
     def acquire_snapshot(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
-        """A request begins: its snapshot's pools stay open, and draining waits for it, until it has `left`."""
+        """Count a request that starts: until `release_snapshot` the snapshot's pools stay open and draining waits for it."""
         number = snapshot.number
         self._users[number] = self._users.get(number, 0) + 1
         if waited_for:
@@ -139,7 +139,7 @@ class Gate:
                 self.idle.clear()
 
     def release_snapshot(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
-        """It has ended."""
+        """Count a request that has ended; closes pools that no snapshot needs any more."""
         number = snapshot.number
         if waited_for:
             self.open_requests -= 1

@@ -1,4 +1,4 @@
-"""One request, stop by stop. Read this first: docs/architecture.md draws the same way.
+"""One request, step by step. Read this module first; docs/architecture.md has a diagram of the same steps.
 
 Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
 """
@@ -41,22 +41,22 @@ from tornado_gate.types import (
 from tornado_gate.types.value import Value
 
 SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
-"""Operations whose streams say nothing for as long as the work takes."""
+"""Operations whose streams send no event until the work is done."""
 METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
-"""Events that end an answer and say what it took."""
+"""Events that end a response and carry its usage."""
 
 
 class PreparedAnswer(Value, frozen=True):
-    """A reply whose first chunk is there, and the call as it was when it came: target and losses are known."""
+    """A reply whose first chunk has been read, and the call at that time, with its target and losses."""
 
     call: Call
     reply: Reply
 
 
 async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
-    """Answer one request for a model: 1 find the model, 2 try its targets, and at each of them stops 3 to 6 (`_ask`).
+    """Answer one request for a model: step 1 finds the model, 2 tries its targets, 3 to 6 run at a target (`_try_target`).
 
-    Raises GateError, which the handler puts into the caller's envelope.
+    Raises GateError, which the handler renders as the error body of the caller's format.
     """
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire))
     operations = auth.filter_operations(call.caller, wire.route.operations)
@@ -65,9 +65,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 
 
 class RequestCache:
-    """The common request, made when the first target needs it and kept for the next, with what was lost in making it.
+    """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
 
-    Of a route that can be several operations it is made once for each.
+    A route with several operations has one common request for each operation.
     """
 
     def __init__(self, wire: WireRequest, wire_format: FormatLane) -> None:
@@ -76,7 +76,7 @@ class RequestCache:
         self._made: dict[str, tuple[Request, list[str]]] = {}
 
     async def request(self, call: Call) -> Request:
-        """Also names the losses to `call`."""
+        """The common request for the operation of `call`; adds its losses to `call`."""
         made = self._made.get(call.operation)
         if made is None:
             alone = call.replace(target=NO_TARGET, losses=[])
@@ -88,7 +88,7 @@ class RequestCache:
 
 
 async def _try_target(once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
-    """Stops 3 to 6 at one target: one of the two lanes, up to the first chunk of the reply."""
+    """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         return PreparedAnswer(call, await _run_verbatim_lane(call, once.wire_format, provider.usable_lane, verbatim))
@@ -101,7 +101,7 @@ async def _try_target(once: RequestCache, call: Call, provider: ConfiguredProvid
 async def prepare_verbatim_request(
     call: Call, provider: ConfiguredProvider, once: RequestCache
 ) -> VerbatimRequest | None:
-    """What goes up as it came; None for what must take the common lane, although both ends may speak the same format."""
+    """The request for the verbatim lane; None if the request needs the common lane, which is possible even for equal formats."""
     wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
     if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
         return None
@@ -114,14 +114,14 @@ async def prepare_verbatim_request(
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
-    """Whether the body echoes what another provider has signed, which this one would refuse."""
+    """Whether the body contains a signature that another provider issued, which this provider would reject."""
     if b"ignature" not in once.wire.raw:
         return False
     return bool(await signatures.has_foreign_signatures(call, await once.request(call.replace(losses=[]))))
 
 
 async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> bool:
-    """Whether there are more inputs than the upstream takes in one request. Fewer commas than that are surely not."""
+    """Whether the request has more inputs than the upstream accepts at once. A body with fewer commas needs no parsing."""
     if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
         return False
     request = await once.request(call.replace(losses=[]))
@@ -131,7 +131,7 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
 async def _run_verbatim_lane(
     call: Call, wire_format: FormatLane, provider: ProviderLane, request: VerbatimRequest
 ) -> Reply:
-    """Both ends speak the same wire format: nothing is taken apart."""
+    """Forward request and response without parsing them: caller and upstream use the same wire format."""
     given = provider.invoke_translate_request(call, request)
     outgoing = given if isinstance(given, UpstreamRequest) else await given
     streaming = request.stream and call.operation not in SLOW_START_OPERATIONS
@@ -148,7 +148,7 @@ async def _run_verbatim_lane(
 
 
 async def _run_common_lane(call: Call, wire_format: FormatLane, used: ConfiguredProvider, request: Request) -> Reply:
-    """Through the common vocabulary."""
+    """Translate the request and the response through the common vocabulary."""
     streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     most = used.capabilities.inputs_at_once
@@ -165,7 +165,7 @@ async def _run_common_lane(call: Call, wire_format: FormatLane, used: Configured
 async def _call_in_batches(
     call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
 ) -> AsyncIterator[StreamEvent]:
-    """Several requests, a few at a time, as one answer; the first that fails ends all."""
+    """Send the batches, a few at a time, and return one result. The first failure cancels all."""
     timeouts, name = call.target.timeouts, call.target.provider
     places = asyncio.Semaphore(embedding_batches.MAX_PARALLEL_REQUESTS)
 
@@ -187,12 +187,15 @@ async def _call_in_batches(
 
 
 async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
-    """The answer of a reply that no provider was asked for: its first chunk is read, so that a failure keeps its status."""
+    """The answer for a reply without a provider call. Its first chunk is read here, so that a failure keeps its status."""
     return PreparedAnswer(call, await _read_first_chunk(wire_format, reply))
 
 
 async def _read_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
-    """`reply` with its first chunk read: from here on the status line may go out. What the format raises is blamed on it."""
+    """`reply` with its first chunk read: from here on the status line may be sent.
+
+    Raises the exceptions of the format as PluginError of the format.
+    """
     attributed: stages.Attributed[bytes] = stages.Attributed(wire_format.as_plugin_error)
     chunks = stages.add_step(reply.chunks, attributed)
     try:
@@ -207,7 +210,7 @@ async def _read_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
 
 
 class _MeterStep(stages.Step[StreamEvent, StreamEvent]):
-    """Usage and finish reason go to the meter in passing."""
+    """Records the usage and the finish reason of passing events in the meter."""
 
     __slots__ = ("_meter",)
 
@@ -216,7 +219,7 @@ class _MeterStep(stages.Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         for event in items:
-            if type(event) is PartDelta:  # as nearly all are
+            if type(event) is PartDelta:  # the most frequent event
                 continue
             if isinstance(event, UsageReport):
                 self._meter.usage = event.usage

@@ -1,8 +1,8 @@
-"""Requests and tokens per minute, for each key. Pure but for the clock; one for each process.
+"""Limits of requests and tokens per minute, for each key. No I/O; the clock is a parameter. One object for each process.
 
-A sliding window of two counted minutes: what the last minute held, weighted by how much of it is still in view, and what this one
-holds. A request is counted when it is admitted, tokens when their number is known; so a key that has spent its tokens is refused
-at its next request, never in the middle of an answer.
+Sliding-window counter: the count of the previous minute, weighted by its share of the window, plus the count of the current
+minute. A request is counted when it is admitted, tokens when their number is known: a key over its token limit is rejected at
+its next request, never in the middle of a response.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Window(State):
     previous: float = 0.0
 
     def estimate_level(self, now: float) -> float:
-        """How much lies within the last minute."""
+        """The estimated count within the last 60 s."""
         passed = now - self.began
         if passed >= WINDOW_SECONDS:
             self.previous = self.current if passed < 2 * WINDOW_SECONDS else 0.0
@@ -39,7 +39,7 @@ class _Window(State):
         return self.current + self.previous * (1 - passed / WINDOW_SECONDS)
 
     def estimate_seconds_until(self, level: float, now: float) -> float:
-        """When the level will have sunk to `level`, if nothing more comes."""
+        """Seconds until the count falls to `level`, if nothing is added."""
         passed = now - self.began
         if self.current <= level and self.previous:
             return max(0.0, WINDOW_SECONDS * (1 - (level - self.current) / self.previous) - passed)
@@ -47,14 +47,14 @@ class _Window(State):
 
 
 class RateLimits:
-    """The windows of all keys that have a limit. Keys without one cost nothing here."""
+    """The windows of all keys that have a limit. Keys without a limit have no window."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._windows: LRUCache[tuple[str, str], _Window] = LRUCache(MAX_KEYS)
 
     def admit(self, caller: Caller) -> dict[str, str]:
-        """Count a request. Returns the headers that tell what is left. Raises RateLimited, with them, when nothing is."""
+        """Count a request and return the ``x-ratelimit`` headers. Raises RateLimited, with these headers, at the limit."""
         headers: dict[str, str] = {}
         limits = {"requests": caller.requests_per_minute, "tokens": caller.tokens_per_minute}
         for kind, limit in limits.items():
@@ -65,7 +65,7 @@ class RateLimits:
         return headers
 
     def get_remaining(self, caller: Caller) -> dict[str, dict[str, int]]:
-        """What a key may still do within this minute: limit and remaining, for each kind that is limited."""
+        """``limit`` and ``remaining`` of this minute, for each limited kind (requests, tokens)."""
         limits = {"requests": caller.requests_per_minute, "tokens": caller.tokens_per_minute}
         now = self._clock()
         return {
@@ -78,7 +78,7 @@ class RateLimits:
         }
 
     def count_tokens(self, caller: Caller, tokens: int) -> None:
-        """Count tokens, when an answer has told how many it took."""
+        """Count the tokens of a response, when its usage is known."""
         if caller.tokens_per_minute is not None:
             now = self._clock()
             window = self._get_window(caller.id, "tokens")
@@ -89,13 +89,13 @@ class RateLimits:
         now = self._clock()
         window = self._get_window(key, kind)
         level = window.estimate_level(now)
-        room = limit - 1  # a request takes a place of its own, and one token at least
+        room = limit - 1  # a request counts as one request and uses at least one token
         left = max(0, int(room - level))
         headers = {f"x-ratelimit-limit-{kind}": str(limit), f"x-ratelimit-remaining-{kind}": str(left)}
         if level > room:
             wait = math.ceil(window.estimate_seconds_until(room, now)) or 1
             error = RateLimited(
-                f"This API key may use {limit} {kind} per minute and has used {math.ceil(level)}; try again in {wait} s.",
+                f"The limit of this API key is {limit} {kind} per minute; {math.ceil(level)} are used. Retry after {wait} s.",
                 retry_after=wait,
             )
             error.headers |= headers

@@ -1,4 +1,4 @@
-"""Names to places, pure: a method and path to a route, a model's name to its targets in order of preference."""
+"""Maps a method and a path to a route, and a model name to its entry in conf; orders targets by weight. No I/O."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class MatchedRoute(Value, frozen=True):
 
 
 class RouteConflict(Exception):
-    """Two formats want the same requests."""
+    """Two formats serve the same method and path."""
 
 
 class RouteTable:
-    """Every method and path of every format. Exact paths cost one look-up, however many there are."""
+    """The routes of all formats. An exact path costs one look-up, independent of the number of routes."""
 
     def __init__(self, served: Iterable[ServedRoute]) -> None:
         self._exact: dict[str, dict[str, list[ServedRoute]]] = {}
@@ -60,7 +60,7 @@ class RouteTable:
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
-        """The route that alone has this method and exact path, whatever the headers say."""
+        """The route for this method and exact path if it is the only one, so that headers need not be read; else None."""
         found = self._own.get((method, path))
         if found is None:
             rivals = self._exact.get(path, _NO_ROUTES).get(method, ())
@@ -71,8 +71,8 @@ class RouteTable:
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 
-        `path` is as it stood in the request line: it is compared before anything is decoded, so that no spelling of a
-        path reaches another route than the one it looks like.
+        `path` is the raw path of the request line. It is compared before percent-decoding, so that an encoded path cannot
+        reach another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
         for rival in self._exact.get(plain, _NO_ROUTES).get(method, ()):
@@ -86,10 +86,10 @@ class RouteTable:
         allowed = {name for methods, _ in found for name in methods}
         if method not in allowed:
             raise MethodNotAllowed(method, list(allowed))
-        raise NotFound(f"Nothing here answers {method} in this form.")
+        raise NotFound(f"No route serves {method} for this path with these headers and query parameters.")
 
     def _find(self, path: str) -> list[tuple[dict[str, list[ServedRoute]], dict[str, str]]]:
-        """What serves a path, an exact one before patterns: `/v1/models/x:generate` is a model's name to GET alone."""
+        """The methods that serve a path, an exact path before patterns: `/v1/models/x:generate` names a model only for GET."""
         methods = self._exact.get(path)
         found: list[tuple[dict[str, list[ServedRoute]], dict[str, str]]] = [] if methods is None else [(methods, {})]
         alike = [patterns.values() for start, patterns in self._patterns.items() if path.startswith(start)]
@@ -103,11 +103,14 @@ class RouteTable:
                 found.append((candidates, arguments))
         if not found:
             shown = path if len(path) <= 200 else path[:200] + "…"
-            raise NotFound(f"There is no route '{shown}'.", code="unknown_route")
+            raise NotFound(
+                f"The route '{shown}' does not exist. Check the path and the base URL of the client.",
+                code="unknown_route",
+            )
         return found
 
     def find_format(self, path: str) -> str:
-        """The format that serves a path in any method, or "": whose envelope an error there should have."""
+        """The format that serves a path with any method, or "": errors of this path use its error body."""
         plain = path[:-1] if path.endswith("/") else path
         try:
             methods, _ = self._find(plain)[0]
@@ -122,7 +125,7 @@ class RouteTable:
 
 
 def _compile_pattern(path: str) -> re.Pattern[str]:
-    """``/v1/models/{model}`` as a pattern. Only the last segment may hold slashes, as the names of models do."""
+    """``/v1/models/{model}`` as a pattern. Only the last parameter may contain slashes, as names of models do."""
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
@@ -132,14 +135,14 @@ def _compile_pattern(path: str) -> re.Pattern[str]:
 
 
 class FoundModel(Value, frozen=True):
-    """A model entry that answers to a name; `rest` is what the entry's `*` stood for, "" for an exact entry."""
+    """The model entry for a name; `rest` is the text that the entry's `*` matched, "" for an exact entry."""
 
     entry: ModelEntry
     rest: str
 
 
 class ModelTable:
-    """Model names to entries: an exact one, else the longest wildcard."""
+    """Finds the entry of a model name: the exact one, else the longest wildcard that matches."""
 
     def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
         self._exact = {name: FoundModel(entry, "") for name, entry in entries.items() if "*" not in name}
@@ -160,12 +163,12 @@ class ModelTable:
         return None
 
     def list_entries(self) -> Iterable[ModelEntry]:
-        """The entries that a list can name: those without a wildcard."""
+        """The entries without a wildcard, which model lists contain."""
         return (found.entry for found in self._exact.values())
 
 
 class Weighted(Protocol):
-    """Something with a share: a target of conf."""
+    """An object with a weight, such as a target of conf."""
 
     @property
     def weight(self) -> float: ...
@@ -175,9 +178,9 @@ W = TypeVar("W", bound=Weighted)
 
 
 def order_by_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
-    """A random order in which the first is each target as often as its weight says, and so on for the rest.
+    """The targets in a random order: each is first with a probability proportional to its weight, and so on for the rest.
 
-    Source of the method: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
+    Source: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
     """
     found = list(targets)
     if len(found) == 1:

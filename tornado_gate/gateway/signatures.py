@@ -1,9 +1,9 @@
-"""Opaque reasoning survives clients that drop it, and never reaches a provider that did not issue it.
+"""Stores thinking signatures, restores those that clients drop, and removes those that another provider issued.
 
-A thinking signature belongs to the provider that issued it. Most clients drop it, or could never say it in their wire format; the
-upstream then refuses the next turn of a tool loop. So the core remembers, by tool-call id and for the account, what thinking
-went before a call and what signature the call carried, and which signatures came from whom. Before a request goes up, signatures
-that the target did not issue are taken out, and what a client dropped is put back.
+A thinking signature is valid only at the provider that issued it. Most clients drop it, or their wire format has no field for it;
+the upstream then rejects the next turn of a tool loop. So the core stores for each account, by tool-call id, the thinking before
+the call and the signature of the call, and the issuer of each signature. Before a request is sent, signatures of other issuers
+are removed, and those that the client dropped are restored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _make_signature_key(value: Any) -> str:
 
 
 def record_signatures(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """`events`; every signature in them is remembered, with its issuer, before the answer's last event is given."""
+    """`events` unchanged; every signature in them is stored with its issuer before the last event of the response is yielded."""
     return add_step(events, _RecordedEvents(call))
 
 
@@ -60,7 +60,7 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
         for place, event in enumerate(items):
             self._recorder.note(event)
             if isinstance(event, Finish) and self._recorder.values:
-                out += items[:place]  # which need not wait for the memory
+                out += items[:place]  # these need not wait until the signatures are stored
                 return Pause(items[place:], self._remember)
         out += items
         return None
@@ -70,14 +70,14 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
 
 
 class _SignatureRecorder:
-    """Collects the thinking and the tool calls of one answer."""
+    """Collects the thinking and the tool calls of one response."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
         self._open: dict[int, tuple[PartStart, list[str]]] = {}
         self._thinking: dict[int, list[dict[str, Any]]] = {}
         self.values: dict[str, Any] = {}
-        """What is to be remembered, by name."""
+        """The values to store, by key."""
 
     def note(self, event: StreamEvent) -> None:
         match event:
@@ -110,7 +110,7 @@ class _SignatureRecorder:
 
 
 async def restore_signatures(call: Call, request: Request, *, signatures: bool) -> Request:
-    """`request` as this target may see it. `signatures` says whether the target issues any."""
+    """`request` with the signatures of this target only. `signatures`: whether the target issues any."""
     match request:
         case CountTokensRequest(chat=chat):
             return replace(request, chat=await _restore_chat(call, chat, signatures))
@@ -120,7 +120,7 @@ async def restore_signatures(call: Call, request: Request, *, signatures: bool) 
 
 
 async def has_foreign_signatures(call: Call, request: Request) -> bool:
-    """Whether a request carries a signature that is known to be another provider's."""
+    """Whether a request contains a signature that another provider is known to have issued."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request
     if not isinstance(chat, ChatRequest):
         return False
@@ -167,13 +167,13 @@ def _get_signature(part: Part) -> Opaque | None:
 
 
 def _restore_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
-    """Foreign signatures out, dropped ones in."""
+    """`message` without signatures of other issuers and with the stored ones that the client dropped."""
     issuer = call.target.provider
     parts = list(_drop_foreign_signatures(call, path, message, known))
     memories = [known.get(_make_call_key(part.id)) for part in parts if isinstance(part, ToolCall)]
     own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
     if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
-        # What a client shows as reasoning without its signature is no use to the issuer: the remembered thinking is whole.
+        # The issuer cannot use reasoning without its signature, so the complete stored thinking replaces it.
         kept = [part for part in parts if not isinstance(part, Thinking)]
         parts = [*(_build_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
     return replace(message, parts=tuple(_add_signature(part, issuer, known) for part in parts))
@@ -182,7 +182,7 @@ def _restore_message(call: Call, path: Callable[[int], str], message: Message, k
 def _drop_foreign_signatures(
     call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]
 ) -> Iterator[Part]:
-    """Thinking whose signature is foreign goes with it: nobody else can read it."""
+    """The parts without signatures of other issuers. Thinking with such a signature is removed: only its issuer can use it."""
     for place, part in enumerate(message.parts):
         signature = _get_signature(part)
         if signature is None or known.get(_make_signature_key(signature.value)) == call.target.provider:

@@ -1,7 +1,7 @@
-"""Conf and plugins become one immutable Snapshot, from which everything about a request is derived.
+"""Builds one immutable Snapshot from conf and plugins: routes, models, providers and limits of a request.
 
-What is wrong with conf stops the building (ConfigError, with every fault); what is wrong with a plugin does not: its models
-stay in the table and answer 503.
+A fault in conf stops the build (ConfigError, with every fault). A plugin that fails does not: its models stay in the table and
+answer 503.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Ti
 from tornado_gate.types.value import Value, field, replace
 
 VENDOR_PREFIX = "/vendor/"
-"""Stands in the paths of formats for the names of makers of videos."""
+"""The prefix in the paths of formats that is replaced by each of ``videos.prefixes``."""
 
 MAX_OFFERS = 20_000
-"""Names of models whose targets are kept. Callers make the names that a wildcard answers to."""
+"""The number of model names whose targets are cached. It is bounded because callers choose the names that match a wildcard."""
 
 _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 
@@ -36,9 +36,9 @@ Faults = list[tuple[tuple[str | int, ...], str]]
 
 
 class ConfiguredProvider(Value, frozen=True):
-    """A provider entry with what its plugin said of it; `lane` is None when the plugin failed.
+    """A provider entry with the capabilities that its plugin declares; `lane` is None when the plugin failed.
 
-    `identity` is equal for two snapshots in which the account is the same: they share its connections.
+    `identity` is equal in two snapshots in which the account is the same: they share its connection pool.
     """
 
     entry: ProviderConfig
@@ -50,7 +50,7 @@ class ConfiguredProvider(Value, frozen=True):
     def usable_lane(self) -> ProviderLane:
         """The lane. Raises PluginError when the plugin failed."""
         if self.lane is None:
-            raise PluginError(self.entry.plugin, "it is not usable")
+            raise PluginError(self.entry.plugin, "the plugin failed earlier")
         return self.lane
 
     @classmethod
@@ -63,7 +63,7 @@ class ConfiguredProvider(Value, frozen=True):
 
 
 class _WeightedTarget(Value, frozen=True):
-    """A target of a model, made once for all requests that ask for this name."""
+    """A target of a model with its weight, built once for all requests for this name."""
 
     target: Target
     provider: ConfiguredProvider
@@ -71,7 +71,7 @@ class _WeightedTarget(Value, frozen=True):
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
-    """One configuration in force. `number` counts them in this process, from 1."""
+    """One loaded configuration. `number` counts them in this process, from 1."""
 
     number: int
     config: Config
@@ -85,12 +85,12 @@ class Snapshot(Value, frozen=True, kw_only=True):
     _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
         default_factory=lambda: FIFOCache(MAX_OFFERS)
     )
-    """Of names with one target, which most are, who answers what."""
+    """Cached results of `select_targets` for models with one target."""
 
     hidden_fields = frozenset({"chance", "_offers", "_single_targets"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
-        """The entry that answers to `name`. Raises UnknownModel, or NotAllowed for a key that is kept from it."""
+        """The entry for the model `name`. Raises UnknownModel, or NotAllowed when the key does not allow the model."""
         found = self.models.find(name)
         if found is None:
             raise UnknownModel(name)
@@ -98,7 +98,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         return found.entry
 
     def resolve_model_name(self, wire: WireRequest) -> str:
-        """The model that the caller named, or the operation's default. Raises InvalidField when there is neither."""
+        """The model that the request names, or the default of its operation. Raises InvalidField when there is neither."""
         route = wire.route
         if route.model == "path":
             return wire.path_arguments["model"]
@@ -108,22 +108,23 @@ class Snapshot(Value, frozen=True, kw_only=True):
             which = route.default(wire.json) if route.default else route.operation
             model = defaults.get(which) or defaults.get(route.operation)
             if model is None:
-                raise InvalidField("model", "'model' is missing.", code="missing_required_parameter")
+                message = "'model' is missing. Send the name of a model; GET /v1/models lists them."
+                raise InvalidField("model", message, code="missing_required_parameter")
         if not isinstance(model, str) or not model:
             raise InvalidField("model", "'model' must be a string that names a model.")
         return model
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with what conf says of it."""
+        """The call for `model`, with the facts that conf has about it."""
         found = self.models.find(model)
         if found is not None and found.entry.facts:
             return replace(call, model=model, facts=found.entry.facts)
         return replace(call, model=model)
 
     def select_targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ConfiguredProvider]]:
-        """Who may answer one of `operations`, best first: the model's targets by weight, then those of its fallback models.
+        """The targets that support one of `operations`: the model's targets by weight, then those of its fallback models.
 
-        Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when all plugins in question have failed.
+        Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when the plugins of all these targets have failed.
         """
         usual = self._single_targets.get((call.model, operations))
         if usual is not None and not call.caller.models:
@@ -138,16 +139,17 @@ class Snapshot(Value, frozen=True, kw_only=True):
             if auth.may_use_model(call.caller, name):
                 able += self._select_model_targets(name, operations)
         if not able:
-            raise UnsupportedOperation(f"The model '{call.model}' cannot do '{call.operation}'.")
+            message = f"The model '{call.model}' does not support the operation '{call.operation}'. Use another model."
+            raise UnsupportedOperation(message)
         working = [pair for pair in able if pair[1].lane is not None]
         if not working:
-            raise PluginError(able[0][1].entry.plugin, "it is not usable")
+            raise PluginError(able[0][1].entry.plugin, "the plugin failed earlier")
         return working
 
     def _select_model_targets(
         self, name: str, operations: tuple[Operation, ...]
     ) -> list[tuple[Target, ConfiguredProvider]]:
-        """The targets of one model that can do one of `operations`, in an order that their weights make likely."""
+        """The targets of one model that support one of `operations`, in a random order by weight."""
         offers = self._offers.get(name)
         if offers is None:
             offers = self._offers[name] = tuple(self._make_offers(name))
@@ -184,13 +186,13 @@ class Snapshot(Value, frozen=True, kw_only=True):
         )
 
     def make_task_target(self, model: str, provider_name: str, upstream_model: str) -> Target:
-        """The target of a task that was begun earlier, as conf has it now; its model may be gone from conf."""
+        """The target of an existing task, with the current conf. The model itself may no longer be in conf."""
         found = self.models.find(model)
         entry = found.entry if found else ModelEntry(name=model, targets=())
         return self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
-        """The models that a key may use, in the order of conf."""
+        """The models that the caller's key may use, in the order of conf."""
         return tuple(
             self._make_model(entry.name, entry)
             for entry in self.models.list_entries()
@@ -198,7 +200,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         )
 
     def get_model(self, name: str, caller: Caller) -> Model:
-        """One model. Raises UnknownModel, also for one that the key may not use: its list does not have it either."""
+        """One model. Raises UnknownModel also when the key may not use it, because its model list does not contain it either."""
         found = self.models.find(name)
         if found is None or not auth.may_use_model(caller, name):
             raise UnknownModel(name)
@@ -229,7 +231,7 @@ def _resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
 def _get_target_operations(
     provider: ConfiguredProvider, upstream_model: str, entry: ModelEntry
 ) -> frozenset[Operation] | None:
-    """What a target can do; None where nobody knows: a provider whose plugin failed is asked, and its failure told."""
+    """The operations of a target; None when unknown, because its plugin failed: the request then gets the plugin's error."""
     if provider.lane is None:
         return entry.operations
     offered = provider.capabilities.get_operations(upstream_model)
@@ -237,12 +239,12 @@ def _get_target_operations(
 
 
 def override_timeouts(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
-    """A model may make its provider's timeouts shorter or longer for itself."""
+    """The timeouts of a provider with the values that a model overrides, in seconds."""
     return replace(timeouts, **by_model) if by_model else timeouts
 
 
 def configure_entry(entry: ProviderConfig, lane: ProviderLane) -> Capabilities:
-    """What the plugin says of an entry. Raises ConfigError with paths below the entry, or PluginError."""
+    """The capabilities that the plugin declares for an entry. Raises ConfigError with paths below the entry, or PluginError."""
     seen_by_plugin = ProviderEntry(
         name=entry.name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
     )
@@ -250,12 +252,12 @@ def configure_entry(entry: ProviderConfig, lane: ProviderLane) -> Capabilities:
 
 
 def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
-    """Everything that conf says, joined with the plugins. Raises ConfigError with every fault."""
+    """Build the snapshot of `config` with the plugins of `host`. Raises ConfigError with every fault."""
     return _SnapshotBuilder(config, host).build(number)
 
 
 class _SnapshotBuilder:
-    """Collects faults while it builds, so that a person sees all of them at once."""
+    """Collects all faults while it builds, so that one run reports every fault."""
 
     def __init__(self, config: Config, host: PluginHost) -> None:
         self.config = config
@@ -290,7 +292,7 @@ class _SnapshotBuilder:
                 on[name] = self.host.load(name)
             else:
                 installed = ", ".join(sorted(self.host.plugins)) or "none"
-                self.faults.append((("plugins", name), f"no plugin of this name is installed; installed: {installed}"))
+                self.faults.append((("plugins", name), f"this plugin is not installed; installed plugins: {installed}"))
         return on
 
     def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
@@ -301,7 +303,7 @@ class _SnapshotBuilder:
             try:
                 lanes[name] = FormatLane(self.host, plugin, wrappers)
             except GateError:
-                continue  # named in the log by the lane; its routes are gone, everything else goes on
+                continue  # the lane has logged it; only the routes of this format are missing
         return lanes
 
     def _build_providers(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, ConfiguredProvider]:
@@ -310,10 +312,13 @@ class _SnapshotBuilder:
         for name, entry in self.config.providers.items():
             plugin = on.get(entry.plugin)
             if plugin is None:
-                continue  # off, or reported as not installed
+                continue  # switched off, or already reported as not installed
             if not plugin.error and (plugin.wrapper or "provider" not in plugin.hooks):
                 self.faults.append(
-                    (("providers", name, "plugin"), f"'{entry.plugin}' is a {plugin.kind}, not a provider")
+                    (
+                        ("providers", name, "plugin"),
+                        f"the plugin '{entry.plugin}' is a {plugin.kind}; name a provider plugin",
+                    )
                 )
                 continue
             if not plugin.error and plugin.name not in lanes:
@@ -330,7 +335,7 @@ class _SnapshotBuilder:
         except ConfigError as error:
             self.faults += [(("providers", name, *path), message) for path, message in error.faults]
         except GateError:
-            pass  # named in the log by the lane; the entry's models answer 503
+            pass  # the lane has logged it; the models of this entry answer 503
         return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
 
     def _check_operations(self, providers: Mapping[str, ConfiguredProvider]) -> None:
@@ -343,13 +348,16 @@ class _SnapshotBuilder:
             for operation in sorted(wanted - offered):
                 able = ", ".join(sorted(offered)) or "nothing"
                 self.faults.append(
-                    (("models", name, "operations"), f"no target of it can do '{operation}'; they can do: {able}")
+                    (
+                        ("models", name, "operations"),
+                        f"no target of this model supports '{operation}'; supported: {able}",
+                    )
                 )
 
     def _list_offered_operations(
         self, name: str, model: ModelEntry, providers: Mapping[str, ConfiguredProvider]
     ) -> frozenset[Operation]:
-        """All that some target of a model can do. What a wildcard stands for is not known yet."""
+        """The operations that any target of a model supports. For a wildcard: all operations of its provider."""
         offered: frozenset[Operation] = frozenset()
         for target in model.targets:
             provider = providers.get(target.provider)
@@ -372,24 +380,24 @@ class _SnapshotBuilder:
         try:
             return RouteTable(served)
         except RouteConflict as conflict:
-            self.faults.append((("plugins",), f"two formats cannot be on together: {conflict}"))
+            self.faults.append((("plugins",), f"two formats serve the same route, switch one of them off: {conflict}"))
             return RouteTable([])
 
 
 def expand_prefixes(route: Route, prefixes: Iterable[str]) -> list[Route]:
-    """A route, and for one below ``/vendor/`` the same below each word that conf has for the makers of videos."""
+    """The route; a route below ``/vendor/`` is repeated below each of `prefixes` instead (``videos.prefixes`` of conf)."""
     if not route.path.startswith(VENDOR_PREFIX):
         return [route]
     return [replace(route, path=f"/{prefix}/{route.path.removeprefix(VENDOR_PREFIX)}") for prefix in prefixes]
 
 
 def collect_secrets(config: Config) -> set[str]:
-    """Every secret that conf holds, for the scrubber of logs; a plugin's setting is one by its name."""
+    """Every secret in conf, which logs must mask. A plugin's setting counts as a secret by its name."""
     values: set[Any] = {provider.api_key for provider in config.providers.values()}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
     for provider in config.providers.values():
         values |= {value for name, value in provider.settings.items() if _SECRET_SETTING.search(name)}
     values |= {key.key for key in config.keys}
     whole = [str(value) for value in values if isinstance(value, str)]
-    halves = [half for value in whole for half in value.split(":")]  # as in ACCESS:SECRET
+    halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}

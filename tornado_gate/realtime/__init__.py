@@ -1,1 +1,1 @@
-"""Realtime sessions by voice: connecting a provider, relaying messages, counting open sessions, answering without an upstream."""
+"""Realtime voice sessions: connecting a provider, relaying messages, limiting open sessions, and sessions without an upstream."""

@@ -1,4 +1,4 @@
-"""A realtime session begins: the model is found, and a provider connected, while HTTP can still say what is wrong."""
+"""Connects the provider of a realtime session before the upgrade, so that errors are HTTP responses; client secrets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OPERATION = "realtime"
 
 
 async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdapter) -> tuple[Call, Socket]:
-    """The call with its target, and the provider's end. Raises the GateError that answers the handshake.
+    """Connect to a provider. Returns the call with its target, and the provider's socket. Raises the last target's GateError.
 
-    Targets are tried in order of preference, as for any request; what was opened is closed by ``call.closing``.
+    Targets are tried in order, as for other requests. ``call.closing`` closes what was opened.
     """
-    closing = LazyExitStack()  # of the attempts alone
+    closing = LazyExitStack()  # for the attempts only
     attempts = replace(call, closing=closing)
     connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
-    call.closing.push_async_exit(closing)  # not earlier: a caller who leaves meanwhile has had `call.closing` closed
+    call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller disconnected meanwhile
     return connected
 
 
@@ -57,16 +57,16 @@ def _limit_handshake(target: Target) -> Timeouts:
 async def make_client_secret(
     secrets: ClientSecrets, snapshot: Snapshot, call: Call, request: ClientSecretRequest
 ) -> ClientSecret:
-    """A short-lived key of the caller's for one model. Raises UnknownModel, NotAllowed, UnsupportedOperation."""
+    """Create a short-lived key for one model from the caller's key. Raises UnknownModel, NotAllowed, UnsupportedOperation."""
     auth.filter_operations(call.caller, (OPERATION,))
     snapshot.select_targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
     if not call.key_digest:
-        raise NotAllowed("A client secret cannot make another one; use an API key.")
+        raise NotAllowed("A client secret cannot create another client secret. Use an API key.")
     return await secrets.make(request, call.key_digest)
 
 
 async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) -> tuple[Caller, ClientSecretClaims]:
-    """Who a client secret was made for, and for what. Raises AuthenticationFailed."""
+    """The caller whose key created a client secret, and the claims of the secret. Raises AuthenticationFailed."""
     held = await secrets.find(value)
     if held is None:
         raise auth.unknown_key_error()

@@ -1,4 +1,4 @@
-"""Other models of the gateway, for a provider that is made of them: asked as its caller could, in the common vocabulary."""
+"""Calls to other models of the gateway in the common vocabulary, for a provider that is composed of several models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tornado_gate.types.value import replace
 
 
 class InnerModels:
-    """What `call.inner` is. The caller's key must be allowed to use the models, and what they take is counted against it."""
+    """The value of `call.inner`. The caller's key must allow the models, and their usage counts towards its limits."""
 
     def __init__(self, gate: Gate, snapshot: Snapshot, call: Call) -> None:
         self._gate = gate
@@ -24,7 +24,7 @@ class InnerModels:
         self._call = call
 
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
-        """The events of an answer. Raises the GateError that a caller of `model` would get; targets are tried in order."""
+        """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
         self._call.meter.charged = True
         async with LazyExitStack() as closing:
             call = replace(
@@ -48,7 +48,7 @@ class InnerModels:
 async def _begin_events(
     request: Request, call: Call, provider: ConfiguredProvider
 ) -> tuple[StreamEvent, AsyncIterator[StreamEvent]]:
-    """Ask one target; its first event, and those after it. Until that is there, another target may be tried."""
+    """Call one target. Returns its first event and the rest; an error before the first event allows another target."""
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     events = await call_provider(call, provider.usable_lane, request, deadlines)
@@ -64,5 +64,5 @@ def _find_usage(event: StreamEvent) -> Usage | None:
 
 
 def add_inner_models(gate: Gate, snapshot: Snapshot, call: Call) -> Call:
-    """The call, from which other models of the gateway can be asked."""
+    """The call with `inner`, through which a provider calls other models of the gateway."""
     return replace(call, inner=InnerModels(gate, snapshot, call))

@@ -1,7 +1,7 @@
-"""A realtime session after its handshake: messages go both ways until one side ends it. Knows no HTTP.
+"""Relays the messages of a realtime session in both directions until one side closes it. Knows no HTTP.
 
-Neither direction reads faster than the other end takes, and next to nothing is kept between them. A message passes from one
-connection to the other without a task, unless somebody has to wait.
+Each direction has back-pressure: the next message is read when the receiver has accepted the previous one, so almost nothing is
+buffered here. A message needs no task unless it has to wait.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tornado_gate.types import RealtimeAdapter, Socket
 log = logging.getLogger(__name__)
 
 HARD_LIMIT_BYTES = 16 * 1024 * 1024
-"""A message beyond this ends the connection (1009); up to here one that is too large is only refused."""
+"""A larger message closes the connection (1009). A message between `message_bytes` and this limit only gets an error event."""
 NORMAL, GOING_AWAY, UPSTREAM_FAILED = 1000, 1001, 1011
 
 
 class Relay:
-    """Between the caller, whose end is `caller`, and the provider, whose end is `socket`.
+    """The relay between the connection `caller` and the provider's `socket`.
 
-    `receive` is to be given each message of the caller. Who calls `begin` calls `stop` when the caller's connection is gone.
+    Pass each message of the caller to `receive`. After `begin`, call `stop` when the caller's connection is closed.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Relay:
         self.sent_bytes = 0
 
     def begin(self) -> None:
-        """Let come what the provider says."""
+        """Start to relay the provider's messages and to count the session's time."""
         self._expiry = asyncio.get_running_loop().call_later(self._rules.minutes * 60, self._on_expiry)
         if isinstance(self.socket, UpstreamSocket):
             self.socket.relay_to(self._relay_to_caller, self._on_upstream_end)
@@ -77,21 +77,21 @@ class Relay:
             self._pulling = asyncio.ensure_future(self._read_provider(self.socket))
 
     def shut_down(self) -> None:
-        """The gateway shuts down."""
+        """Close the caller's connection with 1001 because the gateway shuts down."""
         self.caller.close(GOING_AWAY, "the gateway is shutting down")
 
     def stop(self) -> None:
-        """Nothing is said or heard any more."""
+        """Stop relaying; cancels timers and tasks."""
         self._stopped = True
         if self._expiry is not None:
             self._expiry.cancel()
         if self._pulling is not None:
             self._pulling.cancel()
 
-    # What the caller says
+    # Caller to provider
 
     def receive(self, message: str | bytes) -> Awaitable[object] | None:
-        """One message of the caller; the next is read when this one has gone up. Most wait for nothing, and cost no task."""
+        """Send a message of the caller to the provider. Returns an awaitable if the next message must wait, else None."""
         wait = self._slow_down.take()
         if wait:
             return self._send_after_wait(message, wait)
@@ -110,15 +110,18 @@ class Relay:
     def _translate_caller_message(self, message: str | bytes) -> list[str]:
         if isinstance(message, bytes):
             raise InvalidField(
-                "", "Messages must be JSON text, not binary; send audio in base64.", code="invalid_message"
+                "", "Binary messages are not supported. Send JSON text, with audio in base64.", code="invalid_message"
             )
         if len(message) > self._rules.message_bytes:
-            raise TooLarge(f"A message may have {self._rules.message_bytes} bytes; send audio in smaller pieces.")
+            message_limit = (
+                f"The message exceeds the limit of {self._rules.message_bytes} bytes. Send audio in smaller pieces."
+            )
+            raise TooLarge(message_limit)
         return self._side.translate_client_message(message)
 
     async def _send_after_wait(self, message: str | bytes, wait: float) -> None:
         if self._slow_down.should_report_limit():
-            limit = f"At most {self._rules.messages_per_second} messages a second are taken; you are slowed down."
+            limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
             self._send_error_to_caller(RateLimited(limit, retry_after=1), "")
         await asyncio.sleep(wait)
         try:
@@ -139,22 +142,22 @@ class Relay:
         elif isinstance(error, GateError):
             self._send_error_to_caller(error, message)
         else:
-            log.error("realtime session %s", self._request_id, exc_info=error)
+            log.error("realtime session %s failed", self._request_id, exc_info=error)
             self._send_error_to_caller(InternalError(), message)
 
-    # What the provider says
+    # Provider to caller
 
     def _relay_to_caller(self, message: str | bytes) -> Awaitable[object] | None:
-        """One message of the provider; what is given is to be waited for, because the caller reads slowly."""
+        """Send a message of the provider to the caller. Returns an awaitable if the caller reads slowly, else None."""
         rest = None
         try:
             for text in self._side.translate_server_message(self._masked(str(message))):
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
         except ConnectionError:
-            pass  # the caller left
+            pass  # the caller disconnected
         except Exception:
-            log.exception("realtime session %s", self._request_id)
+            log.exception("realtime session %s failed", self._request_id)
             self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
@@ -163,7 +166,7 @@ class Relay:
         return text if self._mask is None else self._mask.mask_text(text)
 
     async def _read_provider(self, socket: Socket) -> None:
-        """What a provider says that has no connection, until it ends."""
+        """Relay the messages of a `Socket` that is not a connection, until it ends."""
         try:
             while (message := await socket.receive()) is not None:
                 await (self._relay_to_caller(message) or asyncio.sleep(0))
@@ -171,7 +174,7 @@ class Relay:
         except UpstreamError as error:
             self._on_upstream_lost(error)
         except Exception:
-            log.exception("realtime session %s", self._request_id)
+            log.exception("realtime session %s failed", self._request_id)
             self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
 
@@ -185,23 +188,26 @@ class Relay:
     def _on_expiry(self) -> None:
         minutes = f"{self._rules.minutes:g}"
         self._send_error_to_caller(
-            RequestError(f"A session lasts {minutes} minutes at most; open a new one.", code="session_expired"), ""
+            RequestError(
+                f"The session reached its limit of {minutes} minutes. Open a new session.", code="session_expired"
+            ),
+            "",
         )
         self.caller.close(NORMAL, "session expired")
 
     def _on_upstream_lost(self, error: UpstreamError) -> None:
         if not self._stopped:
             self._send_error_to_caller(error, "")
-            self.caller.close(UPSTREAM_FAILED, "the provider's connection broke")
+            self.caller.close(UPSTREAM_FAILED, "the provider's connection was lost")
 
     def _send_error_to_caller(self, error: GateError, about: str | bytes) -> None:
-        """Tell the caller of a failure; the session lives on."""
+        """Send an error event to the caller. Does not close the session."""
         with suppress(ConnectionError):
             self.caller.write(self._side.render_error(error, _extract_event_id(about)))
 
 
 def _extract_event_id(message: str | bytes) -> str:
-    """The id that the caller gave its message, if that can be read."""
+    """The ``event_id`` of the caller's message, "" without a valid one."""
     try:
         event = orjson.loads(message)
     except orjson.JSONDecodeError:
@@ -211,7 +217,7 @@ def _extract_event_id(message: str | bytes) -> str:
 
 
 class _MessageBucket:
-    """So many a second, twice that at once."""
+    """A leaky bucket: `per_second` messages per second, with a burst of twice that number."""
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second
@@ -220,14 +226,14 @@ class _MessageBucket:
         self._told = float("-inf")
 
     def take(self) -> float:
-        """Count one; how many seconds it must wait."""
+        """Count a message. Returns the seconds that it must wait."""
         now = asyncio.get_running_loop().time()
         self._level = max(0.0, self._level - (now - self._then) * self._per_second) + 1
         self._then = now
         return max(0.0, (self._level - 2 * self._per_second) / self._per_second)
 
     def should_report_limit(self) -> bool:
-        """Whether the caller should be told: once a second is enough."""
+        """Whether to send an error event now: at most one per second."""
         now = asyncio.get_running_loop().time()
         if now - self._told < 1:
             return False

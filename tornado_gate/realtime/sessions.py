@@ -1,7 +1,7 @@
-"""Realtime sessions of this process, and the short-lived keys with which pages open them.
+"""Open realtime sessions of this process, and client secrets: short-lived keys with which web pages open sessions.
 
-A client secret is a key that may open realtime sessions with one model until it expires, and is kept as a hash with the hash of
-the key that asked for it: when that key is revoked, its secrets are too. How many sessions a key has open is counted here.
+A client secret may open realtime sessions with one model until it expires. It is stored as a hash, with the hash of the key that
+created it: revoking that key also revokes its client secrets. The open sessions of each key are counted here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECRET_PREFIX = "ek_"
 
 
 class ClientSecretClaims(NamedTuple):
-    """What a client secret stands for."""
+    """The key that created a client secret, its model and its session settings."""
 
     key_digest: bytes
     model: str
@@ -29,13 +29,13 @@ class ClientSecretClaims(NamedTuple):
 
 
 class ClientSecrets:
-    """Made for a key, found again by whoever has one."""
+    """Creates client secrets and finds the claims of one."""
 
     def __init__(self, memory: AccountMemory) -> None:
         self._memory = memory
 
     async def make(self, request: ClientSecretRequest, key_digest: bytes) -> ClientSecret:
-        """A new one."""
+        """Create a client secret for the key with this digest."""
         value = SECRET_PREFIX + secrets.token_urlsafe(32)
         held = {"key": key_digest.hex(), "model": request.model, "session": dict(request.session)}
         await self._memory.put(_make_memory_name(value), held, request.seconds)
@@ -43,7 +43,7 @@ class ClientSecrets:
         return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
 
     async def find(self, value: str) -> ClientSecretClaims | None:
-        """What a secret stands for; None for one that never was or has expired."""
+        """The claims of a client secret; None if it does not exist or has expired."""
         held = await self._memory.get(_make_memory_name(value))
         if not isinstance(held, dict):
             return None
@@ -55,7 +55,7 @@ def _make_memory_name(value: str) -> str:
 
 
 class OpenSessions:
-    """The sessions that are open in this process. `close` of each is called when the gateway shuts down."""
+    """The open sessions of this process. `close_all` calls the `close` of each when the gateway shuts down."""
 
     def __init__(self) -> None:
         self._open: dict[object, Callable[[], None]] = {}
@@ -65,21 +65,21 @@ class OpenSessions:
         return len(self._open)
 
     def add(self, session: object, caller: Caller, most: int, close: Callable[[], None]) -> None:
-        """Count a session. Raises RateLimited for one more than a key may have."""
+        """Count a session. Raises RateLimited when the key has `most` sessions open."""
         if self._of_key[caller.id] >= most:
-            message = f"This API key has {most} realtime sessions open; close one, or try again later."
+            message = f"This API key has reached its limit of {most} open realtime sessions. Close one, or retry later."
             raise RateLimited(message, retry_after=10, code="too_many_sessions")
         self._open[session] = close
         self._of_key[caller.id] += 1
 
     def remove(self, session: object, caller: Caller) -> None:
-        """One that was added has ended."""
+        """Remove a session that has ended."""
         if self._open.pop(session, None) is not None:
             self._of_key[caller.id] -= 1
             if not self._of_key[caller.id]:
                 del self._of_key[caller.id]
 
     def close_all(self) -> None:
-        """Ask all to end."""
+        """Call the `close` of every open session."""
         for close in list(self._open.values()):
             close()

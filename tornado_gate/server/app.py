@@ -1,7 +1,7 @@
-"""Which handler answers which path: Services become a Tornado application.
+"""The Tornado application: selects the handler of each path.
 
-Every path is either public, by name, in `PUBLIC`, or handled by a KeyedHandler: the routes of formats, and /v1/_explain, which
-answers for them; or it is the address of a kept file, whose signature is the key. There is no fourth kind.
+There are three kinds of paths: the public paths in `PUBLIC_HANDLERS`; the routes of formats and /v1/_explain, which need a key
+(`AuthenticatedHandler`, `RealtimeHandler`); and addresses of stored files, which need a signature.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ EXPLAIN_PATH = "/v1/_explain"
 
 
 class GateApplication(Application):
-    """Finds the handler of each request in the snapshot that is in force when it arrives, not in a list made at start.
+    """Selects the handler of each request from the current snapshot, not from a list made at start.
 
-    Routes of formats get an Exchange; pages for operators, kept files and WebSockets a handler of Tornado's.
+    Routes of formats get an `Exchange`; operator pages, stored files and WebSockets get a Tornado handler.
     """
 
     def __init__(self, services: Services, public: Mapping[str, type[GateHandler]]) -> None:
@@ -58,9 +58,9 @@ class GateApplication(Application):
     def create_exchange(
         self, connection: HTTPConnection, start_line: RequestStartLine, headers: HTTPHeaders
     ) -> HTTPMessageDelegate | None:
-        """What answers on a route of a format that has its path for itself, as most do; None for everything else.
+        """The handler of a route that is the only one with its method and path; None for everything else.
 
-        Raises HTTPInputError for a request without a sane Host.
+        Raises HTTPInputError for a request with an invalid Host.
         """
         matched = self._gate.snapshot.routes.find_exclusive(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
@@ -68,7 +68,7 @@ class GateApplication(Application):
         return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
-        """Never declines: what no route answers is answered here with 404 or 405."""
+        """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405."""
         method, path = request.method or "", request.path
         try:
             public = self._public.get(path[:-1] if path.endswith("/") else path)
@@ -105,7 +105,7 @@ def _to_caller_request(request: HTTPServerRequest) -> CallerRequest:
 
 
 class _RequestDispatcher(HTTPMessageDelegate):
-    """A request whose head is still to come: an Exchange takes it, or Tornado's own router."""
+    """Waits for the head of a request, then passes the request to an `Exchange` or to Tornado's router."""
 
     __slots__ = ("_application", "_connection", "_server_connection", "_taker")
 
@@ -137,7 +137,7 @@ class _RequestDispatcher(HTTPMessageDelegate):
 
 
 def make_app(services: Services, *, metrics: bool = True) -> Application:
-    """The application that an HTTPServer serves. `metrics` false leaves /metrics to a port of its own."""
+    """The application that an HTTP server serves. `metrics` false omits /metrics, which then has a separate port."""
     public = (
         dict(PUBLIC_HANDLERS)
         if metrics
@@ -147,5 +147,5 @@ def make_app(services: Services, *, metrics: bool = True) -> Application:
 
 
 def make_metrics_app(services: Services) -> Application:
-    """/metrics alone, for a port of its own."""
+    """An application with /metrics only, for a separate port."""
     return GateApplication(services, {"/metrics": MetricsHandler})

@@ -1,4 +1,4 @@
-"""The one place where the parts of a serving process are made and joined."""
+"""Creates and connects the parts of a serving process. No other module does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRETS_OWNER = "\0client secrets"
 
 
 def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> Services:
-    """The parts of a process that serves `config`."""
+    """Create the parts of a process that serves `config`."""
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     memory = SharedMemory(MemoryStore(data_dir))

@@ -1,4 +1,4 @@
-"""Which part of the gateway answers a request: the pipeline, the video tasks, client secrets, or the model list."""
+"""Dispatches a request to the part that answers it: the pipeline, video tasks, client secrets, or the model list."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tornado_gate.types import (
 def dispatch(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> Awaitable[PreparedAnswer | MediaFile]:
-    """Answer one request; with a file where the caller asked for a finished video.
+    """Answer one request. Returns the prepared answer, or the file of a finished video when the caller requests its content.
 
-    Raises GateError, which the handler puts into the caller's envelope.
+    Raises GateError, which the handler renders as the error body of the caller's format.
     """
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
@@ -40,14 +40,14 @@ def dispatch(
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
-    """Keep a video task; its first state is the answer."""
+    """Create a video task and return its first state as the answer."""
     return PreparedAnswer(*await services.tasks.create(snapshot, call, wire, snapshot.formats[call.format]))
 
 
 async def _answer_without_model(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> PreparedAnswer | MediaFile:
-    """No provider is asked. The format says what the request is, or has the answer itself."""
+    """Answer a request that needs no provider. The format returns its type, or the reply itself."""
     wire_format = snapshot.formats[call.format]
     request = await wire_format.translate_modelless_request(call, wire)
     if isinstance(request, Reply):

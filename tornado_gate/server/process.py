@@ -1,4 +1,4 @@
-"""The life of a server: bind, serve, reload, drain; one process, or several on the same sockets."""
+"""Runs the server: bind, serve, reload, drain, in one process or in several processes on the same sockets."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ IDLE_SECONDS = 120.0
 BODY_SECONDS = 600.0
 RESTART_SECONDS = 1.0
 LOAD_DELAY_SECONDS = 0.5
-"""How long a server has served before it imports what was put off: who waits for its start, waits for nothing else."""
+"""Seconds after the start of serving until deferred modules are imported, so that these imports do not delay the start."""
 
 
 FileState = tuple[int, int, int] | None
 
 
 class ServeError(Exception):
-    """The server cannot start; the message says what to do."""
+    """The server cannot start; the message says why and what to do."""
 
 
 class Overrides(Value, frozen=True, kw_only=True):
-    """Flags of the command line, which beat the file. None: not given."""
+    """Command-line flags, which override the file. None: not given."""
 
     host: str | None = None
     port: int | None = None
@@ -64,7 +64,7 @@ class Overrides(Value, frozen=True, kw_only=True):
 
 
 def load_config(path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ) -> Config:
-    """The file's conf, or the default without a file, with the flags put in. Raises ConfigError."""
+    """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError."""
     config = conf.load(path, environment) if path else conf.default_config()
     given = {
         name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
@@ -73,7 +73,7 @@ def load_config(path: Path | None, overrides: Overrides, environment: Mapping[st
 
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
-    """Serve until a signal says stop. Raises ConfigError or CannotServe before anything listens."""
+    """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
     seen = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server
@@ -86,8 +86,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     host = PluginHost()
     first = check_plugins(config, host)
     if count > 1:
-        host.load_deferred_modules()  # once, in memory that the processes share
-        heap.reduce_garbage_collection()  # also what they share, or a collection would copy all of it
+        host.load_deferred_modules()  # before the fork, so that the processes share the memory
+        heap.reduce_garbage_collection()  # a collection would copy the shared pages
     sockets = _bind(server.host, server.port)
     metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
     process = ServingProcess(
@@ -112,7 +112,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
 
 
 def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
-    """Run a process's work to its end on the loop that conf names; on Python's own where uvloop is not to be had."""
+    """Run `serving` to its end on the event loop that conf names; on asyncio's own loop when uvloop is not installed."""
     new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     if kind == "uvloop":
         try:
@@ -120,13 +120,15 @@ def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
 
             new_loop = uvloop.new_event_loop
         except ImportError:
-            log.warning("uvloop is not installed here; asyncio's own loop serves instead")
+            log.warning(
+                "server.loop is uvloop, but uvloop is not installed: using the asyncio loop. Run: pip install uvloop"
+            )
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serving)
 
 
 def check_plugins(config: Config, host: PluginHost) -> Snapshot:
-    """A first snapshot, so that faults stop the start; a plugin that hangs at import is interrupted. Raises ConfigError."""
+    """Build the first snapshot, so that faults stop the start. Interrupts a plugin that hangs at import. Raises ConfigError."""
     host.watchdog.start()
     try:
         return build(config, host)
@@ -140,7 +142,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         raise ServeError(
             f"cannot listen on {host}:{port}: {error.strerror or error}. "
-            "Choose another with --port (or server.port in conf), or stop what uses it."
+            "Choose another port with --port or server.port in conf, or stop the process that uses it."
         ) from error
 
 
@@ -152,7 +154,7 @@ def _format_address(host: str, sockets: list[socket.socket]) -> str:
 def _print_greeting(
     say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore
 ) -> None:
-    """Where to find the gateway; and on the very first start, with no key anywhere, a key and a line that works as pasted."""
+    """Print the address; on the first start, when no key exists, also create a key and print it with a curl command."""
     if not config.keys and not keystore.has_keys():
         key, _ = keystore.create("first")
         model = next((entry.name for entry in snapshot.models.list_entries()), "MODEL")
@@ -168,7 +170,7 @@ def _print_greeting(
 
 
 def get_file_state(path: Path | None) -> FileState:
-    """What changes when a file does; None for one that is not there."""
+    """A value that changes when the file changes; None when the file does not exist."""
     try:
         status = path.stat() if path else None
     except OSError:
@@ -177,14 +179,14 @@ def get_file_state(path: Path | None) -> FileState:
 
 
 class Listener(Protocol):
-    """A front that serves callers: Tornado's HTTPServer, or ours."""
+    """An HTTP server for callers: Tornado's HTTPServer or `http.server.front.HttpServer`."""
 
     def stop(self) -> None: ...
     async def close_all_connections(self) -> None: ...
 
 
 class ServingProcess(Value, frozen=True, kw_only=True):
-    """One serving process: everything that `run` has prepared, joined inside a loop."""
+    """One serving process, run inside an event loop with what `run` has prepared."""
 
     path: Path | None
     seen: FileState
@@ -197,7 +199,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     metrics_sockets: list[socket.socket]
 
     async def serve(self, ready: Callable[[], None]) -> None:
-        """Serve until SIGTERM or SIGINT, then drain. A second signal does not wait. `ready` is called when it serves."""
+        """Serve until SIGTERM or SIGINT, then drain; a second signal ends the drain. `ready` is called when it serves."""
         services = make_services(self.config, self.host, self.keystore, Metrics())
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
@@ -221,9 +223,9 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         await asyncio.to_thread(journal.write)
 
     async def _load_deferred_modules(self) -> None:
-        """Import what was put off, in a thread: the loop has its turn every few milliseconds.
+        """Import deferred modules in a thread; the event loop still runs every few milliseconds.
 
-        The thread is a daemon: a module that never comes must not keep the server from ending.
+        The thread is a daemon, so that an import which hangs does not prevent the server from stopping.
         """
         await asyncio.sleep(LOAD_DELAY_SECONDS)
         threading.Thread(target=self._import_deferred_modules, name="imports", daemon=True).start()
@@ -259,7 +261,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         stop.set()
 
     async def _drain(self, gate: Gate, servers: list[Listener]) -> None:
-        """Take no new connection, let open requests end, then close what is left."""
+        """Stop accepting connections, wait for open requests, then close the remaining connections."""
         for server in servers:
             server.stop()
         seconds = self.config.server.drain_seconds
@@ -274,7 +276,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
 
 
 class Reloader:
-    """Puts a changed configuration in force; a faulty one is reported, and the old one stays."""
+    """Applies a changed configuration. If it is faulty, the faults are logged and the old one stays."""
 
     def __init__(
         self,
@@ -297,7 +299,7 @@ class Reloader:
         self._asked.set()
 
     async def watch(self) -> None:
-        """Reload when asked, and when the file has changed."""
+        """Reload after `request_reload`, and when the file has changed."""
         while True:
             try:
                 async with asyncio.timeout(WATCH_SECONDS):
@@ -311,7 +313,7 @@ class Reloader:
                 await self.reload()
 
     async def reload(self) -> bool:
-        """Build a new snapshot beside the old one. True when it is in force."""
+        """Build a new snapshot and apply it. Returns whether it was applied."""
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
                 snapshot = await asyncio.to_thread(self._build)
@@ -319,7 +321,7 @@ class Reloader:
             for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
                 log.error("configuration not reloaded: %s", line)
         except TimeoutError:
-            log.error("configuration not reloaded: it took longer than %.0f s; does a plugin hang?", RELOAD_SECONDS)
+            log.error("configuration not reloaded: no result in %.0f s. Check whether a plugin hangs.", RELOAD_SECONDS)
         except Exception:
             log.exception("configuration not reloaded")
         else:
@@ -341,7 +343,9 @@ class Reloader:
         fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format", "loop", "http", "upstream_http")
         changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
         if changed:
-            log.warning("these need a restart to change: %s", ", ".join(f"server.{name}" for name in changed))
+            log.warning(
+                "restart the gateway to apply changed settings: %s", ", ".join(f"server.{name}" for name in changed)
+            )
         self._scrubber.replace(collect_secrets(old) | collect_secrets(new))
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
@@ -350,9 +354,9 @@ class Reloader:
 
 
 class Supervisor:
-    """Runs `child` in `count` processes until SIGTERM or SIGINT; starts one again when it dies; passes SIGHUP on.
+    """Runs `child` in `count` processes until SIGTERM or SIGINT, restarts a process that dies, and forwards SIGHUP.
 
-    `child` is given what it must call when it serves; `flush` is the last thing a child does.
+    `child` gets a function that it calls when it serves; `flush` is called last in each child.
     """
 
     def __init__(self, count: int, child: Callable[[Callable[[], None]], None], flush: Callable[[], None]) -> None:
@@ -364,7 +368,7 @@ class Supervisor:
         self._hear, self._tell = os.pipe()
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Returns when the last child has ended. `ready` is called when all of them serve."""
+        """Run the children; returns when the last one has ended. `ready` is called when all of them serve."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._forward_signal)
         for _ in range(self._count):
@@ -387,7 +391,7 @@ class Supervisor:
         started = self._started.pop(process, None)
         if started is None or self._stopping:
             return
-        log.error("process %d ended with %s; starting another", process, os.waitstatus_to_exitcode(status))
+        log.error("process %d ended with exit code %s; restarting it", process, os.waitstatus_to_exitcode(status))
         if time.monotonic() - started < RESTART_SECONDS:
             time.sleep(RESTART_SECONDS)
         self._start()
@@ -401,8 +405,8 @@ class Supervisor:
         os.write(self._tell, b".")
 
     def _run_child(self) -> None:
-        """Never returns: what a child leaves behind must not run the parent's code."""
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it is about to read a fresh configuration anyway
+        """Run the child and exit the process; never returns, so that a child does not continue with the parent's code."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it has read the current configuration
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         code = 1
@@ -410,7 +414,7 @@ class Supervisor:
             self._child(self._report_serving)
             code = 0
         except BaseException:
-            log.exception("a process failed")
+            log.exception("serving process failed")
         finally:
             self._flush()
             os._exit(code)

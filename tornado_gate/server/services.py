@@ -1,4 +1,4 @@
-"""Services: the parts of a serving process, for the code that answers requests with them."""
+"""Services: the parts of a serving process, which handlers and `dispatch` use to answer requests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tornado_gate.types.value import Value
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 3600.0
-"""How often expired files are deleted when no new file pushes them out."""
+"""The interval at which expired files are deleted; a new file that needs space deletes them earlier."""
 
 
 class MediaSweeper:
-    """Deletes expired files of media stores from time to time. `start` inside the loop, `stop` before it ends."""
+    """Deletes expired files of media stores periodically. Call `start` inside the event loop, and `stop` before it ends."""
 
     def __init__(self, stores: Sequence[MediaStore]) -> None:
         self._stores = stores
@@ -45,11 +45,11 @@ class MediaSweeper:
                 for store in self._stores:
                     await store.sweep()
             except GateError as error:
-                log.warning("expired files stay for now: %s", error.message)
+                log.warning("could not delete expired files, will retry: %s", error.message)
 
 
 class Services(Value, frozen=True, kw_only=True):
-    """The parts of one serving process. `start` inside the loop, `close` before it ends."""
+    """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends."""
 
     gate: Gate
     memory: SharedMemory
@@ -62,7 +62,7 @@ class Services(Value, frozen=True, kw_only=True):
     sweeper: MediaSweeper
 
     async def start(self) -> None:
-        """Begin to watch keys, plugins and the loop, to sweep files, and to run video tasks."""
+        """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
         await self.gate.start()
         self.sweeper.start()
         await self.tasks.engine.start()
@@ -74,17 +74,17 @@ class Services(Value, frozen=True, kw_only=True):
         await self.gate.close()
 
     def drain(self) -> None:
-        """Take nothing new; sessions, which have no end of their own, end now."""
+        """Accept no new requests, and close realtime sessions, which do not end by themselves."""
         self.gate.draining = True
         self.sessions.close_all()
 
     def replace(self, snapshot: Snapshot) -> None:
-        """Put a new snapshot in force, here and in the gate."""
+        """Apply a new snapshot to the gate and to the other parts."""
         self.gate.replace(snapshot)
         self.apply(snapshot.config)
 
     def apply(self, config: Config) -> None:
-        """Give each part what `config` says of it."""
+        """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
         self.bodies.total = config.limits.bodies_bytes
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds

@@ -33,7 +33,7 @@ CANCEL_SECONDS = 10.0
 
 
 class NullSlot:
-    """The slot of a task that is only to be ended."""
+    """The slot of a task that is only cancelled and needs no place at its provider."""
 
     def release(self) -> None:
         return None
@@ -137,7 +137,7 @@ class TaskEngine:
         self.active = [task for task in self.active if task.id != task_id]
 
     def _cancel_when_started(self, record: TaskRecord, start: asyncio.Future[VideoOperation]) -> None:
-        """A task was cancelled while the upstream was asked to start it: cancel the upstream's work once it is known."""
+        """A task was cancelled while `start`, the upstream call that starts it, was running: cancel the work when it returns."""
         cancellation = asyncio.create_task(self._cancel_late(record, start))
         self.late_cancellations.add(cancellation)
         cancellation.add_done_callback(self.late_cancellations.discard)
@@ -163,7 +163,7 @@ class TaskEngine:
                     for task_id in await self.store.sweep(time.time()):
                         log.info("task %s has expired", task_id)
             except GateError as error:
-                log.warning("tasks wait: %s", error.message)
+                log.warning("video tasks cannot be started now, will retry: %s", error.message)
             except Exception:
                 log.exception("looking for tasks failed")
             with suppress(TimeoutError):
@@ -203,7 +203,7 @@ class TaskEngine:
         except NotFound:
             log.info("task %s was deleted", task_id)
         except GateError as error:
-            log.warning("task %s waits: %s", task_id, error.message)
+            log.warning("task %s cannot run now, will retry: %s", task_id, error.message)
             await asyncio.sleep(self.rules.poll_seconds)  # such as a full disk: do not try again at once
         except Exception:
             log.exception("task %s failed to run", task_id)

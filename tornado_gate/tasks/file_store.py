@@ -200,7 +200,7 @@ class FileTaskStore:
             _discard(image, part)
 
     def _find_earlier(self, record: TaskRecord) -> TaskRecord | None:
-        """The task that the account has created with this key. Raises Conflict when its digest differs."""
+        """The task that the account has created with this key. Raises TaskConflict when its digest differs."""
         try:
             earlier = self._records.read_blocking(self._read_key(record.key))
         except NotFound:

@@ -103,9 +103,11 @@ class ProviderClient:
         snapshot = self._gate.snapshot
         provider = snapshot.providers.get(record.provider)
         if provider is None:
-            raise Unavailable(f"The provider '{record.provider}' of this task is no longer in conf.")
+            raise Unavailable(
+                f"The provider '{record.provider}' of this task is no longer configured. Add it to conf again."
+            )
         if provider.lane is None:
-            raise PluginError(provider.entry.plugin, "it is not usable")
+            raise PluginError(provider.entry.plugin, "the plugin failed earlier")
         target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
         with self._gate.use_snapshot_in_background(snapshot):
             async with AsyncExitStack() as closing:

@@ -18,7 +18,7 @@ from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 from tornado_gate.types.value import Value, field, replace
 
 VERSION = 1
-"""Of the encoding. A gateway version that adds a field raises it: an older one must not run a record that it knows in part."""
+"""The version of the encoding. A gateway that adds a field increases it: an older gateway must not run such a record."""
 
 Step = Literal["new", "starting", "running", "fetching", "telling", "done"]
 
@@ -49,7 +49,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     image: `image` has that one's media_type, filename and size, and the store has its bytes. `digest` is that of the request,
     `key` that of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of `videos`;
     each is `duration` seconds long. `failures` counts consecutive failures, `spent` is how many seconds the task has been run,
-    by all processes. `webhook` has url, attempts and next_at. `asked` are fields of the request that answers repeat.
+    by all processes. `webhook` has url, attempts and next_at. `asked` are request fields that responses repeat.
     """
 
     id: str

@@ -3,8 +3,8 @@
 The record says how far the task is (`step`), and is durable before each call of the upstream that must not be made twice:
 
     new       the upstream has not been called
-    starting  the upstream may have been called; after a crash it is asked whether it knows the task, or called again where its
-              provider says that this is harmless
+    starting  the upstream may have been called; after a crash the run queries whether the upstream has the task, or
+              calls it again if its provider allows this
     running   its operation is known, and is polled at the provider's pace, however often callers poll the task
     fetching  the upstream has finished; its videos are downloaded one by one
     telling   completed or failed; its webhook has not been sent yet
@@ -58,7 +58,8 @@ MAX_PAUSE = 30.0
 MAX_DOWNLOADS = 8
 """Attempts to download a finished video."""
 UNCERTAIN_START_MESSAGE = (
-    "The gateway stopped while it started this task, and the upstream cannot say whether it has it. Send it again."
+    "The gateway stopped while it started this task, and the upstream cannot report whether it has it. "
+    "Send the request again."
 )
 VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
 SNIFFED_BYTES = 64
@@ -91,8 +92,8 @@ class RunContext(Value, frozen=True):
     """What every run needs.
 
     `publish` is called with the record after each change that is durable, `note_end` once with each task that has ended, for
-    metrics. `cancel_when_started` takes over a task that was cancelled while the upstream was asked to start it, with that
-    call: the upstream's work is to be cancelled when the call returns.
+    metrics. `cancel_when_started` takes over a task that was cancelled while the upstream call that starts it was running, with
+    that call: the upstream's work is cancelled when the call returns.
     """
 
     store: TaskStore
@@ -140,7 +141,7 @@ class TaskRun:
             elif await self._store.is_cancel_requested(self.record.id):
                 await self._cancel()
             elif self._measure_spent() > self._rules.task_seconds:
-                await self._fail("task_timeout", "The video was not ready in the time that a task may take.")
+                await self._fail("task_timeout", "The video was not ready within the time limit for a task.")
             else:
                 await self._take_step()
         await self._store.finish(self.record, self._lease)
@@ -209,7 +210,7 @@ class TaskRun:
             self._start_error = error
 
     async def _resume_start(self) -> None:
-        """The upstream was called, but its answer is not known: ask whether it knows the task."""
+        """The upstream was called, but its response is unknown: query whether it has the task."""
         try:
             operation = await self._provider.poll(self.record)
         except UnsupportedOperation:
@@ -266,7 +267,7 @@ class TaskRun:
             case "unknown":
                 self._unknown += 1
                 if self._unknown > MAX_UNKNOWN:
-                    await self._fail("upstream_unknown_status", "The upstream answers with a status that is not known.")
+                    await self._fail("upstream_unknown_status", "The upstream repeatedly returned an unknown status.")
                 else:
                     await self._save(**common, step="running")
             case status:
@@ -290,7 +291,7 @@ class TaskRun:
         if self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)
         elif self._on_lost >= MAX_LOST:
-            await self._fail(LOST_TASK_CODE, "The upstream no longer knows this task.")
+            await self._fail(LOST_TASK_CODE, "The upstream no longer has this task. Send the request again.")
         else:
             await self._save(next_poll_at=time.time() + self._rules.poll_seconds)
 
@@ -303,7 +304,7 @@ class TaskRun:
             async with self._provider.download(self.record, index) as incoming:
                 stored = await self._context.files.put(check_video(incoming), "video/mp4", f"{self.record.id}.mp4")
         except (MediaFull, MediaUnavailable) as error:
-            log.warning("the video of task %s waits: %s", self.record.id, error.message)
+            log.warning("the video of task %s cannot be stored now, will retry: %s", self.record.id, error.message)
             await self._pause(MAX_PAUSE)
             return
         except GateError as error:
@@ -321,7 +322,7 @@ class TaskRun:
         if error.code == LOST_TASK_CODE and self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)  # the videos that are downloaded stay
         elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused):
-            await self._fail("download_failed", f"The finished video could not be fetched: {error.message}")
+            await self._fail("download_failed", f"The finished video could not be downloaded: {error.message}")
         else:
             await self._save(failures=failures)
             await self._pause(compute_backoff(failures))

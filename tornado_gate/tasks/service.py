@@ -62,7 +62,7 @@ class TaskService:
     ) -> tuple[Call, Reply]:
         """Create a task for a request. The task is durable when this returns; the upstream is called later.
 
-        Raises what the format and the provider find wrong with the request, RateLimited (too_many_tasks) and Conflict.
+        Raises the errors of the format and the provider for this request, RateLimited (too_many_tasks) and TaskConflict.
         """
         call = snapshot.for_model(replace(call, operation="videos"), snapshot.resolve_model_name(wire))
         call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
@@ -79,10 +79,11 @@ class TaskService:
     ) -> tuple[Call, Reply]:
         """Create a task that changes the video of a completed one, at the same provider."""
         if record.status != "completed" or record.operation is None:
-            raise NotFound("Only a completed video can be remixed.", code="video_not_ready")
+            message = f"Only a completed video can be remixed; the task of this video is '{record.status}'."
+            raise NotFound(message, code="video_not_ready")
         provider = snapshot.providers.get(record.provider)
         if provider is None or provider.lane is None:
-            raise Unavailable(f"The provider '{record.provider}' of this task is not in conf or does not work.")
+            raise Unavailable(f"The provider '{record.provider}' of this task is not configured or its plugin failed.")
         changes = request.request or VideoRequest(model=record.model, prompt="")
         remixed = replace(
             changes, model=record.model, remix_of=record.operation, seconds=record.request.get("seconds"),
@@ -137,7 +138,7 @@ class TaskService:
         """Make the task durable and have it run. Raises RateLimited when the account has too many tasks that have not ended."""
         limit = self.engine.rules.queued_per_account
         if await self._store.count_active(record.account) >= limit:
-            message = f"This account has {limit} video tasks that have not ended; wait until one has."
+            message = f"This account has reached its limit of {limit} unfinished video tasks. Wait until one has ended."
             raise RateLimited(message, retry_after=30, code="too_many_tasks")
         stored = await self._store.create(record, stream_image(request.image), key)
         self.engine.submit(stored.id, translated if stored.id == record.id else None)
@@ -206,10 +207,10 @@ class TaskService:
     async def find_content(self, record: TaskRecord, index: int) -> MediaFile:
         """Video number `index` of a completed task. Raises NotFound (video_not_ready, video_not_found)."""
         if record.status != "completed":
-            state = "has failed" if record.status == "failed" else "is not ready yet"
+            state = "was not created" if record.status == "failed" else "is not ready yet"
             raise NotFound(f"The video {state}: its task is '{record.status}'.", code="video_not_ready")
         if not 0 <= index < len(record.files):
-            message = f"The task has {len(record.files)} videos, counted from 0."
+            message = f"'index' must be 0 to {len(record.files) - 1}: the task has {len(record.files)} videos."
             raise NotFound(message, param="index", code="video_not_found")
         return await self.files.find(record.files[index].id)
 

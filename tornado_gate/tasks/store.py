@@ -82,12 +82,12 @@ class TaskStore(Protocol):
         """Store a new task and its image; engines find it from then on. Returns the record as it was stored.
 
         If the account has used the idempotency key for a task that still exists, no task is created: that one is returned if
-        its digest is the same, and Conflict is raised if not. Of several processes that use one key at the same time, one
+        its digest is the same, and TaskConflict is raised if not. Of several processes that use one key at the same time, one
         creates the task. `created_at` may change by microseconds, so that no two tasks of a process have the same.
         """
 
     async def find_earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
-        """The task that `create` would return for this record and key instead of a new one. Raises Conflict as it does."""
+        """The task that `create` would return for this record and key instead of a new one. Raises TaskConflict as it does."""
 
     async def get(self, task_id: str) -> TaskRecord:
         """Raises NotFound (task_not_found), also for an invalid id and for a damaged record."""
@@ -143,7 +143,7 @@ def compute_digest(text: str) -> str:
 
 def task_not_found_error() -> NotFound:
     """The same error for a task that never existed, one that was deleted, and one of another account."""
-    return NotFound("There is no such task, or it has expired.", param="task_id", code="task_not_found")
+    return NotFound("The task does not exist or has expired. Check its id.", param="task_id", code="task_not_found")
 
 
 def key_conflict_error() -> TaskConflict:

@@ -1,6 +1,6 @@
 """The translation of a video request for its provider, made when the task is created and used when the task starts.
 
-A request is translated before its task exists, because the provider finds faults in it that the caller gets as a 400. The
+A request is translated before its task exists, so that a request which the provider rejects is a 400 for the caller. The
 result is handed to the engine in memory and saves the translation when this process starts the task at once, which is the usual
 case. It is never written to the disk: its headers hold keys and signatures that expire, and conf may change before another
 process starts the task. A task that has to wait, or that another process takes over, is translated again from its record.
@@ -22,7 +22,7 @@ class TranslatedRequest(Value, frozen=True):
 
 
 async def translate(call: Call, provider: ProviderLane, request: VideoRequest) -> TranslatedRequest | None:
-    """Translate the request of a task that is about to be created. Raises what the provider finds wrong with it.
+    """Translate the request of a task that is about to be created. Raises the provider's error for it.
 
     Returns None when the result cannot be used after the caller's request has ended: it refers to a file of the caller's form,
     or the provider has opened something, which is closed here.

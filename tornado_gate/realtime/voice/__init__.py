@@ -1,10 +1,10 @@
-"""Conversations by voice that the gateway holds itself, for providers whose models are no realtime models. Public, for plugins.
+"""Realtime sessions that run inside the gateway, for providers without a realtime API. A public library for plugins.
 
-A plugin writes a `Mind` and gives a `VoiceSession` of it back from its hook ``open_socket``::
+A plugin implements a `VoiceModel` and returns a `VoiceSession` with it from its hook ``open_socket``::
 
     @provider_impl
     async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
-        return VoiceSession(MyMind(call), model=call.model, session=outgoing.context.session)
+        return VoiceSession(MyVoiceModel(call), model=call.model, session=outgoing.context.session)
 """
 
 from tornado_gate.realtime.voice.audio import RATE, compute_milliseconds, measure_level, to_decibels, to_wav

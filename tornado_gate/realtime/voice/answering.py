@@ -1,4 +1,4 @@
-"""One response: the pieces of an answer become the vendor's events, in its order, whatever ends it.
+"""One response: renders the pieces of a `VoiceModel` as the vendor's events, in the vendor's order, for every kind of end.
 
 ::
 
@@ -41,7 +41,7 @@ from tornado_gate.wire.openai_realtime import make_id
 Event = dict[str, Any]
 
 PIECE_BYTES: Final = BYTES_PER_SECOND // 5
-"""Of sound in one event: 200 ms, whole samples of every format."""
+"""Bytes of PCM in one audio event: 200 ms, whole samples in every format."""
 
 StopReason = Literal["client_cancelled", "turn_detected"]
 
@@ -49,9 +49,9 @@ log = logging.getLogger("tornado_gate.realtime.voice")
 
 
 class ResponseOrder(Value, frozen=True, kw_only=True):
-    """How one response is to be made: with what `turn` it begins, and what of it goes out as it came.
+    """The parameters of one response. `reported_settings` are repeated in its events.
 
-    `conversation` is None for an answer that nobody is to remember. `sound_format` is one of `audio.PCM`, `ULAW`, `ALAW`.
+    `conversation` is None for a response that is not added to a conversation. `sound_format` is `audio.PCM`, `ULAW` or `ALAW`.
     """
 
     turn: Turn
@@ -62,7 +62,7 @@ class ResponseOrder(Value, frozen=True, kw_only=True):
 
 
 class EventSink(Protocol):
-    """Where events go. `emit` never waits, so that what belongs together comes together; `room` waits for a slow reader."""
+    """Receives events. `emit` does not wait, so that related events stay together; `wait_for_room` waits for a slow reader."""
 
     def emit(self, *events: Event) -> None: ...
     def report(self, error: GateError) -> None: ...
@@ -70,9 +70,9 @@ class EventSink(Protocol):
 
 
 class VoiceResponse:
-    """A response while it is made. `run` ends when it has ended, well or not.
+    """A response in progress. `run` returns when it has ended, with or without an error.
 
-    `prepare` is awaited before the Mind is asked, and what it raises is a failure of the response.
+    `prepare` is awaited before the `VoiceModel` is called; an exception of it fails the response.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class VoiceResponse:
         self._caller = caller
         self._prepare = prepare
         self._output: list[Item] = []
-        self._part: TextPart | AudioPart | None = None  # of the message that is open
+        self._part: TextPart | AudioPart | None = None  # the open part of the current message
         self._unsent = b""
         self._spent: UsagePiece | None = None
         self._cut: CutShortPiece | None = None
@@ -97,14 +97,14 @@ class VoiceResponse:
         return self._task
 
     def stop(self, why: StopReason) -> None:
-        """End it soon; it still says how far it came."""
+        """Cancel the response. It still sends its closing events with the status and the output so far."""
         if self._stopped is None:
             self._stopped = why
             if self._running and self._task is not None:
                 self._task.cancel()
 
     async def run(self) -> None:
-        """Answer. Only a cancellation that is no `stop` gets out."""
+        """Produce the response. Raises only CancelledError, for a cancellation other than `stop`."""
         error: GateError | None = None
         try:
             if self._stopped is None:
@@ -117,7 +117,7 @@ class VoiceResponse:
         except GateError as failure:
             error = failure
         except Exception:
-            log.exception("a voice answer failed")
+            log.exception("voice response failed")
             error = InternalError()
         finally:
             self._running = False
@@ -145,7 +145,7 @@ class VoiceResponse:
             case CutShortPiece():
                 self._cut = piece
 
-    # What it says
+    # Output
 
     async def _add_text(self, text: str) -> None:
         await self._caller.wait_for_room()
@@ -201,7 +201,7 @@ class VoiceResponse:
             self.order.conversation.forget_sound()
 
     def _add_call(self, called: CallPiece) -> None:
-        """A call comes whole: an item with its arguments in one piece."""
+        """Add a function call as an item, with its arguments in one delta."""
         self._close_message("completed")
         item = Item(
             id=make_id("item"), kind="function_call", status="in_progress", name=called.name, call_id=called.call_id
@@ -218,14 +218,14 @@ class VoiceResponse:
     # Events
 
     def _make_part_event(self, kind: str, **rest: Any) -> Event:
-        """An event about the open part."""
+        """An event for the open part."""
         return {"type": kind, **self._make_position(), "item_id": self._output[-1].id, "content_index": 0, **rest}
 
     def _make_position(self) -> Event:
         return {"response_id": self.id, "output_index": len(self._output) - 1}
 
     def _make_item_events(self, what: Literal["added", "done"], item: Item) -> list[Event]:
-        """An item begins, which is then remembered, or ends. Raises RequestError when there is no room for it."""
+        """The events of an item that is added (then it is also stored) or done. Raises RequestError for a full conversation."""
         conversation = self.order.conversation
         if what == "added":
             if conversation is not None:
@@ -239,7 +239,7 @@ class VoiceResponse:
         return events
 
     def make_created_event(self) -> Event:
-        """The first event, which comes before `begin`."""
+        """The first event, which is sent before `begin`."""
         return {"type": "response.created", "response": self._render_response("in_progress", None)}
 
     def _finish(self, error: GateError | None) -> None:
@@ -277,7 +277,7 @@ class VoiceResponse:
 
 
 async def _as_closing_generator(mind: VoiceModel, turn: Turn) -> Any:
-    """The answer as a generator that is closed with this one, wherever it comes from."""
+    """The pieces of the model's answer; closing this generator also closes the model's iterator if it can be closed."""
     pieces = mind.answer(turn)
     try:
         async for piece in pieces:
@@ -295,7 +295,7 @@ def _render_part(part: TextPart | AudioPart) -> Event:
 
 
 def _render_usage(spent: UsagePiece | None) -> Event:
-    """Numbers even where nobody counted: clients add them up without looking."""
+    """The usage object; counters without a value are 0, because clients add them without a check."""
     usage = None if spent is None else spent.usage
     heard = 0 if spent is None else spent.input_audio_tokens
     spoken = 0 if spent is None else spent.output_audio_tokens

@@ -1,6 +1,6 @@
-"""Sound as sessions hold it: PCM, 24,000 samples a second, one channel, 16 bits, little-endian. Pure.
+"""Audio of sessions: PCM, 24,000 samples per second, one channel, 16 bits, little-endian. No I/O.
 
-What callers send and get may also be G.711, 8,000 samples a second of 8 bits, as telephones speak it.
+Callers may also send and receive G.711 (telephone audio): 8,000 samples per second of 8 bits.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ BYTES_PER_SECOND: Final = 2 * RATE
 PCM: Final = "audio/pcm"
 ULAW: Final = "audio/pcmu"
 ALAW: Final = "audio/pcma"
-SAMPLES_PER_G711_SAMPLE: Final = 3  # samples of ours for each of G.711's
+SAMPLES_PER_G711_SAMPLE: Final = 3  # PCM samples for each G.711 sample
 SILENCE_DB: Final = -96.0
-LEVEL_STRIDE: Final = 4  # every fourth sample says how loud a sound is as well as all of them do
+LEVEL_STRIDE: Final = 4  # every fourth sample is enough to measure the level
 
 
 def compute_milliseconds(size: int) -> int:
-    """How long `size` bytes play."""
+    """The duration of `size` bytes of PCM in milliseconds."""
     return size * 1000 // BYTES_PER_SECOND
 
 
 def compute_bytes(ms: int) -> int:
-    """How many bytes play for `ms` milliseconds: whole samples."""
+    """The number of PCM bytes for `ms` milliseconds: whole samples."""
     return max(0, ms) * RATE // 1000 * 2
 
 
 def read_samples(pcm: bytes | memoryview) -> array[int]:
-    """The samples of whole PCM. Raises ValueError for half a sample."""
+    """The samples of PCM. Raises ValueError for an odd number of bytes."""
     samples = array("h")
     samples.frombytes(pcm)
     if sys.byteorder == "big":
@@ -50,24 +50,24 @@ def write_samples(samples: array[int]) -> bytes:
 
 
 def measure_level(pcm: bytes | memoryview) -> float:
-    """How loud a sound is: its root mean square, 0 to 1."""
+    """The level of audio: its root mean square, 0 to 1."""
     some = read_samples(pcm)[::LEVEL_STRIDE]
     return math.sqrt(sum(map(mul, some, some)) / len(some)) / 32_768 if some else 0.0
 
 
 def to_decibels(loudness: float) -> float:
-    """A level below full scale, in dB: 0 is the loudest, -96 silence."""
+    """A level in dB relative to full scale: 0 is the loudest, -96 silence."""
     return max(SILENCE_DB, 20 * math.log10(loudness)) if loudness > 0 else SILENCE_DB
 
 
 def to_wav(pcm: bytes) -> bytes:
-    """A WAV file of PCM."""
+    """PCM as a WAV file."""
     head = (b"RIFF", 36 + len(pcm), b"WAVEfmt ", 16, 1, 1, RATE, BYTES_PER_SECOND, 2, 16, b"data", len(pcm))
     return struct.pack("<4sI8sIHHIIHH4sI", *head) + pcm
 
 
 def decode(data: bytes, kind: str) -> bytes:
-    """PCM of what a caller sent as `kind`, one of PCM, ULAW and ALAW."""
+    """Convert a caller's audio in the format `kind` (PCM, ULAW or ALAW) to PCM."""
     if kind == PCM:
         return data
     table = _make_decoding_table(kind)
@@ -81,7 +81,7 @@ def decode(data: bytes, kind: str) -> bytes:
 
 
 def encode(pcm: bytes, kind: str) -> bytes:
-    """What a caller gets as `kind`; a last sample or two that make no whole one of G.711 are left out."""
+    """Convert PCM to `kind`; up to two trailing samples that do not fill a G.711 sample are dropped."""
     if kind == PCM:
         return pcm
     samples = read_samples(pcm)
@@ -97,7 +97,7 @@ def encode(pcm: bytes, kind: str) -> bytes:
 
 
 def get_frame_bytes(kind: str) -> int:
-    """Bytes of ours that give whole samples of `kind`."""
+    """The number of PCM bytes that give one sample of `kind`."""
     return 2 if kind == PCM else 2 * SAMPLES_PER_G711_SAMPLE
 
 
@@ -122,7 +122,7 @@ def _decode_alaw(code: int) -> int:
 
 @cache
 def _make_encoding_table(kind: str) -> bytes:
-    """For the upper 14 bits of a sample, as an unsigned number, the byte whose value is nearest."""
+    """A table from the upper 14 bits of a sample, as an unsigned number, to the byte with the nearest value."""
     values = sorted((value, code) for code, value in enumerate(_make_decoding_table(kind)))
     codes = bytearray(1 << 14)
     place = 0

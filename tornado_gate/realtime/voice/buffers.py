@@ -1,4 +1,4 @@
-"""What has not been taken yet, either way, and never more than a bound: sound that came in, messages that go out."""
+"""Bounded buffers of a session: input audio that is not committed yet, and messages that are not sent yet."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tornado_gate.realtime.voice.audio import compute_bytes, compute_millisecond
 
 
 class InputBuffer:
-    """Sound that a caller has sent and that is no item yet. Times count from the beginning of all sound of the session."""
+    """A caller's audio that is not an item yet, as PCM. Times are milliseconds from the first audio of the session."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._sound = bytearray()
-        self._gone = 0  # bytes that came before what is here
+        self._gone = 0  # bytes removed before the buffered ones
 
     def __len__(self) -> int:
         return len(self._sound)
 
     @property
     def end_ms(self) -> int:
-        """How much sound came in all."""
+        """The time at which the buffered audio ends."""
         return compute_milliseconds(self._gone + len(self._sound))
 
     @property
     def start_ms(self) -> int:
-        """When the sound that is here begins."""
+        """The time at which the buffered audio begins."""
         return compute_milliseconds(self._gone)
 
     def has_room(self, size: int) -> bool:
@@ -37,7 +37,7 @@ class InputBuffer:
         self._sound += pcm
 
     def take_all(self) -> bytes:
-        """All that is here, which is then no longer."""
+        """Remove and return all buffered audio."""
         taken = bytes(self._sound)
         self.clear()
         return taken
@@ -47,18 +47,18 @@ class InputBuffer:
         self._sound.clear()
 
     def forget_before(self, ms: int) -> None:
-        """Drop what came before a time."""
+        """Drop the audio before the time `ms`."""
         size = min(len(self._sound), max(0, compute_bytes(ms) - self._gone))
         del self._sound[:size]
         self._gone += size
 
     def keep_last(self, ms: int) -> None:
-        """Drop all but the last `ms` milliseconds."""
+        """Drop all audio except the last `ms` milliseconds."""
         self.forget_before(self.end_ms - ms)
 
 
 class Outbox:
-    """Messages on their way to the caller: `room` waits while `most_bytes` or more are there."""
+    """A queue of messages to the caller. `wait_for_room` waits while it has `most_bytes` or more."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -70,13 +70,13 @@ class Outbox:
         self._room.set()
 
     async def wait_for_room(self) -> None:
-        """Wait until there is room for more; gives way to others in any case."""
+        """Wait until there is room for more. Always yields to the event loop once."""
         await asyncio.sleep(0)
         while not self._room.is_set():
             await self._room.wait()
 
     def add(self, messages: Iterable[str]) -> None:
-        """All of them one after another, room or not; `room` is what bounds them. Dropped once the box is closed."""
+        """Append messages, even beyond `most_bytes`: senders call `wait_for_room` first. A closed outbox drops them."""
         if self._closed:
             return
         for message in messages:
@@ -85,7 +85,7 @@ class Outbox:
         self._update_room()
 
     async def get(self) -> str | None:
-        """The next message; None when the box is closed and empty."""
+        """The next message; None when the outbox is closed and empty."""
         while not self._waiting:
             if self._closed:
                 return None
@@ -97,7 +97,7 @@ class Outbox:
         return message
 
     def close(self, *, drop: bool) -> None:
-        """Nothing comes any more; `drop` also forgets what is here."""
+        """Accept no more messages; `drop` also discards those in the queue."""
         self._closed = True
         if drop:
             self._waiting.clear()

@@ -1,7 +1,7 @@
-"""A turn as a chat: what a Mind that answers by a chat model asks it.
+"""Converts a turn to a chat request, for a `VoiceModel` that answers with a chat model.
 
-A conversation by voice is freer than a chat: the result of a function may come after others have spoken, or never. A chat
-wants it at once, so results stand behind their calls here, and a call without one gets words that say so.
+In a voice conversation the result of a function call may follow other messages, or be missing. A chat requires it directly after
+the call, so results are moved behind their calls, and a call without a result gets a placeholder text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tornado_gate.types import (
 )
 
 AudioRenderer = Callable[[AudioPart], Part | None]
-"""What a chat model is to see of a caller's sound; None for nothing."""
+"""Returns the part of the chat request for a caller's audio; None to omit the audio."""
 
 NO_RESULT: Final = "There is no result of this call yet."
 UNKNOWN_CALL: Final = "A function answered"
@@ -33,7 +33,7 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "sys
 
 
 def make_chat_request(turn: Turn, model: str, sound: AudioRenderer, *, stream: bool = True) -> ChatRequest:
-    """The turn as a question to the chat model `model`."""
+    """The turn as a request to the chat model `model`."""
     return ChatRequest(
         model=model,
         messages=tuple(iterate_messages(turn, sound)),
@@ -48,7 +48,7 @@ def make_chat_request(turn: Turn, model: str, sound: AudioRenderer, *, stream: b
 
 
 def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
-    """The instructions, then every item that says something."""
+    """The instructions, then the messages of every item that is not empty."""
     if turn.instructions:
         yield Message(role="system", parts=(Text(text=turn.instructions),))
     results = {item.call_id: item for item in turn.items if item.kind == "function_call_output"}
@@ -59,7 +59,7 @@ def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
             calls.append(item)
             continue
         if item.kind == "function_call_output" and item.call_id in called:
-            continue  # stands behind its call
+            continue  # placed after its call
         yield from _iterate_call_messages(calls, results)
         calls = []
         yield from _iterate_item_messages(item, sound)
@@ -67,7 +67,7 @@ def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
 
 
 def _iterate_call_messages(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message]:
-    """Calls that were made together, and what came of each."""
+    """One message with calls that were made together, then the result of each."""
     made = [ToolCall(id=item.call_id, name=item.name, arguments=item.arguments or "{}") for item in calls]
     if not made:
         return

@@ -1,6 +1,6 @@
-"""What a session remembers: items in their order, bounded, and how they look on the wire in the current dialect.
+"""The conversation of a session: bounded, ordered items, and their rendering in the current dialect.
 
-Sound takes room, so only the newest of it is kept; of the rest remain its words and how long it was.
+Audio takes much memory, so only the newest audio is kept; of older audio the transcript and the length remain.
 
 Source: openai-python 3.52, types/realtime/conversation_item.py and the realtime_conversation_item_*.py that it names.
 """
@@ -23,7 +23,7 @@ Kind = Literal["message", "function_call", "function_call_output"]
 Status = Literal["in_progress", "completed", "incomplete"]
 
 MAX_KEPT: Final = 8 * 1024 * 1024
-"""Bytes of one sound that a model makes; of a longer one only words and length remain."""
+"""The maximum bytes of one audio part of a model; of longer audio only the transcript and the length are kept."""
 KINDS: Final = ("message", "function_call", "function_call_output")
 ROLES: Final = ("user", "assistant", "system")
 LONGEST_ID: Final = 64
@@ -31,7 +31,7 @@ ROOT_ITEM_ID: Final = "root"
 
 
 class TextPart(State):
-    """Text of an item; `output` says that a model wrote it."""
+    """Text of an item; `output` is true for text of a model."""
 
     text: str
     output: bool = False
@@ -45,7 +45,7 @@ class TextPart(State):
 
 
 class ImagePart(State):
-    """An image, as the address or ``data:`` URL that a caller gave."""
+    """An image, as the address or ``data:`` URL in the caller's event."""
 
     url: str
     detail: str | None = None
@@ -60,11 +60,11 @@ class ImagePart(State):
 
 
 class AudioPart(State):
-    """Speech of the caller, or with `output` of a model.
+    """Audio of the caller, or of a model if `output` is true.
 
-    `pcm` is None when it is no longer kept; `length` is its bytes all the same. `transcript` is None until somebody has
-    listened; `heard` is what the listener of a truncated sound can have heard. `listening` is the task that listens, `trouble`
-    why it failed, once.
+    `pcm` is None when the audio is no longer kept; `length` is its number of bytes in any case. `transcript` is None until the
+    audio is transcribed; `heard` is the estimated transcript of truncated audio. `listening` is the transcription task,
+    `trouble` its error, which is reported once.
     """
 
     pcm: bytearray | None
@@ -97,7 +97,7 @@ class AudioPart(State):
 
     @property
     def heard_words(self) -> str:
-        """What was said, as far as the caller has heard it."""
+        """The words of the audio, as far as the caller can have heard them."""
         return self.heard if self.truncated else self.transcript or ""
 
     def add(self, pcm: bytes) -> None:
@@ -108,7 +108,7 @@ class AudioPart(State):
             self.pcm = None
 
     def truncate(self, ms: int) -> None:
-        """Cut it; its transcript goes, as nobody knows which words were heard. A share of them is kept for the model."""
+        """Truncate the audio to `ms`. The transcript is removed; a proportional share of it is kept in `heard` for the model."""
         length = compute_bytes(ms)
         words = self.heard_words
         share = length / self.length if self.length else 0
@@ -122,7 +122,7 @@ Part = TextPart | ImagePart | AudioPart
 
 
 class Item(State, kw_only=True):
-    """One entry of a conversation: a message, a call of a function, or what came of one (`output`)."""
+    """One item of a conversation: a message, a function call, or the result of a call (`output`)."""
 
     id: str
     kind: Kind = "message"
@@ -135,7 +135,7 @@ class Item(State, kw_only=True):
     output: str = ""
 
     def render(self, *, sound: bool = False) -> dict[str, Any]:
-        """The item on the wire; with `sound` also what is kept of its audio."""
+        """The item as JSON values; with `sound` including the audio that is kept."""
         shown: dict[str, Any] = {"id": self.id, "object": "realtime.item", "type": self.kind, "status": self.status}
         match self.kind:
             case "message":
@@ -147,19 +147,19 @@ class Item(State, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Characters that it holds, sound apart."""
+        """The number of characters of the item, without audio."""
         own = len(self.name) + len(self.arguments) + len(self.output)
         return own + sum(part.size for part in self.parts)
 
     def iterate_audio_parts(self) -> Iterator[tuple[int, AudioPart]]:
-        """The parts that are sound, each with its index."""
+        """The audio parts, each with its index."""
         for index, part in enumerate(self.parts):
             if isinstance(part, AudioPart):
                 yield index, part
 
 
 class Conversation:
-    """Items in order. What no longer fits is refused; of sound the oldest is forgotten instead."""
+    """Items in order. An item that exceeds a limit is rejected; when audio exceeds its limit, the oldest audio is dropped."""
 
     def __init__(self, *, most_items: int, most_characters: int, most_sound: int) -> None:
         self._most_items = most_items
@@ -185,16 +185,20 @@ class Conversation:
         """Raises RequestError when there is no room for one more item of `size` characters."""
         if len(self._items) >= self._most_items or self._count_characters() + size > self._most_characters:
             raise RequestError(
-                f"This conversation is full: {self._most_items:,} items or {self._most_characters:,} characters. "
-                "Delete items, or begin a new session.",
+                f"The conversation is full (limits: {self._most_items:,} items, {self._most_characters:,} characters). "
+                "Delete items, or open a new session.",
                 code="conversation_full",
             )
 
     def insert(self, item: Item, after: str | None = None) -> None:
-        """At the end, after the item `after`, or at the beginning for "root". Raises RequestError."""
+        """Insert an item at the end, after the item `after`, or at the beginning for "root". Raises RequestError."""
         self.check_room(item.size)
         if self.find(item.id) is not None:
-            raise InvalidField("item.id", f"There is an item '{item.id}' already.", code="item_create_duplicate_id")
+            raise InvalidField(
+                "item.id",
+                f"The conversation already has an item '{item.id}'. Use another id.",
+                code="item_create_duplicate_id",
+            )
         self._items.insert(self._find_position(after), item)
         self.forget_sound()
 
@@ -206,14 +210,14 @@ class Conversation:
         for place, item in enumerate(self._items, 1):
             if item.id == after:
                 return place
-        message = f"There is no item '{after[:LONGEST_ID]}' to insert the new one after."
+        message = f"The conversation has no item '{after[:LONGEST_ID]}' to insert the new item after. Check 'previous_item_id'."
         raise InvalidField("previous_item_id", message, code="item_create_invalid_previous_item_id")
 
     def remove(self, item: Item) -> None:
         self._items = [other for other in self._items if other is not item]
 
     def forget_sound(self) -> None:
-        """Of what exceeds the bound, the oldest, whether anybody has listened to it or not; never the newest."""
+        """Drop the oldest audio until the limit is met, transcribed or not; the newest audio is never dropped."""
         sounds = [sound for item in self._items for _, sound in item.iterate_audio_parts() if sound.pcm is not None]
         excess = sum(sound.kept_bytes for sound in sounds) - self._most_sound
         for sound in sounds[:-1]:
@@ -227,9 +231,9 @@ class Conversation:
 
 
 def parse_item(value: Mapping[str, Any], path: str, new_id: str) -> Item:
-    """An item that a caller wrote and `check_item` has checked; its sounds are in the session's format still.
+    """Parse a caller's item that `check_item` has checked; its audio stays in the session's format.
 
-    Raises InvalidField, with a path below `path`, for what only the vendor's own models understand.
+    Raises InvalidField, with a path below `path`, for values that only the vendor's own models support.
     """
     value = convert_item_to_current(value)
     kind = checks.choice_member(value, "type", path, KINDS)
@@ -281,7 +285,9 @@ def _parse_part(value: Mapping[str, Any], path: str, role: str) -> Part:
             return ImagePart(url, value.get("detail"))
         case "output_audio":
             if value.get("audio") is not None:
-                checks.raise_invalid(f"{path}.audio", "cannot be given: sound of a model comes from the model alone")
+                checks.raise_invalid(
+                    f"{path}.audio", "is not supported in items of the role 'assistant'; send the transcript"
+                )
             return AudioPart(None, transcript=value.get("transcript") or "", output=True, done=True)
     sound = bytearray(base64.b64decode(checks.string_member(value, "audio", path)))
     return AudioPart(sound, len(sound), transcript=value.get("transcript"), done=value.get("transcript") is not None)

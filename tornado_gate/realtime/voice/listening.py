@@ -1,4 +1,4 @@
-"""What a caller says: sound is gathered, turns are detected, utterances become items and are transcribed."""
+"""The audio input of a session: buffers audio, detects turns, turns utterances into items and has them transcribed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tornado_gate.realtime.voice.settings import SessionSettings
 from tornado_gate.wire.openai_realtime import make_id, read_audio
 
 SHORTEST_MS: Final = 100
-"""Of what can be committed, as at the vendor."""
+"""The shortest audio that can be committed, in milliseconds; the vendor has the same limit."""
 MAX_SILENCE_MS: Final = 30_000
-"""Kept of sound in which nobody speaks, while turns are detected."""
+"""Milliseconds of audio without speech that are kept while turns are detected."""
 BYTES_PER_TURN: Final = audio.BYTES_PER_SECOND
-"""Bytes that are looked at before others get their turn: 1 ms of work for a second of sound."""
+"""Bytes that are processed before the event loop gets control: 1 ms of work for a second of audio."""
 MAX_PARALLEL_TRANSCRIPTIONS: Final = 2
-"""Transcriptions that one session has running; the others wait."""
+"""Transcriptions of one session that run at the same time; others wait."""
 
 log = logging.getLogger("tornado_gate.realtime.voice")
 
 
 class SessionHost(EventSink, Protocol):
-    """The session, as its ears see it."""
+    """The interface of the session that `AudioInput` uses."""
 
     @property
     def settings(self) -> SessionSettings: ...
@@ -37,31 +37,31 @@ class SessionHost(EventSink, Protocol):
     def conversation(self) -> Conversation: ...
 
     def start_response(self) -> None:
-        """Begin a response as the settings say. Raises RequestError."""
+        """Start a response with the settings of the session. Raises RequestError."""
 
     async def interrupt(self, why: StopReason) -> None:
-        """End the response that is being made, if there is one."""
+        """Stop the response in progress, if there is one."""
 
     def hold_task(self, task: asyncio.Task[None]) -> None:
-        """Hold a task until it has ended or the session is closed."""
+        """Keep a reference to a task until it ends; closing the session cancels it."""
 
 
 class AudioInput:
-    """The ears of one session."""
+    """The audio input of one session."""
 
     def __init__(self, mind: VoiceModel, host: SessionHost, most_bytes: int) -> None:
         self._mind = mind
         self._host = host
         self._buffer = InputBuffer(most_bytes)
         self._detector: vad.SpeechDetector | None = None
-        self._frame = bytearray()  # of a frame that is not whole yet
-        self._utterance: str | None = None  # the id of the item that it will be
+        self._frame = bytearray()  # an incomplete frame
+        self._utterance: str | None = None  # the id of its future item
         self._told_deaf = False
         self._turns = asyncio.Semaphore(MAX_PARALLEL_TRANSCRIPTIONS)
         self.configure()
 
     def configure(self) -> None:
-        """Follow the settings."""
+        """Apply the current settings of the session."""
         wanted = self._host.settings.detection
         if wanted is None:
             self._detector = None
@@ -72,7 +72,7 @@ class AudioInput:
     # The buffer
 
     async def append(self, event: Event) -> None:
-        """More sound, in base64. Raises RequestError, and then nothing of it is kept."""
+        """Append the base64 audio of an event. Raises RequestError; then none of it is kept."""
         if not self._mind.accepts_audio:
             self._report_unsupported_audio_once()
             return
@@ -81,7 +81,7 @@ class AudioInput:
         if not self._buffer.has_room(len(pcm)):
             seconds = self._buffer.most_bytes // audio.BYTES_PER_SECOND
             raise RequestError(
-                f"The input audio buffer holds at most {seconds} seconds. Commit or clear it.",
+                f"The input audio buffer is full (limit: {seconds} seconds). Commit or clear it.",
                 param="audio",
                 code="input_audio_buffer_full",
             )
@@ -91,13 +91,13 @@ class AudioInput:
             await self._process_audio(pcm)
 
     def _report_unsupported_audio_once(self) -> None:
-        """Sound comes fifty times a second: one refusal is enough until the caller does something else."""
+        """Raise the error once until the caller clears the buffer: audio arrives up to fifty times per second."""
         if not self._told_deaf:
             self._told_deaf = True
             raise audio_not_supported_error("audio")
 
     async def _process_audio(self, pcm: bytes) -> None:
-        """Frame by frame, as a turn may end in the middle."""
+        """Process PCM frame by frame, because a turn may end in the middle."""
         view, start = memoryview(pcm), 0
         pause = BYTES_PER_TURN
         while start < len(view):
@@ -143,13 +143,13 @@ class AudioInput:
             self._host.report(error)
 
     def commit(self) -> None:
-        """What is in the buffer becomes an item. Raises RequestError for next to nothing."""
+        """Turn the buffered audio into an item. Raises RequestError for less than SHORTEST_MS."""
         if not self._mind.accepts_audio:
             raise audio_not_supported_error("")
         milliseconds = audio.compute_milliseconds(len(self._buffer))
         if milliseconds < SHORTEST_MS:
             raise RequestError(
-                f"The input audio buffer has {milliseconds} ms of audio; at least {SHORTEST_MS} ms are needed to commit it.",
+                f"The input audio buffer has {milliseconds} ms of audio. Append at least {SHORTEST_MS} ms before a commit.",
                 code="input_audio_buffer_commit_empty",
             )
         self._commit(transcribe=False)
@@ -186,7 +186,7 @@ class AudioInput:
     # Transcription
 
     async def wait_for_transcripts(self, items: Iterable[Item]) -> None:
-        """Wait until all sound of callers in `items` has been listened to. Raises what went wrong, once for each sound."""
+        """Wait until all audio of callers in `items` is transcribed. Raises the error of a transcription, once for each audio."""
         sounds = []
         for item in items:
             self._start_transcription(item)
@@ -211,12 +211,12 @@ class AudioInput:
         found: Transcript | None = None
         try:
             async with self._turns:
-                if sound.pcm is not None:  # it may have been forgotten while it waited
+                if sound.pcm is not None:  # it may have been dropped while it waited
                     found = await self._mind.transcribe(sound, settings.language, settings.prompt)
         except GateError as error:
             sound.transcription_error = error
         except Exception:
-            log.exception("a transcription failed")
+            log.exception("transcription failed")
             sound.transcription_error = InternalError()
         sound.done = True
         if found is not None:
@@ -225,20 +225,20 @@ class AudioInput:
             self._host.emit(_make_transcription_event(item, index, sound, found))
 
     def forget(self, item: Item) -> None:
-        """An item was deleted: nobody needs its words."""
+        """Cancel the transcription of a deleted item."""
         for _, sound in item.iterate_audio_parts():
             if sound.transcription_task is not None:
                 sound.transcription_task.cancel()
 
 
 def audio_not_supported_error(param: str) -> RequestError:
-    """The error for sound that nobody here can hear."""
-    message = "This model hears no sound: no model for transcription is configured for it. Send text."
+    """The error for audio at a model that does not accept audio."""
+    message = "This model does not accept audio, because it has no transcription model configured. Send text."
     return RequestError(message, param=param, code="audio_input_not_supported")
 
 
 async def decode_audio(data: bytes, kind: str) -> bytes:
-    """PCM of what a caller sent as `kind`."""
+    """Convert a caller's audio in the format `kind` to PCM; yields to the event loop in between."""
     if kind == audio.PCM:
         return data
     pieces = []
@@ -261,7 +261,7 @@ def _make_transcription_event(item: Item, index: int, sound: AudioPart, found: T
     if found is not None:
         return {"type": f"{kind}.completed", **place, "transcript": found.text, "usage": _render_usage(sound, found)}
     error = sound.transcription_error or RequestError(
-        "This model hears sound, but no words.", code="transcription_not_supported"
+        "This model accepts audio but does not transcribe it.", code="transcription_not_supported"
     )
     body = error.body()
     shown = {"type": body["type"], "code": body["code"], "message": body["message"], "param": body["param"] or None}

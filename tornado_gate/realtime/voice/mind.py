@@ -1,4 +1,4 @@
-"""Who answers in a session. A `Mind` says words, makes sound and calls functions; `VoiceSession` does everything else."""
+"""The interface between a session and its model: `VoiceModel` produces text, audio and calls; `VoiceSession` does the rest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tornado_gate.types.value import Value
 
 
 class Turn(Value, frozen=True, kw_only=True):
-    """What is to be answered: all items in order, and how.
+    """The input of one response: all items in order, and the settings.
 
-    `spoken` asks for sound with its words, else for text alone. `voice` is a name, `speed` 1 is usual. Lengths are in
-    tokens.
+    `spoken` requests audio with a transcript, else text only. `voice` is a name, `speed` 1 is normal. `max_tokens` limits the
+    output.
     """
 
     items: tuple[Item, ...]
@@ -30,13 +30,13 @@ class Turn(Value, frozen=True, kw_only=True):
 
 
 class TextPiece(Value, frozen=True):
-    """More words: the text of a written answer, the transcript of a spoken one."""
+    """More text: of a text response, or of the transcript of an audio response."""
 
     text: str
 
 
 class AudioPiece(Value, frozen=True):
-    """More sound: whole samples of PCM, see `voice.audio`."""
+    """More audio: whole samples of PCM, see `voice.audio`."""
 
     pcm: bytes
 
@@ -44,7 +44,7 @@ class AudioPiece(Value, frozen=True):
 
 
 class CallPiece(Value, frozen=True):
-    """A function is to be called. What is said afterwards is another message."""
+    """A function call. Text or audio after it belongs to a new message."""
 
     call_id: str
     name: str
@@ -52,7 +52,7 @@ class CallPiece(Value, frozen=True):
 
 
 class UsagePiece(Value, frozen=True, kw_only=True):
-    """What the answer took in all; of `usage` these are the tokens that were sound."""
+    """The usage of the whole response; the audio tokens are included in `usage`."""
 
     usage: Usage
     input_audio_tokens: int = 0
@@ -60,7 +60,7 @@ class UsagePiece(Value, frozen=True, kw_only=True):
 
 
 class CutShortPiece(Value, frozen=True):
-    """The answer is not whole, and why."""
+    """The response is incomplete, and why."""
 
     reason: Literal["max_output_tokens", "content_filter"]
 
@@ -69,14 +69,14 @@ Piece = TextPiece | AudioPiece | CallPiece | UsagePiece | CutShortPiece
 
 
 class Transcript(Value, frozen=True, kw_only=True):
-    """The words in a sound. `usage` is in tokens, when the model counts them."""
+    """The transcript of audio. `usage` is in tokens, None when the model does not count them."""
 
     text: str
     usage: Usage | None = None
 
 
 class VoiceModel(Protocol):
-    """`hears` says whether sound may be sent to it, `speaks` whether it can answer with sound."""
+    """A model of a plugin. `accepts_audio`: whether input may have audio; `produces_audio`: whether responses can be audio."""
 
     @property
     def accepts_audio(self) -> bool: ...
@@ -84,10 +84,10 @@ class VoiceModel(Protocol):
     def produces_audio(self) -> bool: ...
 
     def answer(self, turn: Turn) -> AsyncIterator[Piece]:
-        """An async generator. It is closed when the answer is not wanted any more. Raises GateError."""
+        """An async generator of the pieces of a response. It is closed when the response is stopped. Raises GateError."""
 
     async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
-        """The words of a caller's sound, before any answer to it is asked for; None when words are not what it hears.
+        """The transcript of a caller's audio; called before `answer`. None when the model does not transcribe.
 
         Raises GateError.
         """

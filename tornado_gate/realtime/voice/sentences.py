@@ -1,4 +1,4 @@
-"""Text that is still being written, as pieces that can be spoken: sentences, whatever the language. Pure."""
+"""Splits streamed text into sentences for speech synthesis, in any language. No I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 MAX_SENTENCE_LENGTH: Final = 300
-"""Characters; a sentence without end is cut, at a comma or between words."""
+"""Characters; a longer sentence is split at a comma or between words."""
 
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+")
 _SOFT_END = re.compile(r"[,;:、，；]\s*|\s+")
@@ -14,13 +14,13 @@ _WORD = re.compile(r"\w")
 
 
 class SentenceSplitter:
-    """Takes text piece by piece, gives sentences; joined they give the text back."""
+    """Takes text in pieces and returns sentences, which joined are the same text."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def feed(self, text: str) -> list[str]:
-        """The sentences that are complete now. The end of one shows in what follows it."""
+        """The sentences that are complete now. The text after a sentence shows that it has ended."""
         self._text += text
         found: list[str] = []
         start = 0
@@ -35,18 +35,18 @@ class SentenceSplitter:
         return found
 
     def flush(self) -> list[str]:
-        """What is left when the text has ended."""
+        """The remaining text, when the text has ended."""
         text, self._text = self._text, ""
         return _cut_long_text(text) if _is_speakable(text) else []
 
 
 def _is_speakable(text: str) -> bool:
-    """Whether there is anything to say in it. A number at the beginning of a line ("1. ") is no sentence."""
+    """Whether the text contains words. A number at the beginning of a line ("1. ") is not a sentence."""
     return bool(_WORD.search(text)) and not re.fullmatch(r"\s*\d+\.\s+", text)
 
 
 def _cut_long_text(text: str) -> list[str]:
-    """The text in pieces of at most `LONGEST` characters."""
+    """The text in pieces of at most MAX_SENTENCE_LENGTH characters."""
     pieces: list[str] = []
     while len(text) > MAX_SENTENCE_LENGTH:
         ends = [

@@ -1,10 +1,11 @@
-"""A realtime session that the gateway holds itself: a `Socket` whose other end is a `Mind`.
+"""A realtime session that runs inside the gateway: a `Socket` that is answered by a `VoiceModel`.
 
-Errors become error events and the session lives on; what it remembers is bounded (`Limits`), and so is what waits for a slow
-reader: then answers wait, and so does `send`. The dialect is the current one; the core translates for callers of the other.
+An error is sent as an error event and does not end the session. Memory is bounded (`SessionLimits`); when a slow reader has not
+read enough messages, responses and `send` wait (back-pressure). The dialect is the current one; the core translates for callers
+of the other.
 
-Order of events and names of errors are the vendor's. Source: openai-python 3.52, types/realtime/realtime_client_event.py and
-realtime_server_event.py; the codes of errors as OpenAI's servers send them.
+Order of events and error codes are the vendor's. Source: openai-python 3.52, types/realtime/realtime_client_event.py and
+realtime_server_event.py; error codes as OpenAI's servers send them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _REQUESTED_FIELDS: Final = (
     "max_output_tokens",
     "temperature",
 )
-"""What one response may have otherwise than its session."""
+"""Session settings that one response may override."""
 _OPTIONAL_REQUESTED_FIELDS: Final = ("parallel_tool_calls", "prompt")
 MAX_METADATA: Final = 16
 LONGEST_KEY, LONGEST_VALUE = 64, 512
@@ -48,7 +49,7 @@ log = logging.getLogger("tornado_gate.realtime.voice")
 
 
 class SessionLimits(Value, frozen=True, kw_only=True):
-    """What one session may hold. Sound is in bytes of PCM, 48,000 a second; `responses` are those made at a time."""
+    """The limits of one session. Audio is in bytes of PCM, 48,000 per second; `responses` are those in progress at one time."""
 
     items: int = 2_000
     characters: int = 16 * 1024 * 1024
@@ -62,7 +63,7 @@ DEFAULT_LIMITS = SessionLimits()
 
 
 class VoiceSession:
-    """One conversation with `mind`. `model` is the name that the caller asked for, `session` what is fixed from the start."""
+    """One session with the model `mind`. `model` is the requested name, `session` the initial settings."""
 
     dialect: RealtimeDialect = "current"
 
@@ -114,9 +115,9 @@ class VoiceSession:
     # The socket
 
     async def send(self, text: str) -> None:
-        """One message of the caller. Raises UpstreamError after the session was closed, and for nothing else."""
+        """Process one message of the caller. Raises only UpstreamError, when the session is closed."""
         if self.close_code is not None:
-            raise UpstreamError("This session is closed.")
+            raise UpstreamError("The realtime session is closed. Open a new session.")
         await self._outbox.wait_for_room()
         event_id: str | None = None
         try:
@@ -127,7 +128,7 @@ class VoiceSession:
         except GateError as error:
             self.report(error, event_id)
         except Exception:
-            log.exception("a message of a voice session could not be handled")
+            log.exception("could not process a message of a voice session")
             self.report(InternalError(), event_id)
 
     async def receive(self) -> str | None:
@@ -135,7 +136,7 @@ class VoiceSession:
         return await self._outbox.get()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """End everything at once."""
+        """Close the session and cancel its tasks at once."""
         if self.close_code is not None:
             return
         self.close_code, self.close_reason = code, reason
@@ -145,7 +146,7 @@ class VoiceSession:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # What the parts of a session need of it
+    # The interface for the parts of a session
 
     def emit(self, *events: Event) -> None:
         self._outbox.add(map(_serialize_event, events))
@@ -173,10 +174,10 @@ class VoiceSession:
     async def _handle(self, event: Event) -> None:
         kind = event.get("type")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
-        if kind != "input_audio_buffer.append":  # which its handler checks while it takes the sound out
+        if kind != "input_audio_buffer.append":  # its handler checks it while reading the audio
             check_client_event(event, self.settings.input_format)
         if handler is None:
-            raise InvalidField("type", f"'{kind}' is not for sessions over a WebSocket with this model.")
+            raise InvalidField("type", f"Events of the type '{kind}' are not supported by this model.")
         await handler(event)
 
     async def _update(self, event: Event) -> None:
@@ -185,11 +186,11 @@ class VoiceSession:
         self.emit({"type": "session.updated", "session": self._session.render("current")})
 
     def _apply_changes(self, asked: Mapping[str, Any], path: str = "session") -> tuple[SessionConfig, SessionSettings]:
-        """The session with what is asked, all of it. Raises InvalidField."""
+        """The session with all of `asked` applied. Raises InvalidField; then nothing is applied."""
         session = replace(self._session.update(asked, self.dialect), id=self._id, model=self._model)
         settings = read(session, path)
         if settings.spoken and not self._mind.produces_audio:
-            checks.raise_invalid(f"{path}.output_modalities", 'must be ["text"]: this model has no voice')
+            checks.raise_invalid(f"{path}.output_modalities", 'must be ["text"]: this model does not produce audio')
         return session, settings
 
     async def _commit(self, event: Event) -> None:
@@ -237,9 +238,13 @@ class VoiceSession:
         index, end = event["content_index"], event["audio_end_ms"]
         part = item.parts[index] if index < len(item.parts) else None
         if item.role != "assistant" or not isinstance(part, AudioPart):
-            raise InvalidField("content_index", "Only sound of the model can be truncated.", code="invalid_value")
+            raise InvalidField(
+                "content_index",
+                "Only audio of the model can be truncated. Check 'item_id' and 'content_index'.",
+                code="invalid_value",
+            )
         if end > compute_milliseconds(part.length):
-            message = f"'audio_end_ms' is {end}, and the sound has {compute_milliseconds(part.length)} ms."
+            message = f"'audio_end_ms' is {end}, but the audio has only {compute_milliseconds(part.length)} ms."
             raise InvalidField("audio_end_ms", message)
         part.truncate(end)
         place = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
@@ -248,7 +253,7 @@ class VoiceSession:
     def _find_named_item(self, event: Event, verb: str) -> Item:
         item = self.conversation.find(event["item_id"])
         if item is None:
-            message = f"There is no item '{event['item_id'][:64]}' in this conversation."
+            message = f"The conversation has no item '{event['item_id'][:64]}'. Check 'item_id'."
             raise InvalidField("item_id", message, code=f"item_{verb}_invalid_item_id")
         return item
 
@@ -277,14 +282,14 @@ class VoiceSession:
             return await self._parse_item(value, path)
         item = self.conversation.find(value["id"])
         if item is None:
-            message = f"There is no item '{value['id'][:64]}' in this conversation."
+            message = f"The conversation has no item '{value['id'][:64]}'. Check the id of the item reference."
             raise InvalidField(f"{path}.id", message, code="invalid_item_reference")
         return item
 
     def _begin_response(
         self, settings: SessionSettings, items: tuple[Item, ...], *, remembered: bool, shown: Mapping[str, Any]
     ) -> None:
-        """Begin a response. Raises RequestError when there is one already, or too many that are not remembered."""
+        """Start a response. Raises RequestError if one is in progress for the conversation, or too many outside of it."""
         running = self._get_running_response() if remembered else None
         if running is not None:
             raise RequestError(
@@ -292,7 +297,7 @@ class VoiceSession:
                 code="conversation_already_has_active_response",
             )
         if len(self._answers) >= self._limits.responses:
-            message = f"At most {self._limits.responses} responses are made at a time. Wait until one is done."
+            message = f"The limit of {self._limits.responses} responses in progress is reached. Wait until one is done."
             raise RequestError(message, code="too_many_active_responses")
         kind = settings.output_format
         shape = {"type": kind, "rate": RATE} if kind == PCM else {"type": kind}
@@ -311,7 +316,7 @@ class VoiceSession:
         task.add_done_callback(lambda _: self._answers.pop(answering.id, None))
 
     def _get_running_response(self) -> VoiceResponse | None:
-        """The response that is being made for the conversation."""
+        """The response in progress for the conversation, if there is one."""
         for answering, task in self._answers.values():
             if answering.order.conversation is not None and not task.done():
                 return answering
@@ -321,7 +326,10 @@ class VoiceSession:
         asked = event.get("response_id")
         found = self._answers.get(asked, (None, None))[0] if asked else self._get_running_response()
         if found is None:
-            raise RequestError("Cancellation failed: no active response found.", code="response_cancel_not_active")
+            raise RequestError(
+                "Cancellation failed: no active response found. The response may already be done.",
+                code="response_cancel_not_active",
+            )
         await self._stop_response(found, "client_cancelled")
 
     async def _stop_response(self, answering: VoiceResponse, why: StopReason) -> None:
@@ -331,29 +339,31 @@ class VoiceSession:
 
 
 def _serialize_event(event: Event) -> str:
-    """The message for an event, which gets an id."""
+    """The JSON text of an event, with a new event id."""
     return orjson.dumps({"event_id": make_id("event"), **event}).decode()
 
 
 def _parse_event(text: str) -> Event:
-    """Raises RequestError for what is no JSON object."""
+    """The event in a message. Raises RequestError if the message is not a JSON object."""
     try:
         event = orjson.loads(text)
     except (orjson.JSONDecodeError, UnicodeEncodeError):
-        raise RequestError("The message is no valid JSON.", code="invalid_json") from None
+        raise RequestError(
+            "The message is not valid JSON. Send one JSON object per message.", code="invalid_json"
+        ) from None
     return checks.need_object(event, "message")
 
 
 def _parse_metadata(value: Any) -> dict[str, str] | None:
-    """Raises InvalidField for more than the vendor takes."""
+    """The metadata of a response, None without. Raises InvalidField beyond the vendor's limits."""
     if not value:
         return None
     for key, text in value.items():
         if len(key) > LONGEST_KEY or not isinstance(text, str) or len(text) > LONGEST_VALUE:
-            message = f"'response.metadata' has keys of at most {LONGEST_KEY} characters and texts of at most {LONGEST_VALUE}."
+            message = f"'response.metadata' must have keys up to {LONGEST_KEY} and texts up to {LONGEST_VALUE} characters long."
             raise InvalidField("response.metadata", message)
     if len(value) > MAX_METADATA:
         raise InvalidField(
-            "response.metadata", f"'response.metadata' has {len(value)} keys; {MAX_METADATA} are allowed."
+            "response.metadata", f"'response.metadata' has {len(value)} keys; at most {MAX_METADATA} are allowed."
         )
     return dict(value)

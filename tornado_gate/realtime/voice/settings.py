@@ -1,7 +1,7 @@
-"""What a session asks for, as `VoiceSession` acts on it. Pure.
+"""Parses the session settings that `VoiceSession` uses. No I/O.
 
-Without effect, and so told back as they came: ``noise_reduction``, ``tracing``, ``truncation``, ``include`` and
-``reasoning``, which a model may follow or not. What would change the conversation and cannot be done is refused.
+``noise_reduction``, ``tracing``, ``truncation``, ``include`` and ``reasoning`` have no effect and are reported back unchanged.
+A setting that would change the conversation and is not supported is rejected.
 
 Source: openai-python 3.52, types/realtime/realtime_session_create_request.py, realtime_audio_input_turn_detection.py.
 """
@@ -21,11 +21,11 @@ from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_realtime import SessionConfig, TurnDetection
 
 EAGERNESS_SILENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 400}
-"""Silence that ends a turn, for the eagerness of ``semantic_vad``: what is heard here is loudness, not sense."""
+"""Milliseconds of silence that end a turn, by the eagerness of ``semantic_vad``: detection here uses the level only."""
 
 
 class SessionSettings(Value, frozen=True, kw_only=True):
-    """`detection` is None when the caller commits sound by itself; `language` and `prompt` are for the transcription."""
+    """`detection` is None when the caller commits audio itself; `language` and `prompt` are for transcription."""
 
     spoken: bool = True
     instructions: str = ""
@@ -46,7 +46,7 @@ class SessionSettings(Value, frozen=True, kw_only=True):
     temperature: float | None = None
 
     def make_turn(self, items: tuple[Item, ...]) -> Turn:
-        """What is to be answered with these settings."""
+        """The turn for `items` with these settings."""
         return Turn(
             items=items,
             instructions=self.instructions,
@@ -62,13 +62,16 @@ class SessionSettings(Value, frozen=True, kw_only=True):
 
 
 def read(session: SessionConfig, path: str = "session") -> SessionSettings:
-    """Raises InvalidField, with a path below `path`, for what cannot be honoured."""
+    """Parse the settings of a session. Raises InvalidField, with a path below `path`, for a setting that is not supported."""
     if session.kind != "realtime":
         checks.raise_invalid(
-            f"{path}.type", "must be 'realtime': sessions that only transcribe are not served by this model"
+            f"{path}.type", "must be 'realtime': this model does not support transcription-only sessions"
         )
     if session.extra.get("prompt") is not None:
-        checks.raise_invalid(f"{path}.prompt", "cannot be honoured by this model: stored prompts are the vendor's own")
+        checks.raise_invalid(
+            f"{path}.prompt",
+            "is not supported by this model: stored prompts exist only at the vendor; send 'instructions'",
+        )
     turns = session.turn_detection
     transcription = session.transcription or {}
     return SessionSettings(
@@ -99,7 +102,7 @@ def _parse_boolean(extra: Mapping[str, Any], name: str, path: str) -> bool | Non
 
 def _parse_detection(turns: TurnDetection, path: str) -> vad.DetectionSettings:
     if turns.extra.get("idle_timeout_ms") is not None:
-        checks.raise_invalid(f"{path}.idle_timeout_ms", "cannot be honoured by this model; leave it out")
+        checks.raise_invalid(f"{path}.idle_timeout_ms", "is not supported by this model; omit it")
     if turns.kind == "semantic_vad":
         return vad.DetectionSettings(
             silence_ms=EAGERNESS_SILENCE_MS.get(turns.extra.get("eagerness") or "auto", EAGERNESS_SILENCE_MS["auto"])
@@ -113,7 +116,7 @@ def _parse_tool(value: Any, path: str) -> Tool:
     tool = checks.need_object(value, path)
     if tool.get("type", "function") != "function":
         kind = str(tool.get("type"))[:40]
-        message = f"'{path}.type' must be 'function': tools of type '{kind}' are the vendor's own."
+        message = f"'{path}.type' must be 'function': this model does not support tools of the type '{kind}'."
         raise InvalidField(f"{path}.type", message, code="unsupported_tool")
     checks.optional_string(tool, "description", path)
     return Tool(

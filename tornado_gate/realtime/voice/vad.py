@@ -1,7 +1,7 @@
-"""Whether somebody speaks, by how loud it is. Pure.
+"""Voice activity detection by audio level. No I/O.
 
-A frame is speech when its level is above a bar. The bar follows the threshold of the session and the noise of the room: a
-steady hum is learnt within seconds and does not count. Two frames of speech begin an utterance, `silence_ms` without one end it.
+A frame is speech when its level exceeds both the session's threshold and a multiple of the noise level, which adapts to a
+constant noise within seconds. Two frames of speech start an utterance, `silence_ms` without speech end it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ FRAME_MS: Final = 20
 FRAME_BYTES: Final = BYTES_PER_SECOND * FRAME_MS // 1000
 FRAMES_TO_BEGIN: Final = 2
 MAX_THRESHOLD_LEVEL: Final = 0.04
-"""The level that speech must reach at threshold 1: -28 dB. At 0.5 it is -34 dB, which a voice near a microphone does."""
+"""The level that speech must reach at threshold 1: -28 dB. At 0.5 it is -34 dB, which a voice near a microphone reaches."""
 NOISE_FACTOR: Final = 2.5
-LEARNING_RATE: Final = 0.02  # of what a frame is above the noise so far
+LEARNING_RATE: Final = 0.02  # share of the difference between a frame and the noise level
 MAX_NOISE: Final = 0.02
 
 
 class DetectionSettings(Value, frozen=True, kw_only=True):
-    """`threshold` is 0 to 1, the rest milliseconds."""
+    """`threshold` is 0 to 1, the other values are milliseconds."""
 
     threshold: float = 0.5
     prefix_ms: int = 300
@@ -30,19 +30,19 @@ class DetectionSettings(Value, frozen=True, kw_only=True):
 
 
 class SpeechStarted(Value, frozen=True):
-    """Speech began; `ms` from the first sound of the session, the prefix included."""
+    """Speech started at `ms` after the first audio of the session, including the prefix."""
 
     ms: int
 
 
 class SpeechStopped(Value, frozen=True):
-    """Speech has ended; `ms` includes the silence that said so."""
+    """Speech stopped at `ms`, including the silence that ended it."""
 
     ms: int
 
 
 class SpeechDetector:
-    """Takes sound frame by frame. One for each session."""
+    """Processes the audio of one session frame by frame."""
 
     def __init__(self, settings: DetectionSettings) -> None:
         self.settings = settings
@@ -52,7 +52,7 @@ class SpeechDetector:
         self._noise = 0.0
 
     def process_frame(self, frame: bytes | memoryview, end_ms: int) -> SpeechStarted | SpeechStopped | None:
-        """What a frame that ends at `end_ms` changes."""
+        """Process a frame that ends at `end_ms`. Returns the start or the end of speech, or None."""
         loudness = measure_level(frame)
         if loudness > max(self.settings.threshold * MAX_THRESHOLD_LEVEL, self._noise * NOISE_FACTOR):
             self._loud += 1
@@ -71,13 +71,13 @@ class SpeechDetector:
         return None
 
     def reset(self) -> None:
-        """Nobody speaks now; the noise of the room is remembered."""
+        """Set the state to no speech; keeps the noise level."""
         self.speaking = False
         self._loud = 0
         self._quiet_ms = 0
 
     def _update_noise(self, loudness: float) -> None:
-        """Noise that grows is learnt slowly, noise that ends at once."""
+        """Update the noise level: slowly when the noise increases, at once when it decreases."""
         if loudness < self._noise:
             self._noise = loudness
         else:

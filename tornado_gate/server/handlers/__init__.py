@@ -1,1 +1,1 @@
-"""HTTP on the caller's side. Handlers reach plugins only through the pipeline."""
+"""HTTP handlers for callers. Handlers call plugins only through the pipeline."""

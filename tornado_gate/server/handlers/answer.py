@@ -25,10 +25,10 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(AuthenticatedHandler):
-    """Have the request answered, write the reply at the reader's pace; leave nothing open."""
+    """Dispatches the request and writes the reply with back-pressure; closes everything that the request opened."""
 
     async def answer(self) -> None:
-        """One request; what it opened is closed whatever happens."""
+        """Answer the request; closes what it opened also after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
         self.gate.acquire_snapshot(self.snapshot)
@@ -90,7 +90,7 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 
     async def _write_whole(self, reply: Reply) -> None:
-        """One chunk gets a Content-Length; more are passed on as they come."""
+        """Write a reply that is not a stream: with Content-Length if it is one chunk, else chunk by chunk."""
         held: bytes | None = None
         async for chunk in reply.chunks:
             if held is not None:
@@ -99,7 +99,7 @@ class AnswerHandler(AuthenticatedHandler):
         self.end(held or b"")
 
     async def _write_pieces(self, reply: Reply) -> None:
-        """Whoever reads a stream, or plays a sound, wants each piece as soon as it is there."""
+        """Write each chunk as soon as it arrives, for streams and audio."""
         set_nodelay(self.connection)
         async for batch in stages.iterate_batches(reply.chunks):
             waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
@@ -118,19 +118,19 @@ class AnswerHandler(AuthenticatedHandler):
             self.gate.metrics.count_stream_closed()
 
     def _fail_late(self, error: GateError) -> None:
-        """A failure that the format did not render itself. Before the headers went out it is an ordinary answer."""
+        """Send an error that the format did not render. After the headers: as the last event of a stream, else by closing."""
         if not self.headers_written:
             self.fail(error)
             return
         wire_format = self.snapshot.formats[self.format]
         if "event-stream" not in self.headers.get("Content-Type", ""):
-            self.cut()  # half an answer must not look whole
+            self.cut()  # so that the client sees an incomplete response
             return
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 
 
 def _format_losses(losses: list[str]) -> str:
-    """As many names as a header has room for; dots say that there are more."""
+    """The names of dropped fields, as many as a header holds; ``...`` stands for the rest."""
     text = _UNPRINTABLE.sub("?", ",".join(losses))
     if len(text) <= MAX_HEADER_LENGTH:
         return text
@@ -139,12 +139,12 @@ def _format_losses(losses: list[str]) -> str:
 
 @lru_cache(4096)
 def _make_header_safe(text: str) -> str:
-    """What callers wrote, as a header may hold it: names of fields and models can be anything."""
+    """`text` with the characters that a header cannot hold replaced; names of fields and models come from callers."""
     return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
 
 
 class _KeepAliveWriter:
-    """Writes the format's keep-alive when nothing was written for a while, between whole chunks."""
+    """Writes the format's keep-alive between two chunks when nothing was written for `seconds`."""
 
     __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
 

@@ -1,4 +1,4 @@
-"""What every route that needs a key shares: the key, the limits, the body, a caller who may leave."""
+"""The base handler of routes that need a key: authentication, limits, reading the body, callers who disconnect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tornado_gate.types import Call, Caller, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
 
 DRAIN_BYTES = 64 * 1024 * 1024
-"""How much of a refused body is read and thrown away, so that the client gets to see the answer."""
+"""Bytes of a rejected body that are read and discarded, so that the client receives the error response."""
 
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
@@ -29,7 +29,7 @@ EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
 class AuthenticatedHandler(Exchange):
-    """Everything that can be refused before the body is read, then the body, then `answer`."""
+    """Checks the request before it reads the body, reads the body, then calls `answer`."""
 
     def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
@@ -47,14 +47,14 @@ class AuthenticatedHandler(Exchange):
         self.lower_headers = request.lowered
 
     def prepare(self) -> Awaitable[None] | None:
-        """Everything that can be refused before the body is read."""
+        """Check key, operation, headers and limits before the body. Raises GateError, or returns an awaitable that does."""
         is_form = self._is_form()
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
         if self.gate.draining:
             self.set_header("Connection", "close")
-            raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+            raise Unavailable("The gateway is shutting down. Send the request again.", code="shutting_down")
         key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
         key_digest = digest_key(key)
         caller = self.gate.find_cached_caller(key_digest)
@@ -68,7 +68,7 @@ class AuthenticatedHandler(Exchange):
             await waiting
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> Awaitable[None] | None:
-        """The caller is known: may it do this, now?"""
+        """Check what the caller may do now, and prepare to read the body. Raises GateError."""
         self.caller = caller
         self.key_digest = key_digest
         self.check_operation()
@@ -82,7 +82,7 @@ class AuthenticatedHandler(Exchange):
         return self._reserve()
 
     def make_call(self, closing: AsyncExitStack) -> Call:
-        """The call, now that it is known who asks."""
+        """The call of this request, after authentication."""
         services, caller, headers = self.services, self.caller, self.lower_headers
         return Call(
             id=self.request_id,
@@ -108,16 +108,16 @@ class AuthenticatedHandler(Exchange):
         return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
     def _get_public_url(self) -> str:
-        """What stands before the paths of the gateway, as this caller sees them."""
+        """The base URL of the gateway as this caller sees it: server.public_url, or scheme and Host of the request."""
         return self.snapshot.config.server.public_url.rstrip("/") or f"{self.request.protocol}://{self.request.host}"
 
     def get_query_values(self, name: str) -> list[str]:
-        """What the query says of `name`."""
+        """The values of the query parameter `name`."""
         values = self.request.query_arguments.get(name, ())
         return [value.decode("utf-8", "replace").strip() for value in values]
 
     def _reserve(self) -> Awaitable[None] | None:
-        """Wait until there is room for a large body. One that does not say its length is counted as the largest."""
+        """Wait until the memory for a large body is free. A body without a length counts as one of the maximum length."""
         length = self.lower_headers.get("content-length", "0")
         is_chunked = "transfer-encoding" in self.lower_headers
         size = self.limit if is_chunked else int(length) if length.isdecimal() else 0
@@ -128,7 +128,7 @@ class AuthenticatedHandler(Exchange):
         self.reserved_bytes = size
 
     def release(self) -> None:
-        """Give back what the body holds."""
+        """Release the memory and the temporary files of the body."""
         if self.form is not None:
             self.form.close()
         self.body.clear()
@@ -139,7 +139,7 @@ class AuthenticatedHandler(Exchange):
     def _check_body_headers(self, is_form: bool) -> None:
         headers = self.lower_headers
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise UnsupportedMediaType("Compressed bodies are not accepted; send the body as it is.")
+            raise UnsupportedMediaType("'Content-Encoding' is not supported for requests. Send the body uncompressed.")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limit:
             raise self._too_large_error()
@@ -147,16 +147,16 @@ class AuthenticatedHandler(Exchange):
         if self.route.method in METHODS_WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
             return
         if self.route.multipart == "only":
-            raise UnsupportedMediaType("This route takes a form: send 'Content-Type: multipart/form-data'.")
+            raise UnsupportedMediaType("This route requires a form. Send 'Content-Type: multipart/form-data'.")
         if not _is_json(headers.get("content-type", JSON_CONTENT_TYPE)):
             wanted = "'Content-Type: application/json'" + (" or a form" if self.route.multipart == "too" else "")
-            raise UnsupportedMediaType(f"This route takes a JSON body: send {wanted}.")
+            raise UnsupportedMediaType(f"This route requires a JSON body. Send {wanted}.")
 
     def _too_large_error(self) -> TooLarge:
-        return TooLarge(f"The body is larger than the {self.limit} bytes that are allowed.")
+        return TooLarge(f"The request body exceeds the limit of {self.limit} bytes. Send a smaller body.")
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Take the next bytes. The connection reads on when what is returned is done."""
+        """Append the next bytes of the body. Returns an awaitable that ends when the connection may read more, or None."""
         if self.finished:
             return None
         self.body_bytes += len(chunk)
@@ -175,24 +175,24 @@ class AuthenticatedHandler(Exchange):
             self._refuse(error)
 
     def _refuse(self, error: GateError) -> None:
-        """Answer before the body has ended."""
+        """Send an error response before the body is complete."""
         self.release()
         if not self.finished:
             self.fail(error)
 
     def check_operation(self) -> None:
-        """Raises NotAllowed for a key that is narrowed to other operations."""
+        """Raises NotAllowed for a key that is limited to other operations."""
         auth.filter_operations(self.caller, self.route.operations)
 
     def read_wire_request(self, call: Call) -> WireRequest:
-        """What the caller sent. Raises RequestError for a body that is not JSON."""
+        """The caller's request with its JSON body. Raises RequestError for a body that is not a JSON object."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
         body = EMPTY_MAPPING if self.route.method in METHODS_WITHOUT_BODY else json_body.load_object(raw)
         return self._build_wire_request(call, raw, body, ())
 
     async def read_form_wire_request(self, call: Call) -> WireRequest:
-        """What the caller sent as a form. Raises RequestError for one that is none."""
+        """The caller's request with the fields and files of its form. Raises RequestError for an invalid form."""
         assert self.form is not None
         await self.form.finish()
         return self._build_wire_request(
@@ -216,7 +216,7 @@ class AuthenticatedHandler(Exchange):
 
 
 def parse_query(request: CallerRequest) -> Mapping[str, str]:
-    """The last value of each name in the query, without a key."""
+    """The last value of each query parameter, without the API key."""
     return {
         name: values[-1].decode("utf-8", "replace")
         for name, values in request.query_arguments.items()
@@ -225,7 +225,7 @@ def parse_query(request: CallerRequest) -> Mapping[str, str]:
 
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    """What plugins may see: no key, in whatever form it came."""
+    """The headers without API keys in any form, as plugins get them."""
     kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
     if auth.PROTOCOL_HEADER in kept:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]

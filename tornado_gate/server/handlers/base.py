@@ -1,4 +1,4 @@
-"""Handlers that are Tornado's own: of pages for operators, of kept files, of WebSockets."""
+"""The base of handlers that are Tornado RequestHandlers: operator pages, stored files, WebSockets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class GateHandler(RequestHandler):
-    """The base of all of them. `fail` is the only place where an error becomes bytes."""
+    """A RequestHandler with the gateway's headers, error bodies and access log. Only `fail` sends an error."""
 
     SUPPORTED_METHODS = common.METHODS
 
@@ -42,10 +42,10 @@ class GateHandler(RequestHandler):
             self.set_header(name, value)
 
     def compute_etag(self) -> str | None:
-        return None  # answers are not for caches
+        return None  # responses must not be cached
 
     def fail(self, error: GateError) -> None:
-        """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
+        """Send an error response in the format of the route. Call it only before the status line was sent."""
         self.clear()
         self.set_status(error.status)
         for name, value in error.headers.items():
@@ -54,32 +54,32 @@ class GateHandler(RequestHandler):
         self.finish(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     async def send(self, chunk: bytes) -> None:
-        """Write a piece of the body; returns when the caller takes more. Raises StreamClosedError when it has left."""
+        """Write a chunk of the body; returns when the caller can receive more. Raises StreamClosedError after a disconnect."""
         self.sent_bytes += len(chunk)
         self.write(chunk)
         await self.flush()
 
     def end(self) -> None:
-        """The answer is complete."""
+        """Finish the response."""
         self.finish()
 
     def cut(self) -> None:
-        """End the connection in the middle of an answer, which must not look whole."""
-        connection: CallerConnection = self.request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
+        """Close the connection in the middle of a response, so that the client sees that it is incomplete."""
+        connection: CallerConnection = self.request.connection  # type: ignore[assignment]  # Tornado declares its base class
         connection.close()
 
     def write_error(self, status_code: int, **details: Any) -> None:
-        """What Tornado itself refuses, and what nobody foresaw."""
+        """Send the error response for a request that Tornado rejects and for an unexpected exception."""
         error = details.get("exc_info", (None, None, None))[1]
         self.fail(error if isinstance(error, GateError) else common.make_error_from_tornado(self.request, status_code))
 
     def on_finish(self) -> None:
-        """Count and log the request, whatever came of it."""
+        """Count and log the request, with any outcome."""
         common.record_request(self)
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """The status of the response."""
         return self.get_status()
 
     def log_exception(self, kind: Any, error: Any, trace: Any) -> None:

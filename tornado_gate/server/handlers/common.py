@@ -1,4 +1,4 @@
-"""What all handlers share, whatever they stand on: an id, the headers of every answer, an envelope for errors, accounts."""
+"""Functions that all handlers share: request id, default headers, error bodies, metrics and the access log."""
 
 from __future__ import annotations
 
@@ -26,45 +26,47 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 
 def get_request_id(headers: Mapping[str, str]) -> str:
-    """The caller's `X-Request-Id` where it is one, else one of ours. `headers` are lower-case, or do not mind the case."""
+    """The caller's `X-Request-Id` if it is valid, else a new id. `headers` have lower-case names or ignore case."""
     given = headers.get("x-request-id")
     return given if given and _VALID_ID.fullmatch(given) else "req_" + make_unique_id()[:24]
 
 
 def make_default_headers(request_id: str) -> dict[str, str]:
-    """The headers of every answer, with names as they are sent."""
+    """The headers of every response, with names as they are sent."""
     return {
         "X-Request-Id": request_id,
-        "Request-Id": request_id,  # the name that some vendors' SDKs read
+        "Request-Id": request_id,  # read by the SDKs of some vendors
         "Cache-Control": "private, no-store",
         "X-Content-Type-Options": "nosniff",
     }
 
 
 def render_error_envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateError) -> bytes:
-    """The body of an error answer, as the route's format has it; ours where no format is asked for."""
+    """The error body in the format of the route; the gateway's own error body for a path without a format."""
     wire_format = snapshot.formats.get(format)
     if wire_format is not None:
         try:
             return wire_format.translate_error(call, error)
         except GateError:
-            pass  # the format itself has failed; its name is in the log
+            pass  # the format failed too; its lane has logged it
     return orjson.dumps({"error": error.body()})
 
 
 def make_error_from_tornado(request: HTTPServerRequest, status: int) -> GateError:
-    """The error for what Tornado itself refuses."""
+    """The error for a request that Tornado itself rejects with `status`."""
     if status == 404:
-        return NotFound(f"There is no route '{request.path[:200]}'.", code="unknown_route")
+        return NotFound(
+            f"The route '{request.path[:200]}' does not exist. Check the path and the base URL.", code="unknown_route"
+        )
     if status == 405:
         return MethodNotAllowed(request.method or "", ["GET"])
     if 400 <= status < 500:
-        return RequestError("The request could not be read.", status=status)
+        return RequestError("The request is not valid HTTP. Check its request line, headers and body.", status=status)
     return InternalError()
 
 
 class RequestLine(Protocol):
-    """A request, as far as accounts go: Tornado's own, or ours."""
+    """The fields of a request that metrics and the access log need; Tornado's request or a `CallerRequest`."""
 
     @property
     def method(self) -> str | None: ...
@@ -73,7 +75,7 @@ class RequestLine(Protocol):
 
 
 class EndedRequest(Protocol):
-    """A request that has ended, whatever came of it. `started` is of the monotonic clock; `call` None: it had none."""
+    """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call."""
 
     gate: Gate
     snapshot: Snapshot
@@ -93,7 +95,7 @@ class EndedRequest(Protocol):
 
 
 def record_request(ended: EndedRequest) -> None:
-    """Count and log a request."""
+    """Count a request in the metrics and write it to the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
     meter = call.meter if call else Meter()

@@ -1,8 +1,8 @@
-"""One request and its answer on a caller's connection, through Tornado's public `HTTPMessageDelegate` and `HTTPConnection`.
+"""One request and its response on a caller's connection, through Tornado's public `HTTPMessageDelegate` and `HTTPConnection`.
 
-The routes of wire formats stand on this and not on Tornado's `RequestHandler`, which has templates, cookies, ETags, forms and
-arguments that no such route needs, and pays for them on each request: a hello through it costs half as much again as the
-front alone. Everything else in the house is a RequestHandler.
+The routes of wire formats use this class instead of Tornado's `RequestHandler`, whose templates, cookies, ETags, forms and
+arguments they do not need: a minimal request through `RequestHandler` costs 50 % more than the HTTP server alone. All other
+handlers are RequestHandlers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 MAX_CACHED_HOSTS = 1000
 MAX_ARGUMENTS = 100
 CLIENT_CLOSED_STATUS = 499
-"""The status in metrics and logs of an answer that nobody waited for."""
+"""The status in metrics and logs when the caller disconnected before its response."""
 
 
 class CallerConnection(Protocol):
-    """What a caller's connection can do, of either front: Tornado's `HTTP1Connection` is one.
+    """The connection of a caller: Tornado's `HTTP1Connection`, or that of `http.server.front`.
 
-    `write` and `write_headers` raise StreamClosedError, or give a future that does, when the caller has left.
+    `write` and `write_headers` raise StreamClosedError, or return a future that does, when the caller has disconnected.
     """
 
     def set_close_callback(self, callback: object) -> None: ...
@@ -56,13 +56,13 @@ class CallerConnection(Protocol):
     def finish(self) -> None: ...
     def close(self) -> None: ...
 
-    # Our own front has `send` and `send_head` too, which give None instead of a future where nothing is to be waited for.
+    # `http.server.front` also has `send` and `send_head`, which return None if the caller need not wait, instead of a future.
 
 
 class CallerRequest:
-    """What Tornado's HTTPServerRequest tells of a request, as far as the routes of formats ask; nothing is parsed before that.
+    """The attributes of Tornado's HTTPServerRequest that routes of formats need; the query is parsed on first use.
 
-    Raises HTTPInputError for a Host that HTTPServerRequest refuses.
+    Raises HTTPInputError for a Host that HTTPServerRequest rejects.
     """
 
     __slots__ = ("_arguments", "connection", "headers", "lowered", "method", "path", "protocol", "query", "version")
@@ -83,7 +83,7 @@ class CallerRequest:
             self._check_host(host)
 
     def _check_host(self, host: str | None) -> None:
-        """Let Tornado judge it; a few good ones are remembered."""
+        """Let Tornado check the Host; up to MAX_CACHED_HOSTS valid ones are cached."""
         request = HTTPServerRequest(
             start_line=RequestStartLine(self.method, "/", self.version),
             headers=self.headers,
@@ -94,41 +94,42 @@ class CallerRequest:
 
     @property
     def host(self) -> str:
-        """As HTTPServerRequest has it."""
+        """As in HTTPServerRequest."""
         return self.lowered.get("host", "127.0.0.1")
 
     @property
     def query_arguments(self) -> Mapping[str, list[bytes]]:
-        """As HTTPServerRequest has them. Raises RequestError for a query that cannot be read."""
+        """As in HTTPServerRequest. Raises RequestError for an invalid query or more than MAX_ARGUMENTS parameters."""
         if self._arguments is None:
             try:
                 self._arguments = parse_qs_bytes(self.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
             except ValueError:
-                raise RequestError("The query cannot be read.", code="invalid_query") from None
+                message = f"The query string is invalid or has more than {MAX_ARGUMENTS} parameters."
+                raise RequestError(message, code="invalid_query") from None
         return self._arguments
 
 
 def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """With names in lower case. Not to be changed: our own front gives the one dict that it has."""
-    known: dict[str, str] | None = getattr(headers, "lowered", None)  # our own front has them so
+    """The headers with lower-case names. Do not change the dict: `http.server.front` shares it."""
+    known: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
     return {name.lower(): headers[name] for name in headers} if known is None else known
 
 
 class Exchange(HTTPMessageDelegate):
-    """Its order of calls: `prepare`, the body by `data_received`, `answer`. Each subclass is one kind of route."""
+    """Calls `prepare`, then `data_received` for the body, then `answer`. Each subclass serves one kind of route."""
 
     def __init__(self, gate: Gate, request: CallerRequest, format: str = "", operation: str = "") -> None:
         self.started = time.monotonic()
         self.gate = gate
         self.snapshot = gate.snapshot
         self.request = request
-        self.connection: CallerConnection = request.connection  # type: ignore[assignment]  # Tornado types it as the least of them
+        self.connection: CallerConnection = request.connection  # type: ignore[assignment]  # Tornado declares its base class
         self._send = getattr(self.connection, "send", self.connection.write)
         self._send_head = getattr(self.connection, "send_head", self._write_tornado_head)
         self.request_id = common.get_request_id(request.lowered)
         self.format = format
         self.operation = operation
-        self.call: Call | None = None  # when it is known who asks
+        self.call: Call | None = None  # set after authentication
         self.sent_bytes = 0
         self.written_at = self.started
         self.body_read = False
@@ -138,26 +139,26 @@ class Exchange(HTTPMessageDelegate):
         self.status = 200
         self.headers = common.make_default_headers(self.request_id)
 
-    # What a subclass says
+    # Implemented by subclasses
 
     def prepare(self) -> Awaitable[None] | None:
-        """Everything that can be refused before the body is read. Raises GateError, or gives what does so in a while."""
+        """Check the request before the body is read. Raises GateError, or returns an awaitable that does."""
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """The next bytes of the body. The connection reads on when what is returned is done."""
+        """Receive the next bytes of the body. Returns an awaitable that ends when the connection may read more, or None."""
 
     async def answer(self) -> None:
-        """What is done when the body is there. Cancelled when the caller leaves."""
+        """Answer the request; called when the body is complete. Cancelled when the caller disconnects."""
         raise NotImplementedError
 
     def make_partial_call(self) -> Call | None:
-        """What is known of the call when it ends before it has begun."""
+        """The call for the access log when the request ends before its call exists; None without a caller."""
         return None
 
     def release(self) -> None:
-        """Give back what the request holds; called when it has ended, however it did, maybe more than once."""
+        """Release the resources of the request. Called after every end of a request, possibly more than once."""
 
-    # The caller's side
+    # Receiving the request
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -184,24 +185,24 @@ class Exchange(HTTPMessageDelegate):
             self.work = None
 
     def _refuse_before_body(self, error: Exception) -> None:
-        """Before the body: what nobody foresaw is an answer too."""
+        """Send the error response for an exception before the body; an unexpected error becomes InternalError."""
         if not isinstance(error, GateError):
             self.log_exception()
             error = InternalError()
         self.fail(error)
 
     def finish(self) -> None:
-        """The request is whole."""
+        """The request is complete: start `answer`."""
         if not self.finished:
             self.body_read = True
             self.work = asyncio.get_running_loop().create_task(self._run())
 
     def on_connection_close(self) -> None:
-        """The caller left: stop, and close the upstream's connection, at once."""
+        """The caller disconnected: cancel the request, which closes the upstream connection at once."""
         if self.work is not None:
             self.work.cancel()
         else:
-            self._on_caller_left()  # before its body had come
+            self._on_caller_left()  # before its body was complete
 
     async def _run(self) -> None:
         try:
@@ -223,7 +224,7 @@ class Exchange(HTTPMessageDelegate):
             self.work = None
 
     def _on_caller_left(self) -> None:
-        """The caller has: nobody reads the status; metrics and the access log do."""
+        """Record CLIENT_CLOSED_STATUS for metrics and the access log; the caller does not receive it."""
         if not self.headers_written:
             self.status = CLIENT_CLOSED_STATUS
         self._end_exchange()
@@ -236,10 +237,10 @@ class Exchange(HTTPMessageDelegate):
         self.release()
         common.record_request(self)
 
-    # The answer
+    # Writing the response
 
     def clear(self) -> None:
-        """Back to the headers that every answer has."""
+        """Reset the headers to those of every response."""
         self.status = 200
         self.headers = common.make_default_headers(self.request_id)
 
@@ -250,27 +251,27 @@ class Exchange(HTTPMessageDelegate):
         self.headers[_capitalize_header_name(name)] = value
 
     def set_headers(self, headers: Mapping[str, str]) -> None:
-        """Those of a reply or an error, however they are spelled: one name must not be sent twice."""
+        """Set the headers of a reply or an error. Names are normalised, so that no header is sent twice."""
         for name, value in headers.items():
             self.headers[_capitalize_header_name(name)] = value
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
-        """A piece of the body; what is returned is done when the caller takes more, None: it does now.
+        """Write a chunk of the body. Returns an awaitable that ends when the caller can receive more, or None if it can now.
 
-        Raises StreamClosedError, at once or when it is awaited, when the caller has left.
+        Raises StreamClosedError, at once or when awaited, when the caller has disconnected.
         """
         self.sent_bytes += len(chunk)
         self.written_at = time.monotonic()
         return self._send(chunk) if self.headers_written else self._write_head(chunk)
 
     async def send(self, chunk: bytes) -> None:
-        """`write`, and wait."""
+        """`write` a chunk and wait until the caller can receive more."""
         waiting = self.write(chunk)
         if waiting is not None:
             await waiting
 
     def end(self, chunk: bytes = b"") -> None:
-        """The rest of the answer. Without a piece before it, it is the whole, and says its length."""
+        """Write the last chunk and finish. If no chunk was written before, the response gets a Content-Length."""
         self.sent_bytes += len(chunk)
         if not self.headers_written:
             if self.status not in (204, 304):
@@ -283,18 +284,18 @@ class Exchange(HTTPMessageDelegate):
         self._end_exchange()
 
     def fail(self, error: GateError) -> None:
-        """Answer with an error, in the envelope of the route's format. Only before the status line has gone out."""
+        """Send an error response in the format of the route. Call it only before the status line was sent."""
         self.clear()
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
         if not self.body_read and self._has_body():
-            self.headers["Connection"] = "close"  # what follows on it is the rest of the body, not the next request
+            self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request
         self.call = self.call or self.make_partial_call()
         self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     def cut(self) -> None:
-        """End the connection in the middle of an answer, which must not look whole."""
+        """Close the connection in the middle of a response, so that the client sees that it is incomplete."""
         self.connection.close()
 
     def _has_body(self) -> bool:
@@ -306,7 +307,7 @@ class Exchange(HTTPMessageDelegate):
         waiting: Awaitable[None] | None = self._send_head(
             self.status, responses.get(self.status, "Unknown"), self.headers, chunk
         )
-        self.headers_written = True  # a header that cannot be sent raises before anything has gone out
+        self.headers_written = True  # an invalid header raises before anything is sent
         return waiting
 
     def _write_tornado_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
@@ -316,7 +317,7 @@ class Exchange(HTTPMessageDelegate):
         return self.connection.write_headers(ResponseStartLine("", status, reason), headers, chunk)
 
     def log_exception(self) -> None:
-        """Name the exception that is being handled in the log."""
+        """Log the exception that is being handled, with its traceback."""
         kind = sys.exc_info()[0]
         fields = {"request_id": self.request_id}
         log.exception("request failed: %s", kind.__name__ if kind else "unknown", extra={"fields": fields})
@@ -324,7 +325,7 @@ class Exchange(HTTPMessageDelegate):
 
 @lru_cache(1000)
 def _capitalize_header_name(name: str) -> str:
-    """A header's name as Tornado spells it."""
+    """The name of a header in Tornado's spelling, such as ``X-Request-Id``."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
 
@@ -332,8 +333,8 @@ _cached_date = (0, "")
 
 
 def _format_date_header() -> str:
-    """The header of that name; it changes once a second."""
-    global _cached_date  # noqa: PLW0603  a cache of one
+    """The value of the Date header, cached for a second."""
+    global _cached_date  # noqa: PLW0603  a cache with one entry
     now = int(time.time())
     if _cached_date[0] != now:
         _cached_date = (now, formatdate(now, usegmt=True))
@@ -341,19 +342,19 @@ def _format_date_header() -> str:
 
 
 def set_nodelay(connection: CallerConnection) -> None:
-    """A piece is small, and must not wait for an acknowledgement of the one before. Our own front never lets it."""
+    """Disable Nagle's algorithm, so that small chunks are sent at once. `http.server.front` does so for every connection."""
     tornado_stream = getattr(connection, "stream", None)
     if tornado_stream is not None:
         tornado_stream.set_nodelay(True)
 
 
 def ignore_result(writing: Awaitable[None] | None) -> None:
-    """Nobody waits until this is written."""
+    """Let a write finish in the background and ignore its exception."""
     if isinstance(writing, asyncio.Future):
         writing.add_done_callback(_consume_result)
 
 
 def _consume_result(done: asyncio.Future[None]) -> None:
-    """That the caller left before is no fault."""
+    """Retrieve the exception of a write, so that a disconnected caller is not logged as an error."""
     if not done.cancelled():
         done.exception()

@@ -1,4 +1,4 @@
-"""POST /v1/_explain?route=/v1/chat/completions: what would happen to this body on that route."""
+"""POST /v1/_explain?route=/v1/chat/completions: explains how this body would be processed on that route."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 
 
 class ExplainHandler(AuthenticatedHandler):
-    """Takes a key, a body and the limits of any route, and answers with the way the request would take."""
+    """Authenticates and reads the body as the given route does, and returns the explanation of the request."""
 
     def __init__(self, services: Services, request: CallerRequest) -> None:
         super().__init__(services, request, MatchedRoute(ServedRoute("", ROUTE), {}))
 
     def check_operation(self) -> None:
-        """Each key may ask what its own requests would do; what it may not do is refused as there."""
+        """Does nothing: every key may explain its requests; the explained route's own limits apply."""
 
     async def answer(self) -> None:
         try:
@@ -46,5 +46,7 @@ class ExplainHandler(AuthenticatedHandler):
         asked = next(iter(self.get_query_values("route")), "")
         path, _, _ = asked.partition("?")
         if not path.startswith("/"):
-            raise InvalidField("route", "'route' must be a path, as in ?route=/v1/chat/completions.")
+            raise InvalidField(
+                "route", "The query parameter 'route' must be the path of a route, such as ?route=/v1/chat/completions."
+            )
         return self.snapshot.routes.match("POST", path, self.request.headers, {})

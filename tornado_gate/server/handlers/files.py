@@ -1,4 +1,4 @@
-"""A kept file as an answer: with ranges and conditions, from the disk, at the reader's pace."""
+"""Sends a stored file: range and conditional requests, read from the disk, with back-pressure."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile
 
 CHUNK_BYTES = 256 * 1024
 STALL_SECONDS = 300.0
-"""How long a reader may take nothing before its connection is closed; players that pause come back with a Range."""
+"""Seconds without progress after which the connection of a slow client is closed; a paused player reconnects with a Range."""
 
 _RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
 _ETAG = re.compile(r'\*|"[^"]*"')
 _PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
-# A file may be a page with scripts, and it comes from the host where the console is.
+# A file may be a page with scripts, and its origin is the one of the console.
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
 
 class RangeNotSatisfiable(RequestError):
-    """The file ends before the range begins."""
+    """The range begins after the end of the file."""
 
     status = 416
     code = "range_not_satisfiable"
 
 
 class FileRequest(Protocol):
-    """A request, as far as a file goes."""
+    """The fields of a request that sending a file needs."""
 
     @property
     def method(self) -> str | None: ...
@@ -43,7 +43,7 @@ class FileRequest(Protocol):
 
 
 class ResponseWriter(Protocol):
-    """What a file is sent through: a handler of either kind."""
+    """The handler through which a file is sent: a `GateHandler` or an `Exchange`."""
 
     @property
     def request(self) -> FileRequest: ...
@@ -56,7 +56,7 @@ class ResponseWriter(Protocol):
 
 
 async def send_file(outlet: ResponseWriter, store: MediaStore, file_id: str, until: float) -> None:
-    """The file, or the range of it that was asked for; a cache may keep it until `until` (Unix seconds).
+    """Send the file or the requested range; a cache may keep it until `until` (Unix seconds).
 
     Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
     """
@@ -96,7 +96,7 @@ def _is_not_modified(request: FileRequest, kept: MediaFile) -> bool:
 
 
 def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, int] | None:
-    """What a Range header asks for, if it is for this version of the file. Only GET has ranges (RFC 9110 14.2)."""
+    """The requested range, if `If-Range` matches this file; else None. Only GET has ranges (RFC 9110 14.2)."""
     condition = request.headers.get("If-Range", "").strip()
     if request.method != "GET" or _is_not_modified(request, kept):
         return None
@@ -111,19 +111,19 @@ async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, en
         while first < end:
             chunk = await file.read(min(CHUNK_BYTES, end - first))
             if not chunk:
-                raise EOFError("the file has become shorter")
+                raise EOFError("the file is shorter than its record says")
             first += len(chunk)
             async with asyncio.timeout(STALL_SECONDS):
                 await outlet.send(chunk)
         outlet.end()
     except StreamClosedError:
-        raise  # the caller left while we wrote; it is an OSError too
-    except (OSError, EOFError):  # TimeoutError is one: the caller takes nothing
-        outlet.cut()  # half a file must not look whole
+        raise  # the caller disconnected; this exception is an OSError too
+    except (OSError, EOFError):  # TimeoutError, an OSError: the caller reads nothing
+        outlet.cut()  # so that the client sees an incomplete file
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """(first byte, byte after the last) of a file of `size` bytes; None, the whole file, for several ranges or for nonsense.
+    """(first byte, byte after the last) in a file of `size` bytes; None, the whole file, for several or invalid ranges.
 
     Raises RangeNotSatisfiable (RFC 9110 14.1.2, 15.5.17).
     """
@@ -138,15 +138,17 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
         if last and int(last) < first:
             return None
     if first >= end:
-        message = f"The file has {size} bytes. Ask for a range within it."
+        message = (
+            f"The requested range begins after the end of the file, which has {size} bytes. Request a range within it."
+        )
         raise RangeNotSatisfiable(message, headers={"Content-Range": f"bytes */{size}"})
     return first, end
 
 
 def format_content_disposition(kept: MediaFile) -> str:
-    """Shown where a browser can do so without harm, saved everywhere else (RFC 6266, RFC 8187)."""
+    """Content-Disposition: ``inline`` for types that a browser can show safely, else ``attachment`` (RFC 6266, RFC 8187)."""
     family, _, kind = kept.media_type.partition("/")
-    shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG holds scripts
+    shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG can contain scripts
     name = kept.name.strip() or kept.id
     plain = _PLAIN_NAME.sub("_", name)
     extended = f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}" if plain != name else ""
@@ -154,7 +156,7 @@ def format_content_disposition(kept: MediaFile) -> str:
 
 
 def _make_etag(kept: MediaFile) -> str:
-    return f'"{kept.id}"'  # what has an id never changes
+    return f'"{kept.id}"'  # the content of an id never changes
 
 
 def _format_last_modified(kept: MediaFile) -> str:

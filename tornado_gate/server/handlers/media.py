@@ -1,4 +1,4 @@
-"""GET and HEAD /media/<id>: a file that the gateway keeps, to whoever has its signed address."""
+"""GET and HEAD /media/<id>: a stored file, for clients with its signed address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tornado_gate.storage.files import MediaStore, file_not_found_error
 
 
 class MediaHandler(GateHandler):
-    """Streams from the disk at the reader's pace. Asks for no key: the signature is one, for this file, for a while."""
+    """Sends a file from the disk. Needs no API key: the address has a signature for this file with an expiry time."""
 
     def initialize(self, gate: Gate, store: MediaStore) -> None:  # type: ignore[override]  # Tornado passes what a route holds
         super().initialize(gate)
@@ -26,7 +26,7 @@ class MediaHandler(GateHandler):
             except GateError as error:
                 self.fail(error)
             except StreamClosedError:
-                pass  # the caller left while we wrote
+                pass  # the caller disconnected
 
     head = get
 

@@ -1,6 +1,6 @@
-"""GET /v1/realtime: what can be refused is refused while this is still HTTP; then it is a session (`realtime.relay`).
+"""GET /v1/realtime: checks the request and connects the provider before the upgrade, then runs a session (`realtime.relay`).
 
-A failure to count what a session costs never ends it.
+Errors before the upgrade are HTTP responses. A failure to count the usage of a session does not end the session.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UpgradeRequired(RequestError):
 
 
 class RealtimeHandler(GateHandler, WebSocketHandler):
-    """One session: Tornado's WebSocketHandler, with the frame code of `sockets.server` for its protocol."""
+    """One session: a Tornado WebSocketHandler whose protocol is the `FrameProtocol` of `http.websocket.server`."""
 
     side: RealtimeAdapter
 
@@ -65,11 +65,11 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
     # Before the upgrade
 
     async def prepare(self) -> None:
-        """Who asks, for what, and whether a provider is there for it."""
+        """Authenticate the caller, find the model and connect the provider."""
         await self.closing.__aenter__()
         try:
             if self.gate.draining:
-                raise Unavailable("The gateway is shutting down; try again.", code="shutting_down")
+                raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self._check_handshake()
             self._check_origin_header()
             self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
@@ -84,7 +84,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self.gate.limits.admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
             if self.ended:
-                await self.closing.aclose()  # the caller left in the meantime
+                await self.closing.aclose()  # the caller disconnected meanwhile
                 self.set_status(CALLER_LEFT)
                 raise Finish
             self.side.set_upstream_dialect(self.socket.dialect)
@@ -100,20 +100,26 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         """RFC 6455, 4.2.1."""
         headers = self.request.headers
         if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
-            raise UpgradeRequired("This route is a WebSocket: connect with one.", headers={"Upgrade": "websocket"})
+            raise UpgradeRequired(
+                "This route requires a WebSocket connection. Send 'Upgrade: websocket' over HTTP/1.1.",
+                headers={"Upgrade": "websocket"},
+            )
         if headers.get("Sec-WebSocket-Version") != WEBSOCKET_VERSION:
-            message = f"Version {WEBSOCKET_VERSION} of the WebSocket protocol is spoken here."
+            message = f"The WebSocket version is not supported. Send 'Sec-WebSocket-Version: {WEBSOCKET_VERSION}'."
             raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": WEBSOCKET_VERSION})
         connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
         if "upgrade" not in connection or not headers.get("Host"):
-            raise RequestError("The handshake lacks 'Connection: Upgrade' or a 'Host'.")
+            raise RequestError("The WebSocket handshake is incomplete. Send 'Connection: Upgrade' and 'Host'.")
         if not is_key(headers.get("Sec-WebSocket-Key", "")):
-            raise RequestError("The handshake needs one 'Sec-WebSocket-Key' header with 16 random bytes in base64.")
+            raise RequestError(
+                "The WebSocket handshake requires one 'Sec-WebSocket-Key' header with 16 random bytes in base64."
+            )
 
     def _check_origin_header(self) -> None:
         origin = self.request.headers.get("Origin", "").rstrip("/").lower()
         if origin and self.rules.origins and origin not in self.rules.origins:
-            raise NotAllowed("Pages of this origin may not open realtime sessions here.", code="origin_not_allowed")
+            message = "The 'Origin' of this page is not in realtime.origins, so it may not open realtime sessions."
+            raise NotAllowed(message, code="origin_not_allowed")
 
     async def _authenticate(self) -> tuple[Call, WireRequest]:
         headers = lower_header_names(self.request.headers)
@@ -127,7 +133,8 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         if key.startswith(SECRET_PREFIX):
             caller, held = await authenticate_secret(self.gate, self.services.secrets, key)
             if query.setdefault("model", held.model) != held.model:
-                raise NotAllowed("This client secret is for another model.", param="model", code="model_not_allowed")
+                message = f"This client secret is for the model '{held.model}'. Use that model, or create another client secret."
+                raise NotAllowed(message, param="model", code="model_not_allowed")
         else:
             caller = await self.gate.authenticate(key)
         plain = remove_keys(headers)
@@ -163,24 +170,24 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
     # The upgrade
 
     def check_origin(self, origin: str) -> bool:
-        """`prepare` has looked at it."""
+        """Always true: `prepare` has checked the origin."""
         return True
 
-    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # of which Tornado calls two methods
-        """The frame code that takes over when `get` has looked at the handshake."""
+    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls only two of its methods
+        """The protocol that reads and writes frames after `get` has accepted the handshake."""
         return FrameProtocol(self, HARD_LIMIT_BYTES)
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
-        """The format's own, if the caller offers it."""
+        """The format's subprotocol if the caller offers it, else None."""
         return self.side.subprotocol if self.side.subprotocol in subprotocols else None
 
     def open(self) -> None:
-        """The caller's connection speaks frames: messages may go both ways."""
+        """The upgrade is done: start relaying messages in both directions."""
         assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
         assert self.call is not None
         self.gate.metrics.count_stream_opened()
-        self.request.headers = self._headers = NO_HEADERS  # 2 KB that nobody reads again
+        self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
         self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
         self.relay.begin()
@@ -188,29 +195,29 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self.relay.shut_down()
 
     @property
-    def on_message(self) -> Receive:  # type: ignore[override]  # looked up once: a message does not pass through here
-        """What takes each message of the caller."""
+    def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message
+        """The function that receives each message of the caller."""
         assert self.relay is not None
         return self.relay.receive
 
     # The end
 
     def shut_down(self) -> None:
-        """The gateway shuts down. Before `open` there is nobody to tell."""
+        """End the session because the gateway shuts down. Has no effect before `open`."""
         if self.relay is not None:
             self.relay.shut_down()
 
     def on_close(self) -> None:
-        """The caller's connection is gone: in the end of a session, or before its handshake was answered."""
+        """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
         if self.relay is not None:
             self.sent_bytes = self.relay.sent_bytes
             self.gate.metrics.count_stream_closed()
         if self.get_status() == SWITCHING:
-            self.on_finish()  # a session is counted when it has ended
+            self.on_finish()  # counts and logs the session at its end
         self._ending = asyncio.ensure_future(self._release_resources())
 
     async def _release_resources(self) -> None:
-        """Give back everything; once."""
+        """Close the provider's connection and release all resources. Repeated calls have no effect."""
         if self.ended:
             return
         self.ended = True
@@ -223,6 +230,6 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             if self.socket is not None:
                 await self.socket.close(code if code is not None and code in range(1000, 1004) else 1000)
         except Exception as error:
-            log.info("closing a provider's end failed: %s", type(error).__name__)
+            log.info("could not close the provider's realtime connection: %s", type(error).__name__)
         finally:
             await self.closing.aclose()

@@ -1,4 +1,4 @@
-"""What operators and their machines ask: /healthz, /readyz, /metrics. And what no route answers."""
+"""/healthz, /readyz and /metrics for operators, and the errors of requests without a route."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tornado_gate.server.handlers.base import GateHandler
 
 
 class StatusHandler(GateHandler):
-    """Asked by machines, every few seconds: neither counted nor logged."""
+    """Requested by probes every few seconds: neither counted nor logged."""
 
     def on_finish(self) -> None:
-        """Nothing."""
+        """Does not count or log the request."""
 
 
 class HealthHandler(StatusHandler):
-    """The process lives."""
+    """The process runs."""
 
     def get(self) -> None:
         self.write({"status": "ok", "version": __version__})
 
 
 class ReadyHandler(StatusHandler):
-    """The process may take traffic: 503 while it is shutting down."""
+    """The process accepts requests; 503 while it shuts down."""
 
     def get(self) -> None:
         if self.gate.draining:
@@ -37,17 +37,17 @@ class ReadyHandler(StatusHandler):
 
 
 class MetricsHandler(StatusHandler):
-    """Prometheus text."""
+    """Metrics in the text format of Prometheus."""
 
     async def get(self) -> None:
-        # With several processes the numbers of all of them are read from files.
+        # With several processes, rendering reads the metrics files of all of them.
         body, content_type = await asyncio.to_thread(self.gate.metrics.render)
         self.set_header("Content-Type", content_type)
         self.finish(body)
 
 
 class RefusalHandler(GateHandler):
-    """Answers with the error that routing found: 404 or 405."""
+    """Sends the error of routing: 404 or 405."""
 
     def initialize(self, gate: Gate, error: GateError, format: str) -> None:  # type: ignore[override]
         super().initialize(gate)
