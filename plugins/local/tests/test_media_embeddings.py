@@ -113,7 +113,7 @@ def test_the_packed_form_is_little_endian_32_bit_floats():
     assert len(vectors) == 2
     assert struct.unpack("<8f", base64.b64decode(vectors.get_base64(1))) == vectors.get_floats(1)
     assert vectors.get_floats(1) == pytest.approx(make_vector("two words", 8), abs=1e-6)
-    assert vectors.get_packed(0) + vectors.packed(1) == vectors.data
+    assert vectors.get_packed(0) + vectors.get_packed(1) == vectors.data
 
 
 def test_tokens_are_counted_by_the_rule_of_the_provider():

@@ -100,7 +100,7 @@ def test_four_seconds_of_720p_take_less_than_three_seconds_of_a_processor(tmp_pa
 
 def test_importing_the_maker_imports_no_library_of_pictures():
     code = (
-        "import sys, tornado_gate_local.media.video as video; video.check(video.VideoOrder(prompt='a', image=b'x'));"
+        "import sys, tornado_gate_local.media.video as video; video.check_order(video.VideoOrder(prompt='a', image=b'x'));"
         "print([name for name in ('PIL', 'av') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)

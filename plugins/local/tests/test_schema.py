@@ -200,7 +200,7 @@ def test_a_label_in_the_text_gives_the_value():
 
 
 def test_quoted_words_come_before_a_summary_of_the_text():
-    assert next(TextHints('Search for "red shoes" now').phrases("query", 0)) == "red shoes"
+    assert next(TextHints('Search for "red shoes" now').iterate_phrases("query", 0)) == "red shoes"
 
 
 def test_a_refusal_makes_a_boolean_false():

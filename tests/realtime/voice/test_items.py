@@ -121,7 +121,7 @@ async def test_truncating_cuts_the_sound_and_forgets_the_words_that_were_not_hea
     assert len(base64.b64decode(part["audio"])) == 24_000
     await client.say("go on")
     await client.answered()
-    assert mind.turns[-1].items[0].parts[0].words == "One two"
+    assert mind.turns[-1].items[0].parts[0].heard_words == "One two"
     user = await client.say("text")
     await client.send("conversation.item.truncate", item_id=user, content_index=0, audio_end_ms=0)
     assert (await client.error())["param"] == "content_index"
@@ -163,7 +163,7 @@ async def test_of_sound_the_oldest_is_forgotten_and_its_words_remain():
     await client.event("conversation.item.input_audio_transcription.completed")
     old, new = (item.parts[0] for item in client.session.conversation)
     assert (old.pcm, old.seconds, old.transcript) == (None, 1.0, "what was said")
-    assert new.kept == 48_000
+    assert new.kept_bytes == 48_000
 
 
 @pytest.mark.gen_test
