@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-anthropic",
     version="0.1.0",
-    description="The provider of tornado_gate for Anthropic and every upstream that speaks its messages API",
+    description="The tornado_gate provider for Anthropic and upstreams with its Messages API",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

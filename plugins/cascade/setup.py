@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-cascade",
     version="0.1.0",
-    description="The provider of tornado_gate that makes a realtime voice of three other models",
+    description="The tornado_gate provider for realtime voice sessions on transcription, chat and speech models",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-gemini",
     version="0.1.0",
-    description="The provider of tornado_gate for the Gemini API",
+    description="The tornado_gate provider for the Gemini API",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-kling",
     version="0.1.0",
-    description="The provider of tornado_gate for the video models of Kling AI",
+    description="The tornado_gate provider for the video models of Kling AI",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -5,7 +5,7 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-openai",
     version="0.1.0",
-    description="The provider of tornado_gate for OpenAI and every upstream that is compatible with it",
+    description="The tornado_gate provider for OpenAI and compatible upstreams",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

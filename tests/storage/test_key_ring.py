@@ -224,7 +224,7 @@ async def test_the_watch_outlives_a_fault_of_its_own(
             raise error
         seen.set()
 
-    monkeypatch.setattr(ring, "check_bound", check)
+    monkeypatch.setattr(ring, "check", check)
     await asyncio.wait_for(seen.wait(), 5)
     await ring.stop()
     assert "the watch over keys stumbled" in caplog.text

@@ -1,9 +1,10 @@
-"""Gemini's embedContent and batchEmbedContents: what is on the wire, both ways. Pure; bodies have been checked before.
+"""Gemini's embedContent and batchEmbedContents wire formats, in both directions. Pure; bodies are already validated.
 
-Answers may hold hundreds of thousands of numbers: they are read and written a vector at a time, and others go on in between.
+Responses may have hundreds of thousands of numbers: each vector is parsed and rendered separately, so that the event loop
+serves other requests in between.
 
 Source: https://ai.google.dev/api/embeddings; google-genai 3.4, models.py (_EmbedContentParametersPrivate_to_mldev,
-_EmbedContentResponse_from_mldev) and types.EmbedContentConfig, whose nested form newer upstreams take too.
+_EmbedContentResponse_from_mldev) and types.EmbedContentConfig, whose nested form newer upstreams accept too.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from tornado_gate.wire.schemas import wrong_format_error
 
 WIRE_FORMAT: Final = formats.GEMINI_EMBEDDINGS
 MAX_BATCH_SIZE: Final = 100
-"""Contents in one request; the vendor refuses more."""
+"""Contents per request; the vendor rejects more."""
 
 _MEMBER_NAMES: Final = {"dimensions": "outputDimensionality", "task": "taskType", "title": "title"}
 _CONFIG_MEMBER: Final = "embedContentConfig"
 _FIRST_REQUEST: Final = "requests.0."
-"""Before the names of a batch's unknown members, so that they are told where they stand."""
+"""Path prefix of the unknown members of a batch, for reporting."""
 _ENTRY_MEMBERS: Final = ("model", "content", _CONFIG_MEMBER, *_MEMBER_NAMES.values())
 _VALUES: Final = re.compile(rb'"values"\s*:\s*\[')
 _USAGE: Final = re.compile(rb'"usage(?:Metadata|_metadata)"\s*:\s*(?=\{)')
@@ -42,7 +43,7 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 def parse_embedding_request(call: Call, body: Mapping[str, Any], *, model: str) -> EmbeddingRequest:
-    """The common request in a body of either method. Raises InvalidField for what is no text, and for mixed dimensions."""
+    """The common request of a body of either method. Raises InvalidField for other content than text, and mixed dimensions."""
     wire = convert_to_camel_case(dict(body))
     batch = "requests" in wire
     entries = (
@@ -69,7 +70,7 @@ def parse_embedding_request(call: Call, body: Mapping[str, Any], *, model: str) 
 
 
 class _EmbedEntry:
-    """One content with its settings, which stand beside it or in ``embedContentConfig``."""
+    """One content with its settings, which are beside it or in ``embedContentConfig``."""
 
     def __init__(self, value: Mapping[str, Any], path: str = "") -> None:
         self.value = value
@@ -93,7 +94,7 @@ class _EmbedEntry:
 
 
 class _EntryMerger:
-    """Tells of what one common request cannot hold, in the caller's words."""
+    """Merges batch entries into one common request and reports what it cannot express, by the caller's paths."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
@@ -103,14 +104,16 @@ class _EntryMerger:
         self._call.drop_field(restore_spelling(self._body, path))
 
     def merge_field(self, name: str, entries: Sequence[_EmbedEntry]) -> Any:
-        """What all contents say of a field. Different dimensions are an error, anything else is lost where it stands."""
+        """The value shared by all entries. Different dimensions raise InvalidField; other differences are reported as dropped."""
         value = entries[0].get(name)
         for entry in entries:
             if entry.get(name) == value:
                 continue
             if name == "dimensions":
                 path = restore_spelling(self._body, entry.get_field_path(name))
-                raise InvalidField(path, f"'{path}' must be the same in all requests of a batch for this model.")
+                raise InvalidField(
+                    path, f"'{path}' must have the same value in all entries of the batch for this model."
+                )
             for other in entries:
                 if other.get(name) is not None:
                     self.drop_field(other.get_field_path(name))
@@ -118,7 +121,7 @@ class _EntryMerger:
         return value
 
     def merge_extra(self, entries: Sequence[_EmbedEntry]) -> dict[str, Any]:
-        """The unknown members by their paths in the first content, when all contents have the same."""
+        """The unknown members that all entries share, by their path in the first entry."""
         unknown = [entry.select_unknown() for entry in entries]
         if all(other == unknown[0] for other in unknown):
             return {
@@ -130,30 +133,30 @@ class _EntryMerger:
         return {}
 
     def join_text(self, entry: _EmbedEntry) -> str:
-        """The texts of a content, joined."""
+        """The texts of a content, joined. Raises InvalidField for other parts and for empty text."""
         texts: list[str] = []
         for place, part in enumerate(read_objects(read_object(entry.value.get("content")).get("parts"))):
             text = part.get("text")
             if not isinstance(text, str):
                 path = entry.join_path(f"content.parts.{place}")
-                raise InvalidField(path, f"'{path}' must hold a text: this model embeds nothing else.")
+                raise InvalidField(path, f"'{path}' must contain text: this model embeds only text.")
             texts.append(text)
         joined = "\n".join(texts)
         if not joined:
             path = entry.join_path("content.parts")
-            raise InvalidField(path, f"'{path}' must hold a text that is not empty.")
+            raise InvalidField(path, f"'{path}' must contain text that is not empty.")
         return joined
 
 
 def render_embedding_request(call: Call, request: EmbeddingRequest, *, model: str) -> dict[str, Any]:
-    """The body of batchEmbedContents; `model` is the resource, which each of its requests must name.
+    """The body of batchEmbedContents. `model` is the resource name, which each of its requests requires.
 
-    Raises InvalidField for tokens, which the vendor does not take.
+    Raises InvalidField for token arrays, which the vendor does not support.
     """
     own = request.wire_format == WIRE_FORMAT
     if any(not isinstance(text, str) for text in request.inputs):
         name = request.names.get("inputs", "input")
-        raise InvalidField(name, f"'{name}' must be text: the model '{call.model}' takes no tokens.")
+        raise InvalidField(name, f"'{name}' must be text: the model '{call.model}' does not accept token arrays.")
     for name in ("user", *(() if own else ("task",))):
         if getattr(request, name) is not None:
             call.drop_field(request.field_name(name))
@@ -171,7 +174,10 @@ def render_embedding_request(call: Call, request: EmbeddingRequest, *, model: st
 
 
 async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
-    """The vectors of a whole answer of either method. Raises the upstream's error, or UpstreamError for another number."""
+    """The vectors of a whole response of either method.
+
+    Raises the upstream's error, and UpstreamError when the number of vectors is not `expected`.
+    """
     vectors: list[Vector] = []
     pieces: list[bytes] = []
     done = 0
@@ -195,12 +201,12 @@ async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
 def _parse_numbers(text: bytes) -> list[float]:
     numbers: list[float] = parse_json(text)
     if not numbers or not {float, int} >= set(map(type, numbers)):
-        raise UpstreamError("The upstream sent a vector that does not hold numbers.")
+        raise UpstreamError("The upstream sent an embedding vector that is not an array of numbers. Retry the request.")
     return numbers
 
 
 async def render_embeddings(result: EmbeddingResult, *, batch: bool) -> AsyncIterator[bytes]:
-    """The answer of either method, in pieces."""
+    """The response of either method, in pieces."""
     if not batch:
         if len(result.vectors) != 1:
             raise UpstreamError(f"The upstream sent {len(result.vectors)} vectors for one input.")
@@ -221,7 +227,7 @@ def _render_vector(vector: Vector) -> bytes:
 
 
 def _render_usage(usage: Usage | None) -> bytes:
-    """``usageMetadata``, when the upstream counted anything. There is no output to count."""
+    """``usageMetadata``, if the upstream reported usage. Embeddings have no output tokens."""
     if usage is None or usage.input_tokens is None:
         return b""
     counted = {"promptTokenCount": usage.input_tokens, "totalTokenCount": usage.input_tokens}
@@ -230,9 +236,9 @@ def _render_usage(usage: Usage | None) -> bytes:
 
 
 def note_embeddings(meter: Meter, raw: bytes) -> None:
-    """Note the usage of a whole answer that passes as it came. Raises an error for what is none.
+    """Set the usage of a verbatim response on `meter`. Raises an error for a body without embeddings.
 
-    An answer is not parsed, only looked at: it may hold megabytes of numbers.
+    The body is searched by regex, not parsed: it may have megabytes of numbers.
     """
     if b'"values"' not in raw or not raw.rstrip().endswith(b"}"):
         _raise_error(raw)
@@ -240,7 +246,7 @@ def note_embeddings(meter: Meter, raw: bytes) -> None:
     if found is None:
         return
     text = raw[found.end() : found.end() + _MAX_USAGE_LENGTH].decode("utf-8", "replace")
-    with suppress(json.JSONDecodeError):  # longer than any that the vendor sends
+    with suppress(json.JSONDecodeError):  # longer than any the vendor sends
         meter.usage = parse_usage(convert_to_camel_case(json.JSONDecoder().raw_decode(text)[0])) or meter.usage
 
 

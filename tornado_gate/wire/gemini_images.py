@@ -1,8 +1,8 @@
-"""Imagen's ``:predict``: the client half. Pure.
+"""Imagen's ``:predict`` wire format: the client half. Pure.
 
 Source: https://ai.google.dev/gemini-api/docs/imagen; google-genai 3.4, models.py (_GenerateImagesConfig_to_vertex and
-_GeneratedImage_from_vertex) for the names on the wire. The Gemini API takes no seed, no negative prompt and no switch of the
-watermark, which only the vendor's cloud platform does.
+_GeneratedImage_from_vertex) for the names on the wire. The Gemini API, unlike the vendor's cloud platform, accepts no seed,
+no negative prompt and no watermark setting.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _FORMATS: Final = {"png": "image/png", "jpeg": "image/jpeg"}
 
 
 def render_prediction(call: Call, request: ImageRequest, *, resolutions: bool) -> dict[str, Any]:
-    """The body of ``:predict``. Raises InvalidField for pictures to change, which these models do not."""
+    """The body of ``:predict``. Raises InvalidField for input images: these models do not edit images."""
     if request.images:
         name = request.field_name("images")
         raise InvalidField(
-            name, f"'{name}' cannot be changed by the model '{call.model}', which only makes new pictures."
+            name, f"'{name}' is not supported: the model '{call.model}' generates images and does not edit them."
         )
     drop_unsupported(call, request, "output_format", "output_compression")
     if request.seed is not None:
         call.drop_field(request.field_name("seed"))
-    wanted = request.n or 1  # unless told, the vendor makes four
+    wanted = request.n or 1  # the vendor's default is four
     if wanted > MAX_IMAGES:
         call.drop_field(request.field_name("n"))
     ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
@@ -45,7 +45,7 @@ def render_prediction(call: Call, request: ImageRequest, *, resolutions: bool) -
 
 
 def _render_output_options(call: Call, request: ImageRequest) -> dict[str, Any]:
-    """The format of the file. JPEG alone can be made smaller."""
+    """The output file format. Only JPEG has a compression quality."""
     media_type = _FORMATS.get(request.output_format or "")
     if request.output_format is not None and media_type is None:
         call.drop_field(request.field_name("output_format"))
@@ -57,11 +57,13 @@ def _render_output_options(call: Call, request: ImageRequest) -> dict[str, Any]:
 
 
 async def parse_predictions(body: Any) -> ImageResult:
-    """The pictures. Raises the upstream's error, and one with its reason when it filtered them all."""
+    """The images of a response. Raises the upstream's error, and an error with the reason when all images were filtered."""
     if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, dict):
-        raise UpstreamError("The upstream's answer holds no predictions.")
+        raise UpstreamError(
+            "The upstream's response is not an Imagen response: it has no 'predictions'. Check the provider's base_url."
+        )
     images: list[GeneratedImage] = []
     reasons: list[str] = []
     for prediction in read_objects(read_object(body).get("predictions")):
@@ -72,6 +74,8 @@ async def parse_predictions(body: Any) -> ImageResult:
             revised = read_string(prediction.get("prompt")) or None
             images.append(GeneratedImage(data=data, media_type=media_type, revised_prompt=revised))
     if not images:
-        why = " ".join(filter(None, reasons)) or "All of them were filtered."
-        raise UpstreamRefused(f"The upstream made no picture: {why[:500]}", status=400, code="content_policy_violation")
+        why = " ".join(filter(None, reasons)) or "The safety filter removed all images."
+        raise UpstreamRefused(
+            f"The upstream returned no image: {why[:500]}", status=400, code="content_policy_violation"
+        )
     return ImageResult(images=tuple(images))

@@ -1,6 +1,6 @@
-"""Veo's ``:predictLongRunning``: the client half. Pure.
+"""Veo's ``:predictLongRunning`` wire format: the client half. Pure.
 
-A video is a long-running operation that is begun and asked about; its answer says where the files are.
+A video is a long-running operation that is started and polled; the finished operation contains the URLs of the files.
 
 Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, _operations_converters.py
 (_GenerateVideosOperation_from_mldev and its parts) for answers, and models.py of its versions below 3
@@ -20,10 +20,10 @@ from tornado_gate.wire.gemini_generate import find_error
 from tornado_gate.wire.gemini_generate.json_values import drop_none, read_count, read_object, read_objects, read_string
 
 POLL_SECONDS: Final = 10.0
-"""What the vendor's own examples wait between two looks."""
+"""The poll interval in the vendor's examples, in seconds."""
 
 _RESOLUTIONS: Final = {720: "720p", 1080: "1080p", 2160: "4k"}
-"""By the shorter side."""
+"""By the shorter side in pixels."""
 _NEGATIVE_PROMPT: Final = "negative_prompt"
 _MAX_MESSAGE_LENGTH: Final = 2000
 _STATUS_NAMES: Final = (
@@ -37,10 +37,10 @@ _ACCOUNT_CODES: Final = ("permission_denied", "unauthenticated")
 
 
 def render_video_request(call: Call, request: VideoRequest, picture: Data | None) -> dict[str, Any]:
-    """The body of ``:predictLongRunning``; `picture` is what the video begins with. What cannot be said is lost by name.
+    """The body of ``:predictLongRunning``; `picture` is the first frame. Reports unsupported fields to `call.drop_field`.
 
-    Which lengths, resolutions and numbers of videos there are depends on the model and is the upstream's to say. Raises
-    InvalidField for a length that is no whole number of seconds, and for a negative prompt that is no text.
+    The supported durations, resolutions and numbers of videos depend on the model; the upstream validates them. Raises
+    InvalidField for a duration that is not a whole number of seconds, and for a negative prompt that is not a string.
     """
     for name in ("fps", "watermark", "user"):
         if getattr(request, name) is not None:
@@ -56,14 +56,14 @@ def render_video_request(call: Call, request: VideoRequest, picture: Data | None
         durationSeconds=_round_seconds(request),
         negativePrompt=_get_negative_prompt(call, request),
         seed=request.seed,
-        sampleCount=request.n if request.n != 1 else None,  # of which many models know nothing: they make one
+        sampleCount=request.n if request.n != 1 else None,  # many models reject this field and return one video
     )
     body: dict[str, Any] = {"instances": [drop_none(prompt=request.prompt, image=image)]}
     return {**body, "parameters": parameters} if parameters else body
 
 
 def _choose_shape(call: Call, request: VideoRequest) -> tuple[str | None, str | None]:
-    """Aspect ratio and resolution. Of a size that is neither, the caller hears that it is lost, and gets its orientation."""
+    """Aspect ratio and resolution. An unsupported size is reported as dropped; its orientation is kept."""
     width, height = request.width, request.height
     if width is None or height is None:
         return None, None
@@ -87,7 +87,7 @@ def _round_seconds(request: VideoRequest) -> int | None:
 
 
 def _get_negative_prompt(call: Call, request: VideoRequest) -> str | None:
-    """The only one of a caller's further wishes that has a word here."""
+    """``metadata.negative_prompt``, the only supported member of `request.metadata`; the others are reported as dropped."""
     place = request.field_name("metadata")
     for name, value in request.metadata.items():
         if name != _NEGATIVE_PROMPT and value is not None:
@@ -99,13 +99,15 @@ def _get_negative_prompt(call: Call, request: VideoRequest) -> str | None:
 
 
 def parse_operation(body: Any) -> VideoOperation:
-    """Where an operation stands: {"name"}, and when it is done {"name", "videos": [address, …]}.
+    """The state of an operation: {"name"}, and when it is done {"name", "videos": [URL, …]}.
 
-    Raises the error that the body is, and UpstreamError for one that is no operation.
+    Raises the upstream's error, and UpstreamError for a body that is not an operation.
     """
     name = read_string(read_object(body).get("name"))
     if not name:
-        raise find_error(body) or UpstreamError("The upstream's answer is JSON, but no operation.")
+        raise find_error(body) or UpstreamError(
+            "The upstream's response is not an operation: it has no 'name'. Check the provider's base_url."
+        )
     if body.get("error"):
         return _make_failed_operation(name, read_object(body["error"]))
     if body.get("done") is not True:
@@ -122,16 +124,16 @@ def parse_operation(body: Any) -> VideoOperation:
 
 
 def _find_filter_reason(answer: Mapping[str, Any]) -> str:
-    """Why the vendor's safety filter left no video, "" when it did not."""
+    """The reason when the vendor's safety filter removed all videos, else ""."""
     reasons = answer.get("raiMediaFilteredReasons")
     said = " ".join(filter(None, map(read_string, reasons))) if isinstance(reasons, list) else ""
     if said:
         return said[:_MAX_MESSAGE_LENGTH]
-    return "The upstream's safety filter left no video." if read_count(answer.get("raiMediaFilteredCount")) else ""
+    return "The upstream's safety filter removed all videos." if read_count(answer.get("raiMediaFilteredCount")) else ""
 
 
 def _make_failed_operation(name: str, error: Mapping[str, Any]) -> VideoOperation:
-    """The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
+    """The failed operation. The upstream's message is kept, except for errors about the gateway's own API key."""
     number = read_count(error.get("code")) or 0
     code = _STATUS_NAMES[number] if number < len(_STATUS_NAMES) else ""
     said = read_string(error.get("message"))[:_MAX_MESSAGE_LENGTH]

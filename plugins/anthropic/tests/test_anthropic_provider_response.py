@@ -144,7 +144,7 @@ async def test_without_a_telling_content_type_the_request_decides(
         (b"<html>Bad gateway</html>", "sent an answer that is not JSON"),
         (b"", "sent an answer that is not JSON"),
         (b'["a"]', "sent an answer that is not a JSON object"),
-        (b'{"hello": 1}', "no message"),
+        (b'{"hello": 1}', "not an Anthropic message"),
     ],
 )
 @pytest.mark.gen_test

@@ -1,6 +1,6 @@
-"""Chat at Anthropic and at every upstream that speaks its messages API.
+"""Provider for chat and token counts at Anthropic and at upstreams with its Messages API.
 
-The wire format itself is in `tornado_gate.wire.anthropic_messages`; here are the address, the headers and the settings.
+The wire format is in `tornado_gate.wire.anthropic_messages`; this module has the URLs, the headers and the settings.
 
 Source: anthropic-python 2.11, _client.py and resources/messages/messages.py (2026-11).
 """
@@ -47,11 +47,11 @@ _COUNT_MEMBERS: Final = (
     "output_config",
     "cache_control",
 )
-"""The fields that a request for a token count may have."""
+"""The fields that a token count request may have."""
 
 _VERSION_HEADER: Final = "anthropic-version"
 _BETA_HEADER: Final = "anthropic-beta"
-_THREADS_BETA: Final = "message-threads"  # the beginning of the beta that ``thread`` belongs to
+_THREADS_BETA: Final = "message-threads"  # prefix of the beta that ``thread`` belongs to
 
 
 @provider_impl
@@ -86,7 +86,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             json = _render_body(call, settings, chat)
             json = {name: json[name] for name in _COUNT_MEMBERS if name in json}
             return UpstreamRequest(url=base + COUNT_PATH, headers=_build_headers(call, settings), json=json)
-    raise UnsupportedOperation(f"The model '{call.model}' can only chat and count tokens.")
+    raise UnsupportedOperation(f"The model '{call.model}' supports only chat and token counts.")
 
 
 def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> 
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
-    """The body as it came, under the upstream's name of the model and with the limit that the vendor demands."""
+    """The verbatim body with the upstream's model name, and with ``max_tokens``, which the vendor requires."""
     changed: dict[str, Any] = {}
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
@@ -107,7 +107,7 @@ def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimReques
 def _build_headers(
     call: Call, settings: AnthropicSettings, callers: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
+    """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
     headers = {"content-type": "application/json", _VERSION_HEADER: settings.version}
     if call.target.api_key and settings.auth == "bearer":
         headers["authorization"] = f"Bearer {call.target.api_key}"
@@ -118,7 +118,7 @@ def _build_headers(
 
 
 def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[str, str]:
-    """The version that a caller of this format asks for, and those of its betas that conf allows."""
+    """The caller's API version, and those of its betas that the configuration allows."""
     headers: dict[str, str] = {}
     if version := call.headers.get(_VERSION_HEADER, "").strip():
         headers[_VERSION_HEADER] = version
@@ -151,5 +151,7 @@ def _parse_count(call: Call, body: Mapping[str, Any]) -> TokenCount:
         raise error
     tokens = body.get("input_tokens")
     if not isinstance(tokens, int):
-        raise UpstreamError(f"The provider '{call.target.provider}' did not say how many tokens there are.")
+        raise UpstreamError(
+            f"The provider '{call.target.provider}' sent a token count without 'input_tokens'. Check its base_url."
+        )
     return TokenCount(input_tokens=tokens, extra={name: body[name] for name in body if name != "input_tokens"})

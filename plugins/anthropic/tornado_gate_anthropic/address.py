@@ -1,4 +1,4 @@
-"""Where the vendor is, and the paths of its endpoints."""
+"""The vendor's base URL, and the paths of its endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of a provider entry that are this plugin's, and what is known of a model by its name."""
+"""The settings of a provider entry, and the model features that they override."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_VERSION = "2023-06-01"
 
 def _check_header_value(value: str) -> None:
     if not value.isascii() or not value.isprintable() or not value:
-        raise ValidationError("must be plain ASCII text, as it becomes a header")
+        raise ValidationError("must be printable ASCII text, because it is sent as an HTTP header")
 
 
 class AnthropicSettingsSchema(Schema):
@@ -34,7 +34,7 @@ class AnthropicSettingsSchema(Schema):
 
 
 class AnthropicSettings(Value, frozen=True, kw_only=True):
-    """What conf says of one upstream. None means: by the model's name."""
+    """The settings of one upstream. None means that the model name decides."""
 
     version: str = DEFAULT_VERSION
     betas: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
     system_turns: bool | None = None
 
     def allows(self, beta: str) -> bool:
-        """Whether callers may use a value of ``anthropic-beta``."""
+        """Whether callers may use this ``anthropic-beta`` value."""
         return any(fnmatchcase(beta, pattern) for pattern in self.betas)
 
     def find_model_features(self, model: str) -> ModelFeatures:
-        """What the model can take."""
+        """The features of an upstream model: the configured ones, else those by its name."""
         own: dict[str, Any] = {
             name: value
             for name in ("thinking", "sampling", "system_turns")
@@ -59,7 +59,7 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, AnthropicSettings]:
-    """The base address and the settings of a conf entry. Raises ConfigError."""
+    """The base URL and the settings of a configuration entry. Raises ConfigError."""
     loaded = load_settings(AnthropicSettingsSchema, entry.settings)
     loaded["betas"] = tuple(loaded.get("betas", ()))
     base_url = normalize_base_url(

@@ -1,6 +1,6 @@
-"""cascade: a realtime voice made of three other models of the gateway, one that transcribes, any that chats, one that speaks.
+"""cascade: a realtime voice provider built on three other models of the gateway: transcription, chat and speech.
 
-The conversation itself, with its items, turns and events, is `tornado_gate.realtime.voice`; here is the mind behind it.
+`tornado_gate.realtime.voice` manages the session with its items, turns and events; this plugin implements its voice model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _CascadeSettingsSchema(Schema):
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    """Raises ConfigError for a setting that is unknown, and for an entry that names no chat model."""
+    """Raises ConfigError for an unknown setting, and for an entry without a chat model."""
     return Capabilities(
         operations=frozenset({"realtime"}), settings=load_settings(_CascadeSettingsSchema, entry.settings)
     )
@@ -51,7 +51,9 @@ def configure(entry: ProviderEntry) -> Capabilities:
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, RealtimeRequest):
-        raise UnsupportedOperation(f"The model '{call.model}' holds conversations by voice, and nothing else.")
+        raise UnsupportedOperation(
+            f"The model '{call.model}' supports only realtime voice sessions. Connect to /v1/realtime."
+        )
     for name in request.extra:
         call.drop_field(name)
     return UpstreamRequest(context=request)
@@ -59,10 +61,10 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 @provider_impl
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
-    """A session with three models. Raises InvalidField for a session that a client secret fixes and that cannot be."""
+    """A voice session with three models. Raises InvalidField for invalid session options of a client secret."""
     request = outgoing.context
     if not isinstance(request, RealtimeRequest) or call.inner is None:
-        raise PluginError("cascade", "the request has lost its context, or the call its way to other models")
+        raise PluginError("cascade", "open_socket needs a RealtimeRequest as context and call.inner")
     models: CascadeModels = call.target.settings
     session = VoiceSession(
         CascadeVoiceModel(call.inner, models), model=call.model, session=request.session, voice=models.voice
@@ -73,6 +75,8 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """Sessions have messages of their own: nothing is ever translated here."""
-    raise UnsupportedOperation(f"The model '{call.model}' holds conversations by voice, and nothing else.")
-    yield  # makes it the async generator that the core expects
+    """Always raises UnsupportedOperation: realtime sessions use their own messages, so there is no response to translate."""
+    raise UnsupportedOperation(
+        f"The model '{call.model}' supports only realtime voice sessions. Connect to /v1/realtime."
+    )
+    yield  # makes this function an async generator, as the hook requires

@@ -1,12 +1,12 @@
-"""Three models as one mind: the words of what was said go to a chat model, and what it writes is spoken sentence by sentence.
+"""Combines three models into one voice model: transcribed audio goes to a chat model, whose text is spoken by sentence.
 
 ::
 
-    sound -> transcription -> chat ──text──────────────────────────> caller
-                                └─ sentence 1 -> speech ─sound─┐
-                                └─ sentence 2 -> speech ─sound─┴───> caller, in order
+    audio -> transcription -> chat ──text──────────────────────────> caller
+                                └─ sentence 1 -> speech ─audio─┐
+                                └─ sentence 2 -> speech ─audio─┴───> caller, in order
 
-The first sentence is spoken while the chat model still writes the second.
+The speech model starts the first sentence while the chat model still writes the second.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from tornado_gate.types.value import State, Value, field
 from tornado_gate_cascade.speaking import FailedStage, SentenceSpeech, SpeechQueue
 
 MAX_WAITING_PIECES: Final = 256
-"""Pieces that the chat model may be ahead of what is spoken; then it is read no further."""
+"""Limit of queued chat pieces that are not sent yet; then the chat stream pauses (back-pressure)."""
 LONG_AUDIO_BYTES: Final = 512 * 1024
-"""Bytes that are not put into base64 on the event loop: more than 1 ms."""
+"""Longer audio is encoded as base64 in a thread: on the event loop it would take more than 1 ms."""
 INAUDIBLE_TEXT: Final = "[The speaker said something that could not be understood.]"
 _MARKUP = re.compile(r"[*#`]+")
 
 
 class CascadeModels(Value, frozen=True, kw_only=True):
-    """Names of the gateway's own models. `voice` is the speech model's, where the caller names none."""
+    """Names of models of the gateway. `voice` is the speech model's default voice."""
 
     chat: str
     transcription: str | None = None
@@ -69,7 +69,7 @@ class CascadeModels(Value, frozen=True, kw_only=True):
 
 
 class CascadeVoiceModel:
-    """One for each session."""
+    """The voice model of one session."""
 
     def __init__(self, inner: InnerModelCaller, models: CascadeModels) -> None:
         self._inner = inner
@@ -107,7 +107,7 @@ class CascadeVoiceModel:
         return self._stream_text(turn)
 
     async def _stream_text(self, turn: Turn) -> AsyncGenerator[Piece, None]:
-        """What the chat model writes and calls."""
+        """The text and the function calls of the chat model."""
         request = make_chat_request(turn, self._models.chat, _render_audio_part)
         events = self._inner.ask(self._models.chat, "chat", request)
         reader = _ChatReader(request)
@@ -120,7 +120,7 @@ class CascadeVoiceModel:
             await close(events)
 
     async def _stream_speech(self, turn: Turn, speaker: SpeechQueue) -> AsyncIterator[Piece]:
-        """The same with its sound: that of a sentence comes behind its last word."""
+        """The same with audio; the audio of a sentence follows its last text."""
         pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None] = asyncio.Queue(MAX_WAITING_PIECES)
         writer = asyncio.create_task(self._queue_pieces(turn, speaker, pieces))
         try:
@@ -142,7 +142,7 @@ class CascadeVoiceModel:
     async def _queue_pieces(
         self, turn: Turn, speaker: SpeechQueue, pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None]
     ) -> None:
-        """Read the chat and begin to speak each sentence as soon as it is whole. Ends with None or a failure."""
+        """Read the chat and start the speech of each complete sentence. Ends with None or FailedStage."""
         sentences = SentenceSplitter()
         last: FailedStage | None = None
         try:
@@ -173,12 +173,12 @@ def _encode_wav(pcm: bytes) -> str:
 
 
 def _render_audio_part(sound: AudioPart) -> Part:
-    """What the chat model is to see of a caller's sound."""
+    """The part of a caller's audio for the chat model."""
     return Text(text=sound.transcript or INAUDIBLE_TEXT)
 
 
 class _ChatReader(State):
-    """Events of a chat to pieces of an answer; a call is one when it is whole. Thinking is not said."""
+    """Converts chat events to pieces; a call becomes one when it is complete. Thinking is ignored."""
 
     request: ChatRequest
     _texts: set[int] = field(default_factory=set)

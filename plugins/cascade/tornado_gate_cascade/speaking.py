@@ -1,4 +1,4 @@
-"""Sentences to sound, a few at a time, each heard in its turn."""
+"""Converts sentences to audio, a few concurrently, and plays them in order."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tornado_gate.types import InnerModelCaller, SpeechChunk, SpeechRequest, Spe
 from tornado_gate.types.value import Value
 
 MAX_CONCURRENT: Final = 2
-"""Sentences that are spoken at a time: the one that is heard, and the next."""
+"""Sentences generated at a time: the one that is playing, and the next."""
 MAX_QUEUED_CHUNKS: Final = 64
-"""Of one sentence that wait to be heard; then its model is read no further."""
+"""Limit of queued chunks of one sentence; then its speech stream pauses (back-pressure)."""
 DEFAULT_SPEED: Final = 1.0
 _PCM_TYPES: Final = ("audio/pcm", "audio/l16")
 
 
 class FailedStage(Value, frozen=True):
-    """What stopped one of the stages."""
+    """The error that ended a stage."""
 
     error: Exception
 
 
 class SentenceSpeech:
-    """One sentence on its way to sound. `sound` is read once."""
+    """Generates the audio of one sentence. `iterate_audio` may be called once."""
 
     def __init__(self, speaker: SpeechQueue, request: SpeechRequest) -> None:
         self._speaker = speaker
@@ -44,7 +44,7 @@ class SentenceSpeech:
         await self._chunks.put(last)
 
     async def _queue_samples(self) -> None:
-        """Whole samples, however the model cuts them."""
+        """Queue the audio in whole samples, whatever the chunk sizes."""
         odd = b""
         events = self._speaker.inner.ask(self._speaker.model, "speech", self._request)
         try:
@@ -66,11 +66,11 @@ class SentenceSpeech:
     def _check_media_type(self, media_type: str) -> None:
         if not media_type.lower().startswith(_PCM_TYPES):
             raise UpstreamError(
-                f"The model '{self._speaker.model}' was asked for PCM and gave {media_type[:60]}, which this voice cannot use."
+                f"The speech model '{self._speaker.model}' returned {media_type[:60]} instead of PCM. Set one with PCM output."
             )
 
     async def iterate_audio(self) -> AsyncGenerator[AudioPiece, None]:
-        """Raises what the speech model raised."""
+        """The audio of the sentence. Raises the error of the speech model."""
         while (chunk := await self._chunks.get()) is not None:
             if isinstance(chunk, FailedStage):
                 raise chunk.error
@@ -79,7 +79,7 @@ class SentenceSpeech:
 
 
 class SpeechQueue:
-    """The voice of one answer."""
+    """Speech of one response."""
 
     def __init__(self, inner: InnerModelCaller, model: str, turn: Turn) -> None:
         self.inner = inner
@@ -89,7 +89,7 @@ class SpeechQueue:
         self._speaking: set[SentenceSpeech] = set()
 
     async def start_sentence(self, words: str) -> SentenceSpeech:
-        """Speak, when there is a voice free: so a chat model is no more than a few sentences ahead."""
+        """Start a sentence. Waits while MAX_CONCURRENT sentences are active (back-pressure for the chat model)."""
         await self._free.acquire()
         request = SpeechRequest(
             model=self.model,
@@ -108,7 +108,7 @@ class SpeechQueue:
         self._free.release()
 
     async def close(self) -> None:
-        """Stop speaking: what is not heard yet never will be."""
+        """Cancel all sentences and discard their audio."""
         tasks = [speaking.task for speaking in self._speaking]
         for task in tasks:
             task.cancel()

@@ -114,8 +114,8 @@ def test_only_models_that_cannot_answer_at_once_work_by_task(model: str, by_task
 
 
 def test_pauses_grow_up_to_five_seconds() -> None:
-    assert list(islice(DashScopeSettings().pauses(), 5)) == [2.0, 3.0, 4.5, 5.0, 5.0]
+    assert list(islice(DashScopeSettings().iterate_pauses(), 5)) == [2.0, 3.0, 4.5, 5.0, 5.0]
 
 
 def test_a_pause_above_five_seconds_stays_as_conf_says() -> None:
-    assert list(islice(DashScopeSettings(poll_seconds=10).pauses(), 3)) == [10, 10, 10]
+    assert list(islice(DashScopeSettings(poll_seconds=10).iterate_pauses(), 3)) == [10, 10, 10]

@@ -1,9 +1,9 @@
-"""Pictures at Alibaba's Model Studio (DashScope): Qwen-Image, Wan, Z-Image.
+"""Provider for images at Alibaba Model Studio (DashScope): Qwen-Image, Wan, Z-Image.
 
-The wire format itself is in `tornado_gate.wire.dashscope_images`; here is where requests go, what differs from model to model,
-and the tasks of models that do not answer at once. Pictures come back as addresses that hold for a day: they are fetched here.
+The wire format is in `tornado_gate.wire.dashscope_images`; this package has the URLs, the differences between models, and the
+tasks of asynchronous models. Responses contain image URLs that are valid for one day; the plugin downloads the images.
 
-Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and its neighbours, which each module names.
+Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and the pages named in each module.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 @provider_impl
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, ImageRequest):
-        raise UnsupportedOperation(f"The model '{call.model}' makes and edits pictures, and nothing else.")
+        raise UnsupportedOperation(f"The model '{call.model}' supports only image generation and editing.")
     _check(call, request)
     facts: DashScopeSettings = call.target.settings
     whole = fit_request(call, replace(request, images=await _read_images(call, request)))
@@ -70,20 +70,22 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 
 def _check(call: Call, request: ImageRequest) -> None:
-    """Pictures for a model that takes none would be paid for and ignored; without any, one that edits can do nothing."""
+    """Raise an error for input images that the model would ignore but charge for, or for missing ones."""
     operations = Capabilities(operations=BOTH_OPERATIONS, models=OPERATIONS_OF_MODEL).get_operations(
         call.target.upstream_model
     )
     field = request.field_name("images")
     if request.images and "image_edits" not in operations:
-        raise UnsupportedOperation(f"The model '{call.model}' takes no pictures; it only makes them.", param=field)
+        raise UnsupportedOperation(
+            f"The model '{call.model}' does not accept input images. Use an image editing model.", param=field
+        )
     if not request.images and "images" not in operations:
-        message = f"'{field}' is missing: the model '{call.model}' edits pictures."
+        message = f"'{field}' is missing: the model '{call.model}' requires an input image to edit."
         raise InvalidField(field, message, code="missing_required_parameter")
 
 
 async def _read_images(call: Call, request: ImageRequest) -> tuple[FileSource, ...]:
-    """The pictures, those of a form read. The vendor opens public addresses itself."""
+    """The input images, with form files read into memory. The vendor opens public URLs itself."""
     field = request.field_name("images")
     return tuple([await _prepare_image(call, source, field) for source in request.images])
 
@@ -99,7 +101,7 @@ async def _prepare_image(call: Call, source: FileSource, field: str) -> FileSour
 def _build_upstream_request(
     call: Call, path: str, body: Mapping[str, Any], headers: Mapping[str, str], context: str | None = None
 ) -> UpstreamRequest:
-    """Names of headers in lower case, so that the entry's own replace ours however conf spells them."""
+    """The outgoing request. Header names are in lower case, so that configured headers replace default ones in any spelling."""
     target = call.target
     key = {"authorization": f"Bearer {target.api_key}"} if target.api_key else {}
     own = {name.lower(): str(value) for name, value in target.headers.items()}
@@ -126,20 +128,20 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
     if not answer.pictures:
         if answer.faults:
             raise make_error(call, answer.faults[0])
-        raise UpstreamError(f"The provider '{provider}' answered without a picture.")
+        raise UpstreamError(f"The provider '{provider}' returned a response without an image.")
     if answer.faults and not call.strict and isinstance(request, ImageRequest):
         call.drop_field(
             request.field_name("n")
-        )  # fewer than asked for; a 400 would throw away those that were paid for
+        )  # fewer than requested; an error would discard images that were paid for
     images = await asyncio.gather(*(_fetch_image(call, found) for found in answer.pictures))
     yield ImageResult(images=tuple(images), usage=answer.usage, size=answer.size, text=answer.text)
 
 
 async def _fetch_image(call: Call, found: ImageLocation) -> GeneratedImage:
-    """The picture itself, from the vendor's store, which wants no key. That it cannot be had is not the caller's fault."""
+    """Download an image from the vendor's store, without the API key. A failure is an upstream error, not the caller's."""
     provider = call.target.provider
     if call.fetcher is None:
-        raise UpstreamError(f"The provider '{provider}' gave an address, and there is nothing to fetch it with.")
+        raise UpstreamError(f"The provider '{provider}' returned an image URL, but fetching URLs is not available.")
     try:
         fetched = await call.fetcher.fetch(found.url, kinds=("image/",), param="")
     except InvalidField as error:

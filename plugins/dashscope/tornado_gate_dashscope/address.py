@@ -1,9 +1,9 @@
-"""Where the upstream is: a base address with exactly one version part, and a path for each of its APIs. Pure.
+"""The upstream's base URL with exactly one version part, and the path of each of its APIs. Pure.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api (Singapore dashscope-intl.aliyuncs.com, Beijing
-dashscope.aliyuncs.com, Virginia dashscope-us.aliyuncs.com; a key of one is unknown at another), /text-to-image-v2-api-reference,
+dashscope.aliyuncs.com, Virginia dashscope-us.aliyuncs.com; an API key is valid in one region), /text-to-image-v2-api-reference,
 /wan2-5-image-edit-api-reference, and https://docs.qwencloud.com/api-reference/image-generation/wan-text-to-image-v2/create-task
-for which model has which path.
+for the path of each model.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def choose_base_url(entry: ProviderEntry) -> str:
-    """The base URL of a conf entry, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
+    """The configured base URL, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
     base_url = normalize_base_url(entry.base_url, "api/v1", default=DEFAULT_BASE_URL)
     if _COMPATIBLE_SEGMENT in base_url.split("/"):
-        fault = f"must not be the OpenAI-compatible one ('{_COMPATIBLE_SEGMENT}'), which makes no pictures by task"
+        fault = (
+            f"must not be the OpenAI-compatible URL ('{_COMPATIBLE_SEGMENT}'), which has no image tasks; use '/api/v1'"
+        )
         raise ConfigError([(("base_url",), fault)])
     return base_url
 
 
 def build_task_url(base_url: str, task_id: str, *, cancel: bool = False) -> str:
-    """Where a task is asked about, or cancelled. Raises UpstreamError for an id that would lead to another path."""
+    """The URL to poll or cancel a task. Raises UpstreamError for an id that would change the path."""
     if not _TASK_ID.fullmatch(task_id):
-        raise UpstreamError("The upstream made a task without an id that it could be asked by.")
+        raise UpstreamError("The upstream created a task without a valid id, so it cannot be polled.")
     return f"{base_url}/tasks/{task_id}" + ("/cancel" if cancel else "")

@@ -1,7 +1,7 @@
-"""What a conf entry says: where the upstream is, which models work by task, how often a task is asked about.
+"""Settings of a configuration entry: the base URL, the asynchronous models, the poll interval.
 
-Source of the pace: the vendor's own SDK (dashscope 2.0.2, client/base_api.py) asks every second at first and every five in
-the end; its pages advise 5 to 10 seconds.
+Source of the poll interval: the vendor's SDK (dashscope 2.0.2, client/base_api.py) polls every second at first and every five
+seconds later; its documentation recommends 5 to 10 seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAUSE_FACTOR: Final = 1.5
 
 
 class DashScopeSettingsSchema(Schema):
-    """The keys of a provider entry that are this plugin's."""
+    """The settings of a provider entry that this plugin defines."""
 
     asynchronous = Array(String())
     poll_seconds = Number(least=0.01, most=60)
@@ -31,17 +31,17 @@ class DashScopeSettingsSchema(Schema):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashScopeSettings:
-    """`asynchronous` are patterns of the models that work by task; `poll_seconds` is the first pause before asking."""
+    """`asynchronous`: name patterns of the models that use tasks; `poll_seconds`: the pause before the first poll."""
 
     asynchronous: tuple[str, ...] = TASK_MODELS
     poll_seconds: float = 2.0
 
     def uses_tasks(self, model: str) -> bool:
-        """Whether the upstream's model of this name is asked by task."""
+        """Whether the upstream model uses tasks."""
         return is_match(model, self.asynchronous)
 
     def iterate_pauses(self) -> Iterator[float]:
-        """Seconds to wait before each question: half as long again every time, up to five seconds or what conf says."""
+        """Seconds to wait before each poll: each pause is 1.5 times the last, up to 5 s, or `poll_seconds` if longer."""
         pause = self.poll_seconds
         while True:
             yield pause
@@ -49,7 +49,7 @@ class DashScopeSettings:
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, DashScopeSettings]:
-    """The base address and the facts of a conf entry. Raises ConfigError."""
+    """The base URL and the settings of a configuration entry. Raises ConfigError."""
     settings = load_settings(DashScopeSettingsSchema, entry.settings)
     if "asynchronous" in settings:
         settings["asynchronous"] = tuple(settings["asynchronous"])

@@ -1,11 +1,11 @@
-"""What is known of a model by its name: what it does, which API it has, which sizes stand for a ratio. Pure.
+"""Facts by model name: operations, API path, and the sizes for aspect ratios. Pure.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api (qwen-image-2.0 and later: any size from 512*512 to
 2048*2048 pixels in all, and editing too; qwen-image, -plus, -max: five sizes, no editing), /qwen-image-edit-api (512 to 2048 a
 side; qwen-image-edit itself takes no size), /text-to-image-v2-api-reference (wan2.5, wan2.6: 1280*1280 to 1440*1440 pixels in
-all; before: 512 to 1440 a side; four pictures unless `n` says otherwise), /wan-image-generation-api-reference (wan2.6-image needs
-pictures), /document_detail/3026980.html (wan2.7-image does both and takes labels as sizes, 4K without
-pictures only), /z-image-api-reference (generates only).
+all; before: 512 to 1440 a side; four images by default), /wan-image-generation-api-reference (wan2.6-image requires input
+images), /document_detail/3026980.html (wan2.7-image generates and edits, and accepts labels as sizes, 4K without input
+images only), /z-image-api-reference (generates only).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[Operation]]] = {
     "wanx*-imageedit*": _EDIT_ONLY,
     "wan2.6-image*": _EDIT_ONLY,
 }
-"""Models that do not do both, by patterns of which the first that fits counts."""
+"""Models that only generate or only edit, by name pattern; the first match counts."""
 
 TASK_MODELS: Final = ("wanx*", "wan2.1-*", "wan2.2-*", "wan2.5-*")
-"""Models that have no API which answers at once."""
+"""Models without a synchronous API."""
 
 _PROMPT_MODELS: Final = (*TASK_MODELS, "qwen-image", "qwen-image-plus*")
-"""Models whose tasks take a prompt; those of all others take messages."""
+"""Models whose tasks have a prompt; those of other models have messages."""
 
 _SQUARE: Final = "1:1"
 _SMALL_SIZES: Final = {
@@ -96,18 +96,17 @@ _MODELS_DEFAULTING_TO_FOUR: Final = ("wan*",)
 
 
 def choose_task_path(model: str, *, pictures: bool) -> str:
-    """Where a task of this model is made."""
+    """The path to create a task of this model."""
     if not is_match(model, _PROMPT_MODELS):
         return MESSAGES_TASK_PATH
     return IMAGES_TASK_PATH if pictures else PROMPT_TASK_PATH
 
 
 def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
-    """A request of another format in the terms of the target's model; one of the vendor's own stays as it is.
+    """The request in the terms of the target's model. A request in the vendor's own format is returned unchanged.
 
-    A ratio or a label becomes a size that the vendor names for the model, and the number of pictures is said where the vendor
-    would make four, because everywhere else one is what comes when nothing is said. What has no size is left for the renderer to
-    report.
+    An aspect ratio or a label becomes a documented size of the model. The number of images is set to 1 where the vendor's default
+    is four, because in other formats the default is one. A ratio or label without a size is left for the renderer to report.
     """
     if request.wire_format == WIRE_FORMAT:
         return request
@@ -131,7 +130,7 @@ def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
 
 
 def is_match(model: str, patterns: tuple[str, ...]) -> bool:
-    """Whether one of the patterns fits."""
+    """Whether any of the patterns matches."""
     return any(fnmatchcase(model, pattern) for pattern in patterns)
 
 

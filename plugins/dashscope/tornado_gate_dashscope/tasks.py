@@ -1,7 +1,7 @@
-"""Pictures by task: made with one request, asked about until it ends, cancelled when nobody waits for it any more.
+"""Image tasks: created by one request, polled until they end, cancelled when the caller disconnects or times out.
 
-Between questions nothing is held but a coroutine. The core's deadline, or the caller who leaves, cancels that one; the upstream
-is then asked in the background to forget the task, which it does only while the task is still queued.
+Between polls, only a coroutine is kept, no connection. A timeout or a disconnected caller cancels the coroutine; a background
+request then cancels the upstream's task, which is possible only while it is queued.
 
 Source: https://docs.qwencloud.com/api-reference/image-generation/wan-text-to-image-v2/create-task and /query-result;
 https://help.aliyun.com/zh/model-studio/developer-reference/manage-asynchronous-tasks (POST …/tasks/{id}/cancel, only while it
@@ -28,20 +28,20 @@ from tornado_gate_dashscope.facts import DashScopeSettings
 log = logging.getLogger(__name__)
 
 POLL_TIMEOUT_SECONDS: Final = 20.0
-"""One question about a task, its answer included."""
+"""Timeout of one poll, including its response."""
 CANCEL_TIMEOUT_SECONDS: Final = 5.0
 CREATE_TASK_HEADER: Final = "x-dashscope-async"
 MAX_FAILURES: Final = 5
-"""Questions in a row that may fail before the task is given up."""
+"""Consecutive failed polls before the task is given up."""
 
 ERROR_STATUSES: Final = range(400, 600)
-"""Statuses that are answers here, because the vendor's own code in the body says more."""
+"""Error statuses that are read as responses, because the vendor's code in the body is more precise."""
 _cancellations: set[asyncio.Task[None]] = set()
-"""Cancellations under way: the loop itself holds tasks only weakly."""
+"""Running cancellations; the event loop has only weak references to tasks."""
 
 
 async def send_request(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """The default call, but that an error has the class of the vendor's own code. `outgoing` accepts ERRORS."""
+    """Like the default call, but errors are classified by the vendor's code. `outgoing` accepts ERROR_STATUSES."""
     incoming = await upstream.call_upstream(call, outgoing)
     if incoming.status not in ERROR_STATUSES:
         return incoming
@@ -50,7 +50,7 @@ async def send_request(call: Call, outgoing: UpstreamRequest) -> UpstreamRespons
 
 
 async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Make a task and return the answer of the one that succeeded. Raises UpstreamError and its kin for any other end."""
+    """Create a task and return the response of the completed one. Raises UpstreamError or a subclass for any other end."""
     task, _ = await _call_for_task(call, outgoing)
     if task.fault and not task.is_waiting:
         raise make_error(call, task.fault)
@@ -67,7 +67,7 @@ async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
 
 
 async def _wait_for_end(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
-    """The task when it waits for nothing more, and the answer that said so."""
+    """The finished task, and the body of its last poll."""
     facts: DashScopeSettings = call.target.settings
     failures = 0
     for pause in facts.iterate_pauses():
@@ -78,12 +78,12 @@ async def _wait_for_end(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, 
             failures += 1
             if not error.retryable or isinstance(error, UpstreamKeyRefused) or failures >= MAX_FAILURES:
                 raise
-            log.info("upstream '%s' did not say how a task stands, %d in a row", call.target.provider, failures)
+            log.info("upstream '%s': poll of an image task failed, %d in a row", call.target.provider, failures)
             continue
         if not task.is_waiting:
             return task, body
         failures = 0
-    raise AssertionError("the pauses never end")
+    raise AssertionError("unreachable: iterate_pauses is infinite")
 
 
 async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
@@ -92,12 +92,12 @@ async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, byt
             return await _call_for_task(call, asked)
     except TimeoutError as error:
         raise UpstreamTimeout(
-            f"The provider '{call.target.provider}' did not say in time how a task stands."
+            f"The provider '{call.target.provider}' did not return the task's state within {POLL_TIMEOUT_SECONDS:g} s."
         ) from error
 
 
 async def _call_for_task(call: Call, outgoing: UpstreamRequest) -> tuple[ImageTask, bytes]:
-    """One request and its whole answer. What it opened is closed when it is done: a task takes many of them."""
+    """One request and its whole response. Closes its resources at once, because a task needs many requests."""
     async with AsyncExitStack() as closing:
         incoming = await send_request(replace(call, closing=closing), outgoing)
         body = await incoming.read()
@@ -105,7 +105,7 @@ async def _call_for_task(call: Call, outgoing: UpstreamRequest) -> tuple[ImageTa
 
 
 def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
-    """Ask for the task to be forgotten, and wait for nothing."""
+    """Cancel the upstream's task in the background."""
     url = build_task_url(call.target.base_url, task_id, cancel=True)
     apart = replace(call, closing=AsyncExitStack())
     farewell = asyncio.create_task(
@@ -116,15 +116,15 @@ def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
 
 
 def _select_poll_headers(outgoing: UpstreamRequest) -> dict[str, str]:
-    """Headers for what is said about a task that is there: without the one that makes tasks."""
+    """The headers for requests about an existing task: without the header that creates tasks."""
     return {name: value for name, value in outgoing.headers.items() if name != CREATE_TASK_HEADER}
 
 
 async def _cancel(call: Call, outgoing: UpstreamRequest) -> None:
-    """Best effort: a task that runs already cannot be cancelled, and nobody is left to be told."""
+    """Cancel the task, best effort: a running task cannot be cancelled, and errors are only logged."""
     try:
         async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS), call.closing:
             incoming = await upstream.call_upstream(call, outgoing)
             await incoming.read()
     except Exception as error:
-        log.info("upstream '%s' did not cancel a task: %s", call.target.provider, type(error).__name__)
+        log.info("upstream '%s': could not cancel an image task: %s", call.target.provider, type(error).__name__)

@@ -79,8 +79,8 @@ def test_an_answer_is_the_same_in_every_form_however_it_is_cut(size: int) -> Non
     [
         (b"<html>Bad gateway</html>", "sent an answer that is not JSON"),
         (b"", "sent an answer that is not JSON"),
-        (b'["a"]', "no candidates"),
-        (b'{"hello": 1}', "no candidates"),
+        (b'["a"]', "has no 'candidates'"),
+        (b'{"hello": 1}', "has no 'candidates'"),
     ],
 )
 def test_what_is_no_answer_is_a_fault_of_the_upstream(body: bytes, message: str) -> None:

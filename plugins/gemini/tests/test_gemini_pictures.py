@@ -221,7 +221,7 @@ def test_predictions_are_pictures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"), [({}, "filtered"), ({"predictions": [{"raiFilteredReason": "Code 17."}]}, "Code 17.")]
+    ("body", "words"), [({}, "removed all"), ({"predictions": [{"raiFilteredReason": "Code 17."}]}, "Code 17.")]
 )
 def test_filtered_predictions_are_told_with_the_reason(body: Any, words: str) -> None:
     with pytest.raises(UpstreamRefused, match=words) as caught:

@@ -200,9 +200,9 @@ async def test_an_unknown_model_is_an_error_and_no_lost_operation(upstream: Upst
 @pytest.mark.parametrize(
     ("request_of", "said"),
     [
-        (poll(None), "find lost ones"),
+        (poll(None), "cannot cancel videos or find one"),
         (VideoCancel(model="asked", task_id="t", operation={"name": NAME}), "cancel"),
-        (asked(remix_of={"name": NAME}), "cannot change an earlier video"),
+        (asked(remix_of={"name": NAME}), "does not support remixing"),
     ],
 )
 def test_what_the_vendor_cannot_do_is_refused(request_of: Any, said: str) -> None:

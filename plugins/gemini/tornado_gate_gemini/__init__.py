@@ -1,7 +1,7 @@
-"""Chat, counts of tokens, vectors, pictures, speech and videos at the Gemini API.
+"""Provider for the Gemini API: chat, token counts, embeddings, images, speech and videos.
 
 The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings`, `gemini_images` and
-`gemini_videos`; here is where requests go and what differs from model to model.
+`gemini_videos`; this module has the URLs and the differences between models.
 
 Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models.py.
 """
@@ -100,11 +100,13 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return _build_upstream_request(call, method, json=body)
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return await videos.build_request(call, request, _build_headers(call))
-    raise UnsupportedOperation(f"The model '{call.model}' cannot do this; it does what GET /v1beta/models says.")
+    raise UnsupportedOperation(
+        f"The model '{call.model}' does not support this operation. GET /v1beta/models lists what it supports."
+    )
 
 
 def _lacks_media_type(link: Link) -> bool:
-    """The vendor opens public addresses itself, when it is told what is there."""
+    """The vendor opens public URLs itself, but only with a media type."""
     return not (link.media_type or guess_media_type(link.url))
 
 
@@ -116,7 +118,7 @@ def _build_upstream_request(call: Call, method: str, **content: Any) -> Upstream
 
 
 def _build_headers(call: Call) -> Mapping[str, str]:
-    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
+    """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
     headers = {"content-type": "application/json"}
     if call.target.api_key:
         headers["x-goog-api-key"] = call.target.api_key
@@ -124,7 +126,7 @@ def _build_headers(call: Call) -> Mapping[str, str]:
 
 
 def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRequest:
-    """The body as it came, unless it is in snake_case or names the model: upstreams want camelCase and their own name."""
+    """The verbatim body. A body in snake_case or with a model name is changed: upstreams require camelCase and their own name."""
     method = _COUNT_METHOD if request.operation == "count_tokens" else _WHOLE_METHOD
     if request.stream:
         method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.path.endswith(f"?{_SSE_QUERY}") else _STREAM_METHOD
@@ -139,7 +141,7 @@ def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRe
 
 
 def _build_forwarded_embedding(call: Call, request: VerbatimRequest) -> UpstreamRequest:
-    """The body as it came, with the upstream's name of the model, which the vendor demands in each request of a batch."""
+    """The verbatim body with the upstream's model name, which the vendor requires in each request of a batch."""
     name = make_resource_name(call.target.upstream_model)
     body = dict(request.body)
     camel = convert_to_camel_case(body)
@@ -156,12 +158,12 @@ def _build_forwarded_embedding(call: Call, request: VerbatimRequest) -> Upstream
 
 
 def _replace_model(body: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The members of a body that name the model, with the upstream's name in them."""
+    """The members of a body that contain the model name, with the upstream's name."""
     changed: dict[str, Any] = {}
     if body.get("model") not in (None, name):
         changed["model"] = name
     inner = body.get("generateContentRequest")
-    if isinstance(inner, Mapping) and inner.get("model") != name:  # the vendor demands it there
+    if isinstance(inner, Mapping) and inner.get("model") != name:  # required there by the vendor
         changed["generateContentRequest"] = {**inner, "model": name}
     return changed
 
@@ -177,7 +179,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
 
 
 async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """Answers that are one event."""
+    """Responses that become one event."""
     match request:
         case CountTokensRequest():
             yield await _parse_count(call, incoming)
@@ -192,7 +194,7 @@ async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse
 
 
 async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """Sound in chunks as they come, or from a whole answer."""
+    """Audio in chunks as they arrive, or from a whole response."""
     kind = incoming.media_type
     whole = not request.stream or kind == "application/json"
     if kind == "text/event-stream" or not whole:
@@ -204,7 +206,7 @@ async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamRe
 
 
 def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """What the upstream says it sends counts for more than what it was asked for."""
+    """The response's content type decides between stream and whole response, not the request."""
     streams = isinstance(request, ChatRequest) and request.stream
     if incoming.is_event_stream(otherwise=streams):
         return parse_stream(sse.read_json_frames(incoming.chunks))
@@ -228,7 +230,9 @@ async def _parse_count(call: Call, incoming: UpstreamResponse) -> TokenCount:
     counted = convert_to_camel_case(body) if isinstance(body, dict) else {}
     total = counted.get("totalTokens")
     if isinstance(total, bool) or not isinstance(total, int):
-        raise UpstreamError(f"The provider '{call.target.provider}' sent a count that holds no totalTokens.")
+        raise UpstreamError(
+            f"The provider '{call.target.provider}' sent a token count without 'totalTokens'. Check its base_url."
+        )
     return TokenCount(
         input_tokens=total, extra={name: value for name, value in counted.items() if name != "totalTokens"}
     )

@@ -1,4 +1,4 @@
-"""Where the upstream is, and a path for each model. Pure."""
+"""The upstream's base URL, and the URL of each model's methods. Pure."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _COLLECTION_PREFIXES: Final = ("models/", "tunedModels/", "publishers/")
 
 
 def make_resource_name(model: str) -> str:
-    """The resource that a model's name stands for: one with a collection of its own (``tunedModels/mine``) keeps it."""
+    """The resource name of a model. A name with a collection (``tunedModels/mine``) is returned unchanged."""
     return model if model.startswith(_COLLECTION_PREFIXES) else f"models/{model}"
 
 
 def build_resource_url(base_url: str, name: str) -> str:
-    """The address of a resource that the upstream has named, as ``models/veo/operations/abc``. Raises UpstreamError."""
+    """The URL of a resource that the upstream named, e.g. ``models/veo/operations/abc``. Raises UpstreamError."""
     segments = name.split("/")
     if any(segment in ("", ".", "..") for segment in segments):
-        raise UpstreamError("The upstream has named something that is no resource.")
+        raise UpstreamError("The upstream returned an invalid resource name.")
     return "/".join([base_url, *(quote(segment, safe="") for segment in segments)])
 
 
 def build_url(base_url: str, model: str, method: str) -> str:
-    """The address of a method of a model. Raises InvalidField for a name that would lead to another path."""
+    """The URL of a model's method. Raises InvalidField for a name that would change the path."""
     segments = make_resource_name(model).split("/")
     if any(segment in ("", ".", "..") for segment in segments):
-        raise InvalidField("model", "'model' must name a model, not a path.")
+        raise InvalidField("model", "'model' must be a model name without empty, '.' or '..' path segments.")
     path = "/".join(quote(segment, safe="") for segment in segments)
     return f"{base_url}/{path}:{method}"

@@ -1,9 +1,9 @@
-"""What is known of a conf entry and of a model by its name.
+"""Facts from a configuration entry and from a model name.
 
 Source: https://ai.google.dev/gemini-api/docs/thinking, /thought-signatures, /structured-output and /function-calling: models
-before Gemini 3 think within budgets, check no signatures, take no pictures inside a function's response, and take tools or a
-response format but not both. A name that says no number is one of the newest. /image-generation, /imagen, /speech-generation,
-/video and /embeddings say which of them make what.
+before Gemini 3 have thinking budgets, do not check signatures, accept no images inside a function response, and accept tools
+or a response format but not both. A name without a version counts as one of the newest. /image-generation, /imagen,
+/speech-generation, /video and /embeddings list the operations of models.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[str]]] = {
     "*-image*": frozenset({"chat", "count_tokens", "images", "image_edits"}),
     "*": frozenset({"chat", "count_tokens"}),
 }
-"""What models do, by their names; the first pattern that fits counts."""
+"""Operations by model name pattern; the first match counts."""
 
 
 class GeminiSettingsSchema(Schema):
-    """The keys of a provider entry that are this plugin's."""
+    """The settings of a provider entry that this plugin defines."""
 
     json_schema = Boolean()
     thought_signature_dummy = Boolean()
@@ -48,13 +48,13 @@ class GeminiSettingsSchema(Schema):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeminiSettings:
-    """`json_schema`: send JSON schemas as they are. `thought_signature_dummy`: put it where a signature is missing."""
+    """`json_schema`: send JSON schemas unmodified. `thought_signature_dummy`: send the dummy for a missing signature."""
 
     json_schema: bool = True
     thought_signature_dummy: bool = True
 
     def find_model_features(self, model: str) -> GeminiModelFeatures:
-        """What the upstream's model of this name takes."""
+        """The features of an upstream model."""
         third = parse_version(model) >= _VERSION_3
         return GeminiModelFeatures(
             json_schema=self.json_schema,
@@ -66,28 +66,28 @@ class GeminiSettings:
 
 
 def parse_version(model: str) -> tuple[int, int]:
-    """The version in a model's name: (2, 5) of ``gemini-2.5-flash``."""
+    """The version in a model name: (2, 5) for ``gemini-2.5-flash``."""
     found = _GEMINI_VERSION.search(model.lower())
     return (int(found[1]), int(found[2] or 0)) if found else _NEWEST_VERSION
 
 
 def is_imagen(model: str) -> bool:
-    """Whether a model makes pictures by ``:predict``."""
+    """Whether a model generates images by ``:predict``."""
     return _IMAGEN_VERSION.search(model.lower()) is not None
 
 
 def accepts_resolutions(model: str) -> bool:
-    """Whether a model that makes pictures makes them larger than 1K: Gemini from 3 on, Imagen from 4 on."""
+    """Whether an image model supports more than 1K: Gemini 3 and later, Imagen 4 and later."""
     found = _IMAGEN_VERSION.search(model.lower())
     return int(found[1]) >= 4 if found else parse_version(model) >= _VERSION_3
 
 
 def accepts_styles(model: str) -> bool:
-    """Whether a model that speaks reads its text word for word and has a member for how to speak it."""
+    """Whether a speech model reads its text verbatim and has a separate member for the style."""
     return parse_version(model) >= _VERSION_3_8
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, GeminiSettings]:
-    """The base address and the facts of a conf entry. Raises ConfigError."""
+    """The base URL and the settings of a configuration entry. Raises ConfigError."""
     facts = GeminiSettings(**load_settings(GeminiSettingsSchema, entry.settings))
     return normalize_base_url(entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(MODELS_PATH,)), facts

@@ -1,6 +1,6 @@
-"""Addresses in a request become bytes, for what the upstream takes no address of.
+"""Replaces file URLs in a request by file data, where the upstream does not accept URLs.
 
-Everything is fetched by the core's one fetcher: checked, pinned, capped. A file that cannot be had is a 400 that names its part.
+The core's fetcher fetches all files, with its checks and limits. A file that cannot be fetched is a 400 that names its part.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link
 from tornado_gate.types.value import replace
 
 MAX_LINKS = 20
-"""Addresses that one request may name: each is a download."""
+"""Maximum URLs in one request; each is a download."""
 
 MEDIA_TYPE_PREFIXES: dict[type, tuple[str, ...]] = {
     Image: ("image/",),
@@ -23,9 +23,9 @@ MEDIA_TYPE_PREFIXES: dict[type, tuple[str, ...]] = {
 
 
 async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
-    """`request` with the bytes of every http(s) address for which `needs` is true, in its place.
+    """`request` with each http(s) URL for which `needs` is true replaced by its data.
 
-    Raises InvalidField for a file that cannot be fetched, and for more than MOST_LINKS of them.
+    Raises InvalidField for a file that cannot be fetched, and for more than `MAX_LINKS` URLs.
     """
     if call.fetcher is None:
         return request
@@ -38,7 +38,10 @@ async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link],
     ]
     if len(wanted) > MAX_LINKS:
         number, place, _, _ = wanted[MAX_LINKS]
-        raise InvalidField(request.path(number, place), f"More than {MAX_LINKS} addresses of files in one request.")
+        raise InvalidField(
+            request.path(number, place),
+            f"The request has more than {MAX_LINKS} file URLs. Send fewer files, or embed them as base64.",
+        )
     messages = list(request.messages)
     for number, place, part, link in wanted:
         fetched = await call.fetcher.fetch(

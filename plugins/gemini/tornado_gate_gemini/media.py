@@ -1,4 +1,4 @@
-"""Vectors, pictures and speech at the Gemini API: which method makes them, and what its answers become.
+"""Embeddings, images and speech at the Gemini API: the method of each request, and the parsing of its response.
 
 Source: https://ai.google.dev/gemini-api/docs/embeddings, /image-generation, /imagen and /speech-generation.
 """
@@ -26,7 +26,7 @@ PREDICT_METHOD: Final = "predict"
 async def build_request(
     call: Call, request: EmbeddingRequest | ImageRequest | SpeechRequest
 ) -> tuple[str, dict[str, Any]]:
-    """The method to call, and its body. What it cannot say is reported to `call.lose`."""
+    """(method, body). Reports unsupported fields to `call.drop_field`."""
     model = call.target.upstream_model
     match request:
         case EmbeddingRequest():
@@ -42,7 +42,7 @@ async def build_request(
 
 
 async def _read_images(call: Call, request: ImageRequest) -> list[Data]:
-    """The pictures to change, wherever they are."""
+    """The input images as data, fetched or read where necessary."""
     name = request.field_name("images")
     found: list[Data] = []
     for number, source in enumerate(request.images):
@@ -53,5 +53,5 @@ async def _read_images(call: Call, request: ImageRequest) -> list[Data]:
 
 
 async def iterate_once(body: Any) -> AsyncIterator[Any]:
-    """A whole answer as the stream of one body that it is."""
+    """A whole response as a stream of one body."""
     yield body

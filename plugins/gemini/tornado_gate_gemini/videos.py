@@ -1,11 +1,11 @@
-"""Videos at the Gemini API: an operation that is begun and asked about, and files at addresses that need our key.
+"""Videos at the Gemini API: a long-running operation that is polled, and files whose download needs the API key.
 
-The wire format is in `tornado_gate.wire.gemini_videos`; here is where requests go. The API has no way to stop an operation:
-https://ai.google.dev/api/models lists get and list for `models.operations`. Where a file is, is said by the upstream, and
-may be said again by a redirect; the core sends the key to the entry's own host only.
+The wire format is in `tornado_gate.wire.gemini_videos`; this module has the URLs. The API cannot cancel an operation:
+https://ai.google.dev/api/models lists get and list for `models.operations`. The upstream returns the URL of a file, which may
+redirect; the core sends the key only to the entry's own host.
 
 Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, operations.py, files.py (download) and _transformers.py
-(t_file_name: a file is fetched from the client's own base address, by the name in its address).
+(t_file_name: a file is fetched from the client's own base URL, by the name in its URL).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MAX_REDIRECTS: Final = 3
 VIDEO_TYPE_PREFIXES: Final = ("video/",)
 
 GONE_STATUSES: Final = frozenset({404, 410})
-"""The statuses with which the upstream says that there is no such operation."""
+"""The statuses that mean that the operation does not exist."""
 _FILE_PATH: Final = re.compile(r"/files/([a-z0-9-]+):download")
 
 
 async def build_request(call: Call, request: AnyVideo, headers: Mapping[str, str]) -> UpstreamRequest:
-    """What is sent; `headers` have our key. What cannot be said is reported to `call.lose`.
+    """The outgoing request; `headers` contain the API key. Reports unsupported fields to `call.drop_field`.
 
-    Raises UnsupportedOperation for what the API cannot do: cancel, change an earlier video, find an operation without its name.
+    Raises UnsupportedOperation for what the API lacks: cancel, remix, and finding an operation without its name.
     """
     plain = {name: value for name, value in headers.items() if name != "content-type"}
     base_url = call.target.base_url
@@ -69,8 +69,12 @@ async def build_request(call: Call, request: AnyVideo, headers: Mapping[str, str
                 file_types=VIDEO_TYPE_PREFIXES,
             )
         case VideoRequest():
-            raise UnsupportedOperation(f"The model '{call.model}' cannot change an earlier video; it makes new ones.")
-    raise UnsupportedOperation(f"The provider '{call.target.provider}' can neither cancel videos nor find lost ones.")
+            raise UnsupportedOperation(
+                f"The model '{call.model}' does not support remixing an earlier video. Create a new one instead."
+            )
+    raise UnsupportedOperation(
+        f"The provider '{call.target.provider}' cannot cancel videos or find one without its operation name."
+    )
 
 
 async def _read_image(call: Call, request: VideoRequest) -> Data | None:
@@ -81,7 +85,7 @@ async def _read_image(call: Call, request: VideoRequest) -> Data | None:
 
 
 def _get_name(operation: Mapping[str, Any]) -> str:
-    """Empty, which no resource is, for an operation of another provider."""
+    """The operation's name; "" for an operation of another provider, which is rejected as a resource name."""
     name = operation.get("name")
     return name if isinstance(name, str) else ""
 
@@ -89,12 +93,14 @@ def _get_name(operation: Mapping[str, Any]) -> str:
 def _get_address(operation: Mapping[str, Any], index: int) -> str:
     videos = operation.get("videos")
     if not isinstance(videos, list) or not 0 <= index < len(videos) or not isinstance(videos[index], str):
-        raise UpstreamRefused("The upstream has no such video.", status=404, code="video_not_found")
+        raise UpstreamRefused(
+            "The upstream's operation has no video with this index.", status=404, code="video_not_found"
+        )
     return str(videos[index])
 
 
 def build_file_url(base_url: str, address: str) -> str:
-    """Where a file is fetched. One at Google's own host is fetched through an entry that stands before it."""
+    """The download URL. For a file at Google's own host, it is that of the entry's proxy in front of Google."""
     found = _FILE_PATH.search(urlsplit(address).path)
     if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
         return address
@@ -102,5 +108,5 @@ def build_file_url(base_url: str, address: str) -> str:
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:
-    """Whether the upstream has said that there is no such operation."""
+    """Whether the response means that the operation does not exist."""
     return isinstance(request, VideoPoll) and incoming.status in GONE_STATUSES

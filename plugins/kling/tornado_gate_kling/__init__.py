@@ -1,7 +1,7 @@
-"""Videos at Kling AI: of a text, and of a picture.
+"""Provider for videos at Kling AI: from text, and from an image.
 
-A video is a task there: begun with one request, asked about until it ends, then fetched from the vendor's store. The core keeps
-the task and asks; here is what each of its questions becomes.
+A video is a task: created by one request, polled until it ends, then downloaded from the vendor's store. The core stores the
+task and polls; this plugin translates each of its requests.
 
 Source: https://app.klingai.com/global/dev/document-api and the pages that each module names.
 """
@@ -70,17 +70,21 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             headers = _build_headers(call) if is_same_origin(url, call.target.base_url) else {}
             return UpstreamRequest(method="GET", url=url, headers=headers, file_types=("video/",))
         case VideoCancel():
-            raise UnsupportedOperation(f"The provider '{call.target.provider}' cannot stop a video that it has begun.")
-    raise UnsupportedOperation(f"The model '{call.model}' makes videos, and nothing else.")
+            raise UnsupportedOperation(
+                f"The provider '{call.target.provider}' cannot cancel a video that it has started."
+            )
+    raise UnsupportedOperation(f"The model '{call.model}' supports only video generation.")
 
 
 def _make_task_query(call: Call, request: VideoPoll) -> TaskQuery:
-    """The vendor's id of a task, or the gateway's name for one whose beginning is uncertain."""
+    """The vendor's task id, or the gateway's own id for a task whose creation was not confirmed."""
     if request.operation is None:
         return TaskQuery(kinds=ANY_KIND, name=request.task_id, own=True)
     kind, name = get_kind(request.operation), request.operation.get("task_id")
     if kind is None or not isinstance(name, str):
-        raise UpstreamError(f"What is kept of this task is none of the provider '{call.target.provider}'.")
+        raise UpstreamError(
+            f"The stored task does not belong to the provider '{call.target.provider}': its operation has no Kling task id."
+        )
     return TaskQuery(kinds=(kind,), name=name)
 
 
@@ -98,7 +102,7 @@ def _build_upstream_request(
 
 
 def _build_headers(call: Call) -> dict[str, str]:
-    """Names in lower case, so that the entry's own headers replace ours however conf spells them."""
+    """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
     return {**call.target.settings.make_headers(), **{name.lower(): str(each) for name, each in call.target.headers.items()}}
 
 
@@ -127,7 +131,7 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
 
 
 def _get_kind(request: Request, incoming: UpstreamResponse) -> Kind:
-    """As the address said, which is the only one to know it of a task that was asked for by name."""
+    """The kind in the response's context; only the URL that was called tells the kind of a task that was found by name."""
     if incoming.context in KINDS:
         return next(kind for kind in KINDS if kind == incoming.context)
     if isinstance(request, VideoRequest):

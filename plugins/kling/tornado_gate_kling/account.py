@@ -1,4 +1,4 @@
-"""What a conf entry says of the account, and the tokens that are signed with it.
+"""The account of a configuration entry, and the tokens signed with its keys.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "API Authentication": a JWT (RFC 7519) by HS256
 with iss the access key, exp in 1800 s and nbf 5 s ago, signed with the secret key, as ``Authorization: Bearer``.
@@ -21,17 +21,17 @@ from tornado_gate.errors import ConfigError
 
 TOKEN_SECONDS: Final = 1800
 CLOCK_SKEW_SECONDS: Final = 5
-"""A token is good from so long ago: the upstream's clock may be behind."""
+"""A token is valid from this long ago, for upstream clocks that are slow."""
 RENEWAL_SECONDS: Final = 60
-"""A token with less time than this left is not used any more."""
+"""Tokens with less remaining validity are replaced."""
 
 _MASK: Final = "***"
 _MIN_SECRET_LENGTH: Final = 8
-"""Less than this is no secret, and to put stars in its place would spoil the words around it."""
+"""Shorter values are not masked: they are no secrets, and masking them would garble messages."""
 
 
 class KlingSettingsSchema(Schema):
-    """The keys of a provider entry that are this plugin's."""
+    """The settings of a provider entry that this plugin defines."""
 
     access_key = String()
     secret_key = String()
@@ -39,7 +39,7 @@ class KlingSettingsSchema(Schema):
 
 @dataclass(slots=True, kw_only=True)
 class KlingAccount:
-    """Either both of the vendor's keys, which sign tokens, or one `api_key` that goes out as it is; or none of them."""
+    """The vendor's key pair, which signs tokens, or one `api_key`, which is sent unchanged, or no key."""
 
     access_key: str = field(default="", repr=False)
     secret_key: str = field(default="", repr=False)
@@ -49,12 +49,12 @@ class KlingAccount:
     _ends: float = field(default=0.0, init=False)
 
     def make_headers(self) -> dict[str, str]:
-        """The header that says who asks, {} where nobody needs to."""
+        """The authorization header; {} without a key."""
         key = self._get_token() if self.secret_key else self.api_key
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def _get_token(self) -> str:
-        """A token with a minute left at least; signed anew twice an hour."""
+        """A token with at least a minute of validity; renewed about twice an hour."""
         now = self.clock()
         if now > self._ends - RENEWAL_SECONDS:
             self._ends = int(now) + TOKEN_SECONDS
@@ -63,7 +63,7 @@ class KlingAccount:
         return self._token
 
     def mask_keys(self, text: str) -> str:
-        """An upstream's words without any key of this account, should it have repeated one."""
+        """`text` from the upstream with all keys of this account masked."""
         for secret in (self._token, self.secret_key, self.access_key, self.api_key):
             if len(secret) >= _MIN_SECRET_LENGTH:
                 text = text.replace(secret, _MASK)
@@ -71,18 +71,18 @@ class KlingAccount:
 
 
 def read_account(entry: ProviderEntry) -> KlingAccount:
-    """The account of a conf entry: ``api_key`` "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
+    """The account of an entry: ``api_key`` as "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
 
-    Raises ConfigError. An api_key without a colon is one key, as sellers of the same API give it.
+    An api_key without a colon is a single key, as resellers of the API issue. Raises ConfigError.
     """
     settings = load_settings(KlingSettingsSchema, entry.settings)
     access, secret = settings.get("access_key", ""), settings.get("secret_key", "")
     if bool(access) != bool(secret):
         missing = "secret_key" if access else "access_key"
-        raise ConfigError([((missing,), "is missing; access_key and secret_key belong together")])
+        raise ConfigError([((missing,), "is missing; set both access_key and secret_key")])
     if access and entry.api_key:
         raise ConfigError(
-            [(("api_key",), "is one key too many beside access_key and secret_key; leave one of them out")]
+            [(("api_key",), "cannot be combined with access_key and secret_key; remove one or the other")]
         )
     if access:
         return KlingAccount(access_key=access, secret_key=secret)
@@ -91,6 +91,6 @@ def read_account(entry: ProviderEntry) -> KlingAccount:
         return KlingAccount(api_key=entry.api_key)
     if not access or not secret:
         raise ConfigError(
-            [(("api_key",), 'must be the access key and the secret key with a colon between: "ACCESS:SECRET"')]
+            [(("api_key",), 'must contain the access key and the secret key, separated by a colon: "ACCESS:SECRET"')]
         )
     return KlingAccount(access_key=access, secret_key=secret)

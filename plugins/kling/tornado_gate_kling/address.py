@@ -1,8 +1,8 @@
-"""Where the upstream is, and which address each kind of video has there. Pure.
+"""The upstream's base URL, and the URL of each kind of video. Pure.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo (api-singapore.klingai.com outside of China,
-api-beijing.klingai.com inside; api.klingai.com is the name of before), …/model/textToVideo and …/model/imageToVideo: a task is
-asked about by the vendor's id or by the name that the caller gave it, either of them as the last segment of the path.
+api-beijing.klingai.com inside; api.klingai.com is the former name), …/model/textToVideo and …/model/imageToVideo: a task is
+polled by the vendor's id or by the caller's external id, either as the last path segment.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KINDS: Final[tuple[Kind, ...]] = (TEXT_KIND, IMAGE_KIND)
 
 
 def build_creation_url(base_url: str, kind: Kind) -> str:
-    """Where a video of this kind is begun."""
+    """The URL that creates a video of this kind."""
     return f"{base_url}/videos/{kind}"
 
 
 def build_task_url(base_url: str, kind: Kind, name: str) -> str:
-    """Where a task is asked about, by the vendor's id or by the name that it was given."""
+    """The URL that returns a task, by the vendor's id or by the external id."""
     return f"{build_creation_url(base_url, kind)}/{quote(name, safe='')}"

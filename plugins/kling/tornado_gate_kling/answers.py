@@ -1,9 +1,9 @@
-"""What the upstream says: one envelope around tasks and faults alike, to VideoOperation or to the tree of errors.
+"""Parses the upstream's envelope, common to tasks and errors, to VideoOperation or UpstreamError.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code": 1000-1004 authentication (401),
 1100-1102 the account (429), 1103 no permission (403), 1200-1201 parameters (400), 1202-1203 no such method or resource (404),
-1300-1301 policy (400), 1302-1303 rate and parallel tasks (429), 1304 the list of addresses (429), 5000-5002 the server.
-A task: …/model/textToVideo, "Query Task (Single)". Why one failed stands in task_status_msg; `message` is "SUCCEED" even then.
+1300-1301 policy (400), 1302-1303 rate and parallel tasks (429), 1304 the IP allow list (429), 5000-5002 the server.
+A task: …/model/textToVideo, "Query Task (Single)". task_status_msg has the reason of a failure; `message` is "SUCCEED" even then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATUS_OF_CODE: Final = {
     5001: 503,
     5002: 504,
 }
-"""The HTTP status of a code, for one that came with 200."""
+"""The HTTP status of a code, for errors that come with status 200."""
 _STATUS_OF_STATE: Final[Mapping[str, Any]] = {
     "submitted": "queued",
     "processing": "running",
@@ -54,7 +54,7 @@ _TASK_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.-]{0,127}")
 
 
 class KlingResponse(Value, frozen=True, kw_only=True):
-    """The envelope. `code` is 0 for success, -1 where the upstream gave none that is the vendor's; `data` is the task."""
+    """The envelope. `code` is 0 for success, -1 when it is missing or not a number; `data` is the task."""
 
     code: int
     message: str = ""
@@ -62,19 +62,19 @@ class KlingResponse(Value, frozen=True, kw_only=True):
 
     @property
     def is_unknown_task(self) -> bool:
-        """Whether it says that it has no such task."""
+        """Whether the upstream reports that the task does not exist."""
         return self.code == NOT_FOUND_CODE or (
             self.code not in _ACCOUNT_CODES and bool(_UNKNOWN_MESSAGE.search(self.message))
         )
 
     @property
     def is_duplicate(self) -> bool:
-        """Whether it says that it has a task of our name already."""
+        """Whether the upstream reports that a task with this external id exists already."""
         return self.code != 0 and bool(_DUPLICATE_MESSAGE.search(self.message))
 
 
 def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingResponse:
-    """The envelope in an upstream's bytes, its message without any key. Raises UpstreamError for what is none."""
+    """The envelope in a response body, with keys masked in its message. Raises UpstreamError for any other body."""
     value = require_object(parse_json(raw, provider), provider)
     code, message, data = value.get("code"), value.get("message"), value.get("data")
     return KlingResponse(
@@ -85,27 +85,35 @@ def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingRes
 
 
 def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, headers: Mapping[str, str]) -> UpstreamError:
-    """The error for what is no task. The upstream's words come down only with what is about the caller's request."""
+    """The error for a response without a task. For account errors, the upstream's message is not shown to the caller."""
     provider, account = call.target.provider, call.target.settings
     if answer.code in _ACCOUNT_CODES:
-        log.warning("upstream '%s' refuses the account of conf: its code is %d", provider, answer.code)
+        log.warning(
+            "upstream '%s' rejected the configured account with code %d; check the provider's keys",
+            provider,
+            answer.code,
+        )
         return key_refused(provider)
     status = status if status >= 300 else _STATUS_OF_CODE.get(answer.code, 500)
     return make_refusal_error(call, status, headers, account.mask_keys(raw.decode("utf-8", "replace")).encode())
 
 
 def make_policy_failure(call: Call, answer: KlingResponse) -> VideoOperation:
-    """A request that the upstream's policy forbids is a video that failed, whenever the upstream notices."""
-    error = answer.message or f"The policy of the provider '{call.target.provider}' forbids this video."
+    """A policy rejection as a failed video, whether the upstream reports it at creation or later."""
+    error = (
+        answer.message or f"The provider '{call.target.provider}' rejected this video because of its content policy."
+    )
     return VideoOperation(status="failed", code="content_policy_violation", error=error)
 
 
 def parse_operation(call: Call, answer: KlingResponse, kind: Kind) -> VideoOperation:
-    """Where a task stands. Raises UpstreamError for one without an id that it could be asked about by."""
+    """The state of a task. Raises UpstreamError for one without an id, which could not be polled."""
     data, raw = answer.data, str(answer.data.get("task_status") or "")
     task_id = data.get("task_id")
     if not isinstance(task_id, str) or not _TASK_ID.fullmatch(task_id):
-        raise UpstreamError(f"The provider '{call.target.provider}' gave a task no id that it could be asked about by.")
+        raise UpstreamError(
+            f"The provider '{call.target.provider}' returned a task without an id, so it cannot be polled."
+        )
     operation: dict[str, Any] = {"kind": kind, "task_id": task_id}
     status = _STATUS_OF_STATE.get(raw, "unknown")
     if status == "failed":
@@ -133,7 +141,7 @@ def _make_failed_operation(
 
 
 def _list_videos(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
-    """Address and seconds of each; where a watermark was asked for, of the one that has it."""
+    """(URL, seconds) of each video; the watermarked URL when a watermark was requested."""
     result, mark = data.get("task_result"), data.get("watermark_info")
     listed = result.get("videos") if isinstance(result, dict) else None
     marked = isinstance(mark, dict) and mark.get("enabled") is True
@@ -155,5 +163,5 @@ def _read_seconds(value: Any) -> float | None:
 
 
 def get_kind(operation: Mapping[str, Any]) -> Kind | None:
-    """The kind of a task that was begun, None for what no answer of ours could have left."""
+    """The kind of a created task; None for an operation that this plugin did not return."""
     return next((kind for kind in KINDS if kind == operation.get("kind")), None)

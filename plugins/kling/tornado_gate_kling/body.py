@@ -1,7 +1,7 @@
-"""A request for a video as the upstream's JSON.
+"""Renders a video request as the upstream's JSON body.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo: model_name, prompt,
-duration (seconds as a string), aspect_ratio (16:9, 9:16, 1:1; only without a picture, whose own shape counts otherwise), image,
+duration (seconds as a string), aspect_ratio (16:9, 9:16, 1:1; only without an input image, whose ratio wins otherwise), image,
 watermark_info, external_task_id.
 """
 
@@ -22,7 +22,7 @@ ASPECT_RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fracti
 
 
 async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """What the upstream is sent. Raises InvalidField; tells what is lost."""
+    """The request body. Reports unsupported fields to `call.drop_field`. Raises InvalidField."""
     _check(call, request)
     body: dict[str, Any] = {"model_name": call.target.upstream_model, "prompt": request.prompt}
     picture: ImageFile | None = None
@@ -42,11 +42,11 @@ async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
 
 def _check(call: Call, request: VideoRequest) -> None:
     if request.remix_of is not None:
-        message = f"The model '{call.model}' cannot change a video that it made."
+        message = f"The model '{call.model}' does not support remixing an earlier video."
         raise UnsupportedOperation(message, param=request.field_name("remix_of"))
     if choose_kind(request) == TEXT_KIND and not find_model(call.target.upstream_model).text:
         field = request.field_name("image")
-        message = f"'{field}' is missing: the model '{call.model}' makes videos of pictures only."
+        message = f"'{field}' is missing: the model '{call.model}' requires an input image."
         raise InvalidField(field, message, code="missing_required_parameter")
 
 
@@ -62,7 +62,7 @@ def _choose_duration(call: Call, request: VideoRequest, seconds: float) -> str:
 
 
 def _set_shape(call: Call, request: VideoRequest, body: dict[str, Any], picture: ImageFile | None) -> None:
-    """The upstream is told a shape, never pixels: those are the mode's. With a picture the video has the shape of that one."""
+    """Set the aspect ratio; `mode` selects the resolution. With an input image, the video has the image's ratio."""
     if request.width is None or request.height is None:
         return
     shape = Fraction(request.width, request.height)

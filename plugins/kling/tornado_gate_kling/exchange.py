@@ -1,7 +1,7 @@
-"""The upstream is asked: to begin, how a task stands, and whether it has one at all.
+"""Requests to the upstream: create a task, poll it, find it by its external id.
 
-Every task carries the gateway's own name for it (external_task_id, which the vendor wants to be unique in the account), so a
-beginning whose answer was lost is no riddle: the upstream is asked for that name, and what it has is not made, and paid, twice.
+Every task has the gateway's own id as external_task_id, which is unique in the vendor's account. When the response to a
+creation is lost, the upstream is queried for that id, so that no video is created and charged twice.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tornado_gate_kling.address import KINDS, Kind, build_task_url
 from tornado_gate_kling.answers import NOT_FOUND_CODE, POLICY_CODES, KlingResponse, make_error, parse_response
 
 NOT_FOUND_BODY: Final = orjson.dumps({"code": NOT_FOUND_CODE, "message": "task not found", "data": None})
-"""What is answered for the upstream when it knows a task under none of the addresses where it could be."""
+"""The response body for a task that the upstream does not find under any of its URLs."""
 
 ERROR_STATUSES: Final = range(400, 600)
-"""Statuses that are answers here, because the vendor's own code in the body says more: by the status alone an account without
-money looks like one that asks too often."""
+"""Error statuses that are read as responses, because the vendor's code in the body is more precise: by the status alone, an
+account without credit looks like a rate limit."""
 
 _TASK_STATUSES: Final = frozenset({200, 400, 404})
-"""The statuses with which the upstream may say that it has no such task."""
+"""The statuses of a response that reports an unknown task."""
 
 
 class TaskCreation(Value, frozen=True, kw_only=True):
-    """`name` is the gateway's own name for the task."""
+    """Creation of a task. `name` is the gateway's own id of the task."""
 
     kind: Kind
     name: str
 
 
 class TaskQuery(Value, frozen=True, kw_only=True):
-    """A task by the vendor's id, or with `own` by the name that the gateway gave it; `kinds` are what it may be."""
+    """A task by the vendor's id or, with `own`, by the gateway's id; `kinds` are the kinds to try."""
 
     kinds: tuple[Kind, ...]
     name: str
@@ -45,7 +45,7 @@ class TaskQuery(Value, frozen=True, kw_only=True):
 
 
 class RejectedResponse(Exception):
-    """An answer that is no task, with the error that it would be."""
+    """A response that is not a task, with the error to raise for it."""
 
     def __init__(self, answer: KlingResponse, raw: bytes, status: int, error: UpstreamError) -> None:
         super().__init__(error.message)
@@ -56,7 +56,7 @@ class RejectedResponse(Exception):
 
 
 async def _send(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, KlingResponse]:
-    """One exchange. Raises Rejected, and UpstreamError for everything that is no answer of the vendor's."""
+    """One request. Raises RejectedResponse, and UpstreamError for anything but a response of the vendor's."""
     incoming = await upstream.call_upstream(call, outgoing)
     raw, failed = await incoming.read(), incoming.status in ERROR_STATUSES
     try:
@@ -77,7 +77,7 @@ def _make_rejected(
 
 
 async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation) -> UpstreamResponse:
-    """The upstream's answer to a beginning; the one about the task, when it turns out to have begun before."""
+    """The response to a creation, or that of the task if it exists already. Raises UpstreamError."""
     error: UpstreamError
     try:
         raw, _ = await _send(call, outgoing)
@@ -88,7 +88,7 @@ async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation)
         if rejected.status < 500 and not rejected.answer.is_duplicate:
             raise rejected.error from None
         error = rejected.error
-    except UpstreamError as uncertain:  # the request may have come through
+    except UpstreamError as uncertain:  # the upstream may have received the request
         error = uncertain
     try:
         found = (
@@ -104,12 +104,12 @@ async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation)
 
 
 async def query_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) -> UpstreamResponse:
-    """The upstream's answer about a task, LOST when it has none. Raises UpstreamError."""
+    """The response about a task, NOT_FOUND_BODY when it does not exist. Raises UpstreamError."""
     return await _find_task(call, outgoing, asked) or _make_response(NOT_FOUND_BODY, asked.kinds[0])
 
 
 async def _find_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) -> UpstreamResponse | None:
-    """An answer about the task, None when the upstream says that it has none. Raises UpstreamError."""
+    """The response about a task; None when the upstream reports that it does not exist. Raises UpstreamError."""
     for kind in asked.kinds:
         url = build_task_url(call.target.base_url, kind, asked.name)
         try:
@@ -124,14 +124,16 @@ async def _find_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) ->
 
 
 def _make_query_error(call: Call, rejected: RejectedResponse) -> UpstreamError:
-    """A 404 that is not the vendor's says nothing of the task, so it must not end it as a refusal would."""
+    """The error of a poll. A 404 without the vendor's envelope does not mean that the task does not exist."""
     if rejected.status == 404 and rejected.answer.code == -1:
-        return UpstreamError(f"The provider '{call.target.provider}' is not where conf says: its address answers 404.")
+        return UpstreamError(
+            f"The provider '{call.target.provider}' returned 404 without a Kling error code. Check its base_url."
+        )
     return rejected.error
 
 
 def _is_called(answer: KlingResponse, name: str) -> bool:
-    """Whether there is a task in the answer to a name, and it has that name as far as the upstream says."""
+    """Whether the response has a task whose external id is `name` or missing."""
     if not answer.data:
         return False
     about = answer.data.get("task_info")
@@ -140,9 +142,9 @@ def _is_called(answer: KlingResponse, name: str) -> bool:
 
 
 def _make_response(raw: bytes, kind: Kind) -> UpstreamResponse:
-    """`context` is the kind of the task: the address says it, the answer does not."""
+    """`context` is the kind of the task, which the URL determines and the response does not contain."""
     return UpstreamResponse(chunks=BufferedBody(raw), headers={"content-type": "application/json"}, context=kind)
 
 
 ANY_KIND: Final = KINDS
-"""For a task of which only the name is known."""
+"""The kinds to try for a task that is known only by the gateway's id."""

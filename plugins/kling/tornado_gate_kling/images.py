@@ -1,4 +1,4 @@
-"""Pictures as the upstream takes them: an address that it opens itself, or base64 without anything before it.
+"""Input images in the upstream's form: a URL, which the upstream opens, or base64 without a prefix.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/model/imageToVideo, `image`: .jpg or .png, at most 10 MB, 300
 pixels at least on each side, an aspect ratio from 1:2.5 to 2.5:1.
@@ -21,9 +21,9 @@ _IMAGE_TYPES: Final = ("image/png", "image/jpeg")
 
 
 async def prepare_image(call: Call, source: FileSource, param: str) -> tuple[str, ImageFile | None]:
-    """What to send for a picture, and the picture itself unless it is elsewhere.
+    """(value to send, the image), or (URL, None) for an image that the upstream opens itself.
 
-    Raises InvalidField for one that the upstream would not take: it says so only in the task, minutes later.
+    Raises InvalidField for an invalid image, which the upstream would report only minutes later, in the task.
     """
     if isinstance(source, Link):
         return source.url, None
@@ -36,15 +36,15 @@ async def prepare_image(call: Call, source: FileSource, param: str) -> tuple[str
 def _check(picture: ImageFile, param: str) -> None:
     width, height = picture.width, picture.height
     if picture.media_type not in _IMAGE_TYPES:
-        message = f"'{param}' is {picture.media_type}; PNG and JPEG are taken."
+        message = f"'{param}' is {picture.media_type}; use PNG or JPEG."
         raise InvalidField(param, message, code="wrong_media_type")
     if len(picture.data) > MAX_BYTES:
-        message = f"'{param}' has {len(picture.data):,} bytes; {MAX_BYTES:,} are allowed."
+        message = f"'{param}' has {len(picture.data):,} bytes; the limit is {MAX_BYTES:,}."
         raise InvalidField(param, message, code="image_too_large")
     if min(width, height) < MIN_PIXELS:
-        message = f"'{param}' has {width} by {height} pixels; each side must have {MIN_PIXELS} at least."
+        message = f"'{param}' has {width} by {height} pixels; each side must have at least {MIN_PIXELS}."
         raise InvalidField(param, message, code="invalid_image")
     if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
         limits = f"1:{MAX_ASPECT_RATIO:g} and {MAX_ASPECT_RATIO:g}:1"
-        message = f"'{param}' has {width} by {height} pixels; its ratio must be between {limits}."
+        message = f"'{param}' has {width} by {height} pixels; the aspect ratio must be between {limits}."
         raise InvalidField(param, message, code="invalid_image")

@@ -1,7 +1,7 @@
-"""The further wishes of a request, its `metadata`: known names go up, all others are lost by their own.
+"""Vendor options in a request's `metadata`: known members are sent, the others are reported as dropped.
 
-Source: the tables of https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo. What is
-not taken from a caller: callback_url, which would have the upstream call anybody, and external_task_id, which is the gateway's.
+Source: the tables of https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo. Not
+accepted from callers: callback_url, a URL that the upstream would call, and external_task_id, which the gateway sets.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _MODE_OF_QUALITY: Final = {
     "medium": "std",
     "low": "std",
 }
-"""Words for `quality_level`, which is the gateway's name for the vendor's `mode`."""
+"""Values of the gateway's `quality_level`: the vendor's `mode`."""
 
 
 class MetadataSchema(Schema):
-    """Shapes only: which values a model knows is the upstream's to say."""
+    """Checks types only; the upstream validates the values for each model."""
 
     negative_prompt = String()
     mode = String()
@@ -63,12 +63,12 @@ _KIND_OF_MEMBER: Final[dict[str, Kind]] = {
 
 
 def choose_kind(request: VideoRequest) -> Kind:
-    """A last picture is enough for the upstream to make a video of pictures."""
+    """The kind of the request. A last frame (`image_tail`) alone also makes it an image-to-video request."""
     return IMAGE_KIND if request.image is not None or request.metadata.get("image_tail") is not None else TEXT_KIND
 
 
 async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """The fields of the upstream's body that `metadata` asks for. Raises InvalidField; tells what is lost."""
+    """The body members from `metadata`. Reports unsupported ones to `call.drop_field`. Raises InvalidField."""
     field = request.field_name("metadata")
     given = {name: value for name, value in request.metadata.items() if value is not None}
     _check({name: value for name, value in given.items() if name in _METADATA_SCHEMA.fields}, field)
@@ -99,7 +99,7 @@ def _check(wishes: dict[str, Any], field: str) -> None:
 
 
 def _set_mode(call: Call, body: dict[str, Any], mode: str, level: str, param: str) -> None:
-    """The vendor's own word, where it was given, stands above the gateway's."""
+    """Set `mode` from the gateway's `quality_level`. An explicit vendor `mode` wins."""
     meant = _MODE_OF_QUALITY.get(level.lower())
     if meant is None or mode not in ("", meant):
         call.drop_field(param)

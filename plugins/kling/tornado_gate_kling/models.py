@@ -1,8 +1,8 @@
-"""What the vendor's models take, known by their names; a model of an unknown name is taken to do everything.
+"""Features by model name; a model of unknown name is assumed to support everything.
 
 Source: https://app.klingai.com/global/dev/document-api/apiReference/model/skillsMap, "Capability Map", and the tables of
 …/model/textToVideo and …/model/imageToVideo: which model is listed where, 5 or 10 seconds up to V2.6 and 3 to 15 from V3 on,
-cfg_scale for all but V2.x, sound from V2.6 on.
+cfg_scale for all but V2.x, audio from V2.6 on.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ THREE_TO_FIFTEEN: Final = tuple(range(3, 16))
 
 
 class KlingModel(Value, frozen=True, kw_only=True):
-    """`seconds` are the lengths that it makes, any number of whole seconds when empty; `text` is whether it can do without a
-    picture."""
+    """`seconds`: the supported durations, any whole number when empty; `text`: whether the model works without an input image."""
 
     seconds: tuple[int, ...] = ()
     text: bool = True
@@ -41,12 +40,12 @@ _UNKNOWN_MODEL: Final = KlingModel()
 
 
 def find_model(name: str) -> KlingModel:
-    """What is known of the upstream's model of this name."""
+    """The features of an upstream model, by name."""
     return next((model for pattern, model in _KNOWN_MODELS if fnmatchcase(name, pattern)), _UNKNOWN_MODEL)
 
 
 def describe_seconds(seconds: tuple[int, ...]) -> str:
-    """'5 or 10', 'from 3 to 15'."""
+    """The durations as text: '5 or 10', 'from 3 to 15'."""
     if len(seconds) > 2:
         return f"from {seconds[0]} to {seconds[-1]}"
     return " or ".join(map(str, seconds))

@@ -160,20 +160,24 @@ def test_organization_and_project_are_kept_as_headers(entry: Entry) -> None:
 @pytest.mark.parametrize(
     ("settings", "path", "message"),
     [
-        ({"base_url": ""}, ("base_url",), "is missing; give the upstream's address, or name a preset"),
-        ({"base_url": "", "preset": "azure-openai"}, ("base_url",), "is missing; the preset 'azure-openai' needs one"),
+        ({"base_url": ""}, ("base_url",), "is missing; set the upstream's URL, or a preset"),
+        (
+            {"base_url": "", "preset": "azure-openai"},
+            ("base_url",),
+            "is missing; the preset 'azure-openai' requires it",
+        ),
         ({"preset": "grok"}, ("preset",), "unknown preset 'grok'; did you mean 'groq'?"),
-        ({"preset": "zzzzz"}, ("preset",), "unknown preset 'zzzzz'; known are azure-openai, cerebras"),
+        ({"preset": "zzzzz"}, ("preset",), "unknown preset 'zzzzz'; use one of azure-openai, cerebras"),
         ({"preset": ""}, ("preset",), "unknown preset ''"),
         ({"renames": {}}, ("renames",), "did you mean 'rename'?"),
-        ({"drop": ["model"]}, ("drop",), "'model' cannot be taken out or renamed"),
-        ({"drop": ["file"]}, ("drop",), "'file' cannot be taken out or renamed"),
-        ({"rename": {"messages": "input"}}, ("rename",), "'messages' cannot be taken out or renamed"),
+        ({"drop": ["model"]}, ("drop",), "'model' cannot be dropped or renamed"),
+        ({"drop": ["file"]}, ("drop",), "'file' cannot be dropped or renamed"),
+        ({"rename": {"messages": "input"}}, ("rename",), "'messages' cannot be dropped or renamed"),
         ({"rename": {"seed": 1}}, ("rename", "seed"), "must be a string"),
         ({"roles": {"developer": "sytem"}}, ("roles", "developer"), "must be one of 'system'"),
         ({"roles": {"dev": "system"}}, ("roles", "dev"), "must be one of 'system'"),
         ({"usage_in_stream": "yes"}, ("usage_in_stream",), "must be true or false"),
-        ({"organization": "a\r\nx: y"}, ("organization",), "plain ASCII text"),
+        ({"organization": "a\r\nx: y"}, ("organization",), "printable ASCII text"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_is_allowed(

@@ -364,7 +364,7 @@ async def test_dropped_fields_of_a_transcription_are_lost(call: MakeCall) -> Non
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (Link(url="https://p.test/a"), "only files are taken"),
+        (Link(url="https://p.test/a"), "fetching URLs is not available"),
         (Data(media_type="audio/wav", base64="%%%"), "not base64"),
     ],
 )

@@ -146,7 +146,7 @@ async def test_a_verdict_has_its_categories_and_scores(call: MakeCall) -> None:
 @pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.gen_test
 async def test_there_is_a_verdict_for_each_input(call: MakeCall, count: int) -> None:
-    with pytest.raises(UpstreamError, match=f"{count} verdicts for 1 inputs"):
+    with pytest.raises(UpstreamError, match=f"{count} moderation results for 1 inputs"):
         await one(call(), MODERATION, answer(verdicts(count)))
 
 
@@ -249,7 +249,7 @@ async def test_a_picture_that_comes_by_address_all_the_same_is_fetched(call: Mak
 @pytest.mark.parametrize(
     ("fetcher", "why", "code"),
     [
-        (None, "addresses are not fetched here", "upstream_error"),
+        (None, "fetching URLs is not available", "upstream_error"),
         (
             Fetcher(InvalidField("url", "Use another address.", code="private_address")),
             "private_address",

@@ -1,8 +1,8 @@
-"""OpenAI and every upstream that is compatible with it: vLLM, Ollama, Groq, Mistral and many more.
+"""Provider for OpenAI and compatible upstreams such as vLLM, Ollama, Groq and Mistral.
 
-Chats are here, videos in `videos.py`, all else in `media.py`, which are imported when a request first needs them. The wire
-formats themselves are in `tornado_gate.wire.openai_*`; here is only what differs from upstream to upstream, which `facts.py`
-reads from conf and `presets.yaml`.
+Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
+wire formats are in `tornado_gate.wire.openai_*`. The differences between upstreams are in `facts.py`, from the configuration
+and `presets.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
@@ -52,7 +52,7 @@ _FIELD_OF_MEMBER: Final = {
     "input": "messages",
     "text": "response_format",
 }
-"""The vocabulary's names of wire fields, where they differ."""
+"""By wire field: the common field, where the names differ."""
 
 lazy_import(__name__, "media", "realtime", "videos")
 lazy_import("tornado_gate.wire", "openai_responses")
@@ -74,7 +74,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 
 def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
-    """The formats that go up as they came. Chat does not where conf wants every chat asked as a response."""
+    """The formats with verbatim requests. With ``api: responses``, chat is not one of them, because chats are translated."""
     missing = {
         formats.OPENAI_CHAT: facts.api != "chat",
         formats.OPENAI_COMPLETIONS: not facts.completions,
@@ -111,7 +111,9 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
             return realtime.build_connection_request(call, facts.get_headers(call.target), facts.realtime_dialect)
         case MediaRequest():
             return _build_media_request(call, facts, request)
-    raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
+    raise UnsupportedOperation(
+        f"The model '{call.model}' does not support this operation. Use a model that supports it."
+    )
 
 
 async def _build_media_request(call: Call, facts: OpenAISettings, request: MediaRequest) -> UpstreamRequest:
@@ -155,7 +157,7 @@ def _build_upstream_request(
     url, headers = call.target.base_url + path, facts.get_headers(call.target)
     if isinstance(body, dict):
         return UpstreamRequest(url=url, headers=headers, json=body)
-    headers = {**headers, "content-type": body.content_type}  # of whose boundary nobody else knows
+    headers = {**headers, "content-type": body.content_type}  # includes the multipart boundary
     return UpstreamRequest(url=url, headers=headers, body=body)
 
 
@@ -163,10 +165,8 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest) -> dic
     if facts.api == "responses":
         from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
-        body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway keeps the turns
-        if (
-            request.reasoning is not None
-        ):  # which a turn goes on with; models that do not reason refuse to be asked for it
+        body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway stores the turns
+        if request.reasoning is not None:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
         return body
     return cross_format.render_chat_body(call, request)
@@ -227,6 +227,6 @@ def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResu
 
 
 def _get_audio_type(request: Request) -> str:
-    """The media type of the audio that was asked for; an answer does not say it."""
+    """The media type of the requested audio; the response does not contain it."""
     wanted = (request.audio or {}).get("format") if isinstance(request, ChatRequest) else None
     return _AUDIO_TYPES.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""

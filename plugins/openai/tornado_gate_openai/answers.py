@@ -1,7 +1,7 @@
-"""A whole answer of an upstream as JSON, without holding the event loop over a picture inside it.
+"""Parses a whole response as JSON without blocking the event loop on large images.
 
-A picture is megabytes of base64 in one string, which a JSON parser looks through byte for byte (3 ms for each megabyte). So
-long strings of that kind are cut out first, and put back where they were.
+An image is megabytes of base64 in one string; a JSON parser scans it at 3 ms per megabyte. So long ``b64_json`` strings are
+cut out before parsing and inserted afterwards.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from tornado_gate.types import Call, UpstreamResponse
 from tornado_gate.types.wire import parse_json, require_object
 
 LONG_BYTES: Final = 256 * 1024
-"""Bytes of an answer that are parsed at once."""
+"""Longer responses are parsed without their ``b64_json`` strings."""
 
 _BASE64_START: Final = re.compile(rb'"b64_json"\s*:\s*"')
 
 
 async def read_json_object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
-    """The answer's object. Raises UpstreamError for anything else."""
+    """The JSON object of a response. Raises UpstreamError for any other body."""
     raw, provider = await incoming.read(), call.target.provider
     body = parse_json(raw, provider) if len(raw) <= LONG_BYTES else await _parse_long_json(raw, provider)
     return require_object(body, provider)
 
 
 async def _parse_long_json(raw: bytes, provider: str) -> Any:
-    """As `parse_json`. Every ``b64_json`` without an escape in it is read apart from the rest."""
+    """Like `parse_json`. Each ``b64_json`` string without an escape is read separately."""
     kept: list[bytes] = []
     cut: dict[str, str] = {}
     position = 0

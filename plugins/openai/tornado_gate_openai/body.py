@@ -1,4 +1,4 @@
-"""What must differ in a request's body for one upstream. Pure; the same for both lanes."""
+"""Body changes for one upstream, for verbatim and for translated requests. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tornado_gate_openai.facts import OpenAISettings
 
 
 def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:
-    """Top-level members to replace or, with REMOVE, to take out; each that said something and is lost goes to `lose`."""
+    """Top-level members to replace, or to remove (REMOVE). Calls `lose` for each removed member that has a value."""
     changed: dict[str, Any] = {}
     for name in facts.drop:
         if name in body:
@@ -32,15 +32,15 @@ def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callab
 
 
 def apply_changes(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """`body` with the changes made."""
+    """`body` with the changes applied."""
     merged = {**body, **changed}
     return {name: value for name, value in merged.items() if value is not REMOVE}
 
 
 def _map_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:
-    """The messages with other roles, or None when none of them needs one.
+    """The messages with mapped roles; None when no role is to be mapped.
 
-    Only a chat's messages have been checked: an embeddings body may hold anything under that name.
+    Only chat messages have been validated: an embeddings body may have any value under this name.
     """
     if not isinstance(messages, list) or not any(_get_role(message) in roles for message in messages):
         return None

@@ -1,6 +1,6 @@
-"""What OpenAI's chat and responses share although they are two formats, for a request of one that is asked as the other. Pure.
+"""Translation between OpenAI's chat and responses, for members that only these two formats share. Pure.
 
-Fields that both spell alike, the verbosity, and custom tools, which both have in another shape.
+Members with the same spelling, the verbosity, and custom tools, whose shape differs.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py, types/responses/response_create_params.py,
 types/chat/chat_completion_custom_tool_param.py and types/responses/custom_tool_param.py.
@@ -29,7 +29,7 @@ _SHARED_MEMBERS: Final = (
 
 
 def render_chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
-    """The body of a chat. What cannot be said is reported to `call.lose`."""
+    """The body of a chat request. Reports unsupported fields to `call.drop_field`."""
     if request.wire_format != _RESPONSES_FORMAT:
         return openai_chat.render_request(call, request)
     shared, extra = _split_extra(request.extra)
@@ -45,7 +45,7 @@ def render_chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
 
 
 def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
-    """The body of a response. What cannot be said is reported to `call.lose`."""
+    """The body of a responses request. Reports unsupported fields to `call.drop_field`."""
     from tornado_gate.wire import openai_responses
 
     if request.wire_format != _CHAT_FORMAT:
@@ -62,7 +62,7 @@ def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
 
 
 def _split_extra(extra: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What both formats say alike, and the rest."""
+    """(members that both formats spell alike, the other members)."""
     shared = {name: extra[name] for name in _SHARED_MEMBERS if extra.get(name) is not None}
     return shared, {name: value for name, value in extra.items() if name not in shared}
 
@@ -79,7 +79,7 @@ def _convert_tools(
 
 
 def _convert_to_chat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A custom tool of a response as chat has it."""
+    """A custom tool of responses in the shape of chat."""
     custom = {name: value for name, value in tool.items() if name != "type"}
     match tool.get("format"):
         case {"type": "grammar", **grammar}:
@@ -88,7 +88,7 @@ def _convert_to_chat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _convert_to_response_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A custom tool of a chat as a response has it."""
+    """A custom tool of chat in the shape of responses."""
     custom = dict(tool.get("custom") or {})
     match custom.get("format"):
         case {"type": "grammar", "grammar": dict(grammar)}:

@@ -1,4 +1,4 @@
-"""Which wire format is spoken at which path below an upstream's address, and what is done there. Pure.
+"""Paths below an upstream's base URL: the wire format and the operation of each. Pure.
 
 Source: openai-python 3.52, resources/ (chat, completions, responses, embeddings, moderations, images, audio, videos).
 """
@@ -24,22 +24,22 @@ TRANSCRIPTIONS: Final = "/audio/transcriptions"
 TRANSLATIONS: Final = "/audio/translations"
 REALTIME: Final = "/realtime"
 VIDEOS: Final = "/videos"
-"""Not spoken as it comes: the gateway keeps the task, under a name of its own."""
+"""Not a verbatim path: the gateway stores the task under its own id."""
 
 OPERATIONS: Final = (
     "chat", "embeddings", "moderation", "images", "image_edits", "speech", "transcription", "videos", "realtime",
 )  # fmt: skip
-"""All that can be done at some upstream of this kind."""
+"""All operations that upstreams of this kind may have."""
 
 
 class Endpoint(Value, frozen=True):
-    """Where bodies of one wire format go: `paths`, of which the first is meant unless the caller's own path ends with another."""
+    """The paths of one wire format. The first is the default, unless the caller's path ends with another of them."""
 
     operation: str
     paths: tuple[str, ...]
 
     def choose_path(self, callers: str) -> str:
-        """The path for a request that came at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
+        """The upstream path for a request at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
         if len(self.paths) == 1:
             return self.paths[0]
         asked = callers.rstrip("/")
@@ -64,4 +64,4 @@ ALL_PATHS: Final = sorted(
     key=len,
     reverse=True,
 )
-"""How the whole address of an endpoint may end, the longest first."""
+"""Endings of a full endpoint URL, the longest first."""

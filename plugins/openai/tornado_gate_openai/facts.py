@@ -1,4 +1,4 @@
-"""What is known of one upstream: a preset's facts under a conf entry's own settings."""
+"""Facts about one upstream: the entry's own settings over those of its preset."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from tornado_gate_openai.endpoints import ALL_PATHS, OPERATIONS
 from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
 REQUIRED_MEMBERS = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
-"""The fields without which there is no request: the plugin writes or reads them itself."""
+"""Fields that cannot be dropped or renamed, because the plugin writes or reads them itself."""
 
 DEFAULT_VERSION_PATH = "v1"
 API_NAMES = ("chat", "responses")
 ROLE_NAMES = ("system", "developer", "user", "assistant", "tool")
 BYTES_ONLY_MODELS = ("gpt-image-*", "chatgpt-image-*")
-"""Models whose pictures always come inside the answer (openai-python 3.52, types/image_generate_params.py)."""
+"""Models that always return image data (openai-python 3.52, types/image_generate_params.py)."""
 
 
 def _check_not_required(names: Any) -> None:
     for name in names:
         if name in REQUIRED_MEMBERS:
-            raise ValidationError(f"'{name}' cannot be taken out or renamed")
+            raise ValidationError(f"'{name}' cannot be dropped or renamed, because requests require it")
 
 
 def _check_not_empty(names: Any) -> None:
     if any(not name for name in names):
-        raise ValidationError("must hold no empty name")
+        raise ValidationError("must not contain an empty name")
 
 
 def _check_header_value(value: str) -> None:
     if not value.isascii() or not value.isprintable():
-        raise ValidationError("must be plain ASCII text, as it becomes a header")
+        raise ValidationError("must be printable ASCII text, because it is sent as an HTTP header")
 
 
 class _TableField(fields.Dict):
-    """A mapping whose faults stand at their keys: marshmallow's own stand one step deeper, below "key" or "value"."""
+    """A mapping whose errors are reported at their keys; marshmallow reports them one level deeper, below "key" or "value"."""
 
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **rest: Any
@@ -68,7 +68,7 @@ def _make_names_field() -> _TableField:
 
 
 class OpenAISettingsSchema(Schema):
-    """The keys of a provider entry that are this plugin's."""
+    """The settings of a provider entry that this plugin defines."""
 
     preset = String()
     version_path = String()
@@ -79,7 +79,9 @@ class OpenAISettingsSchema(Schema):
     api = String(choices=API_NAMES)
     responses = Boolean()
     completions = Boolean()
-    serves = fields.List(String(choices=OPERATIONS), validate=validate.Length(min=1, error="must name one or more"))
+    serves = fields.List(
+        String(choices=OPERATIONS), validate=validate.Length(min=1, error="must contain at least one operation")
+    )
     models = _TableField(keys=String(), values=fields.List(String(choices=OPERATIONS)), validate=_check_not_empty)
     inputs_at_once = Integer(least=1)
     image_bytes = fields.List(String(), validate=_check_not_empty)
@@ -91,15 +93,15 @@ class OpenAISettingsSchema(Schema):
 
 
 class TargetHeaders:
-    """The headers of requests to one upstream, made once: the key and the entry's own stay the same for as long as conf does."""
+    """Caches the headers of requests to one upstream; API key and configured headers do not change within a configuration."""
 
     def __init__(self) -> None:
         self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
 
     def get_headers(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
-        """What requests to `target` carry, shared and therefore read-only; `account` names the account there.
+        """The read-only, shared headers of requests to `target`; `account` has the account headers.
 
-        Names are in lower case, so that the entry's own headers replace ours however conf spells them.
+        Names are in lower case, so that configured headers replace default ones in any spelling.
         """
         made = self._made
         if made is not None and made[0] == target.api_key and made[1] == target.headers:
@@ -115,13 +117,13 @@ class TargetHeaders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """How this upstream differs from OpenAI. `headers` name the account there, with lower-case names.
+    """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
-    `api` is what chats are translated to that do not go up as they came; `responses` and `completions` say that those
-    routes exist there. `serves` are the operations on offer, `models` narrows them by patterns of names, of which the first
-    that fits counts. `image_bytes` are patterns of models that answer pictures as bytes without being asked; `video_json`
-    says that a video without a picture is asked for in JSON; `realtime_dialect` is the one its sessions speak; `voices` are
-    this upstream's for those that callers of other formats name. `sent` keeps what `headers_for` has made.
+    `api` is the wire format that chats are translated to; `responses` and `completions` are True when the upstream has these
+    endpoints. `serves` is the upstream's operations; `models` restricts them by name patterns, of which the first match counts.
+    `image_bytes` is patterns of models that return image data by default; `video_json` is True when videos without an input
+    image are requested with a JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other
+    formats to this upstream's. `sent` caches the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -142,25 +144,25 @@ class OpenAISettings:
     sent: TargetHeaders = field(default_factory=TargetHeaders, compare=False, repr=False)
 
     def get_headers(self, target: Target) -> Mapping[str, str]:
-        """What requests to `target` carry; read-only."""
+        """The read-only headers of requests to `target`."""
         return self.sent.get_headers(target, self.headers)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether bodies may go up as they came, but for the model's name."""
+        """Whether verbatim bodies need no other change than the model name."""
         return self.usage_in_stream and not (self.drop or self.rename or self.roles)
 
 
 @lru_cache(maxsize=1)
 def load_presets() -> Mapping[str, Mapping[str, Any]]:
-    """The vendors in presets.yaml, by name."""
+    """The presets of presets.yaml, by name."""
     text = resources.files(__package__).joinpath("presets.yaml").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return loaded
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
-    """The base address and the facts of a conf entry. Raises ConfigError."""
+    """The base URL and the settings of a configuration entry. Raises ConfigError."""
     own = load_settings(OpenAISettingsSchema, entry.settings)
     name = own.get("preset", "")
     preset = _get_preset(name) if "preset" in own else {}
@@ -190,7 +192,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
 
 
 def _merge_models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The entry's own patterns first, as the first that fits counts."""
+    """The patterns of the entry before those of the preset, because the first match counts."""
     patterns = {**own, **{pattern: names for pattern, names in presets.items() if pattern not in own}}
     return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 
@@ -199,13 +201,13 @@ def _get_preset(name: str) -> Mapping[str, Any]:
     preset = load_presets().get(name)
     if preset is None:
         near = difflib.get_close_matches(name, load_presets(), n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(load_presets()))}"
+        hint = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(sorted(load_presets()))}"
         raise ConfigError([(("preset",), f"unknown preset '{name[:50]}'; {hint}")])
     return preset
 
 
 def _choose_base_url(base_url: str, preset: str, version_path: str) -> str:
     if not base_url:
-        why = f"the preset '{preset}' needs one" if preset else "give the upstream's address, or name a preset"
+        why = f"the preset '{preset}' requires it" if preset else "set the upstream's URL, or a preset"
         raise ConfigError([(("base_url",), f"is missing; {why}")])
     return normalize_base_url(base_url, version_path, endpoints=ALL_PATHS)

@@ -1,6 +1,6 @@
-"""Everything but chat, through the common vocabulary: vectors, verdicts, pictures, speech, transcripts.
+"""All operations but chat and videos: embeddings, moderation, images, speech, transcription.
 
-The wire formats are in `tornado_gate.wire.openai_*`; here is which of them a request becomes, and what an answer must be.
+The wire formats are in `tornado_gate.wire.openai_*`; this module selects the format of a request and checks the response.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _FIELD_OF_MEMBER: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {
     SpeechRequest: {"input": "text", "response_format": "format", "stream_format": "stream"},
     TranscriptionRequest: {"file": "audio", "timestamp_granularities": "timestamps"},
 }
-"""The vocabulary's names of wire fields, where they differ."""
+"""By wire field: the common field, where the names differ."""
 _EMPTY_VALUES: Final = (None, False, ())
 _OPTIONAL_FIELDS: Final = frozenset(field.name for field in fields(ImageRequest) if field.default is None)
 
@@ -70,7 +70,7 @@ _OPTIONAL_FIELDS: Final = frozenset(field.name for field in fields(ImageRequest)
 async def build_request(
     call: Call, facts: OpenAISettings, request: MediaRequest
 ) -> tuple[str, dict[str, Any] | FormBody]:
-    """The path below the upstream's address, and the body. What cannot be said is reported to `call.lose`."""
+    """(path below the base URL, body). Reports unsupported fields to `call.drop_field`."""
     match request:
         case EmbeddingRequest():
             return EMBEDDINGS, _change_body(call, facts, request, openai_embeddings.render_request(call, request))
@@ -89,7 +89,9 @@ async def build_request(
             path = TRANSLATIONS if request.translate else TRANSCRIPTIONS
             body = _change_body(call, facts, request, openai_transcriptions.render_request(call, request))
             return path, FormBody(body, [await _make_audio_upload(call, request.audio, request.field_name("audio"))])
-    raise UnsupportedOperation(f"The model '{call.model}' cannot do this.")
+    raise UnsupportedOperation(
+        f"The model '{call.model}' does not support this operation. Use a model that supports it."
+    )
 
 
 def _is_bytes_only(call: Call, facts: OpenAISettings) -> bool:
@@ -101,14 +103,14 @@ def _change_body(call: Call, facts: OpenAISettings, request: MediaRequest, body:
 
 
 def _drop_member(call: Call, request: MediaRequest, name: str) -> None:
-    """Report a wire field that is dropped, unless it is one that only this plugin sends."""
+    """Report a dropped wire field, unless the plugin added it itself."""
     ours = _FIELD_OF_MEMBER.get(type(request), {}).get(name, name)
     if getattr(request, ours, request.extra.get(name)) not in _EMPTY_VALUES:
         call.drop_field(request.field_name(ours))
 
 
 def _drop_refused_fields(call: Call, facts: OpenAISettings, request: ImageRequest) -> ImageRequest:
-    """The request without what the upstream refuses, for a form, which is written at once."""
+    """The request without the fields that the upstream rejects. Used for forms, whose bodies cannot be changed later."""
     dropped: dict[str, Any] = {name: None for name in facts.drop if name in _OPTIONAL_FIELDS}
     extra = {name: value for name, value in request.extra.items() if name not in facts.drop}
     for name in facts.drop:
@@ -117,10 +119,12 @@ def _drop_refused_fields(call: Call, facts: OpenAISettings, request: ImageReques
 
 
 async def _make_audio_upload(call: Call, source: FileSource, param: str) -> Upload:
-    """The file to be written down. Raises InvalidField for the caller's field `param`."""
+    """The audio file to transcribe. Errors (InvalidField) name the caller's field `param`."""
     if isinstance(source, Link):
         if call.fetcher is None:
-            raise InvalidField(param, f"'{param}' is an address; only files are taken here.")
+            raise InvalidField(
+                param, f"'{param}' is a URL, but fetching URLs is not available. Upload the file instead."
+            )
         fetched = await call.fetcher.fetch(source.url, kinds=("audio/", "video/"), param=param)
         data, media_type = fetched.data, fetched.media_type
     elif isinstance(source, Data):
@@ -134,7 +138,7 @@ async def _make_audio_upload(call: Call, source: FileSource, param: str) -> Uplo
 
 
 def parse_events(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """What an answer says. The iterator raises UpstreamError for one that is none."""
+    """The events of a response. The iterator raises UpstreamError for an invalid response."""
     match request:
         case SpeechRequest():
             return openai_speech.parse_response(incoming, request)
@@ -159,23 +163,25 @@ async def _parse_whole(call: Call, request: MediaRequest, incoming: UpstreamResp
 
 def _check_count(result: ModerationResult, inputs: int) -> ModerationResult:
     if len(result.verdicts) != inputs:
-        raise UpstreamError(f"The upstream sent {len(result.verdicts)} verdicts for {inputs} inputs; try again.")
+        raise UpstreamError(
+            f"The upstream sent {len(result.verdicts)} moderation results for {inputs} inputs. Retry the request."
+        )
     return result
 
 
 def _make_image_fetcher(call: Call) -> openai_images.ImageFetcher:
-    """Reads the pictures that some upstreams give by address although their bytes were asked for."""
+    """A function that fetches image URLs, which some upstreams return although image data was requested."""
 
     async def fetch(url: str) -> bytes:
-        why, code = "addresses are not fetched here", None
+        why, code = "fetching URLs is not available", None
         if call.fetcher is not None:
             try:
                 data: bytes = (await call.fetcher.fetch(url, kinds=("image/",), param="url")).data
                 return data
-            except InvalidField as error:  # whose words are for callers who gave an address, which this one did not
+            except InvalidField as error:  # its message is about a URL of the caller, which this is not
                 why, code = error.code, file_error(error.code).code
         raise UpstreamError(
-            f"The provider '{call.target.provider}' sent the address of a picture, which could not be fetched: {why}.",
+            f"The provider '{call.target.provider}' returned an image URL that could not be fetched: {why}.",
             code=code,
         )
 

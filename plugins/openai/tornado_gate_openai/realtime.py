@@ -1,7 +1,7 @@
-"""Conversations by voice at upstreams that have OpenAI's ``/realtime``: where to connect, and with what. Pure.
+"""Realtime sessions at upstreams with OpenAI's ``/realtime``: the URL and headers of the connection. Pure.
 
-Source: openai-python 3.52, resources/realtime/realtime.py (``connect``: the model in the query, the key as Bearer); the dialect
-before it, "beta", is asked for with ``OpenAI-Beta: realtime=v1``.
+Source: openai-python 3.52, resources/realtime/realtime.py (``connect``: the model in the query, the key as Bearer); the earlier
+dialect, "beta", is requested with ``OpenAI-Beta: realtime=v1``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BETA_HEADERS = {"openai-beta": "realtime=v1"}
 
 
 def build_connection_request(call: Call, headers: Mapping[str, str], dialect: str) -> UpstreamRequest:
-    """The handshake. `headers` are those of the account; `dialect` is what the upstream speaks."""
+    """The WebSocket handshake. `headers` are the account headers; `dialect` is the upstream's dialect."""
     base = urlsplit(call.target.base_url)
     scheme = {"http": "ws", "https": "wss"}[base.scheme]
     query = f"model={quote(call.target.upstream_model, safe='')}"

@@ -1,6 +1,6 @@
-"""Videos: a job that is begun, asked about, fetched and deleted, each by a request of its own.
+"""Video jobs: create, poll, download and delete, one request each.
 
-The wire format is in `tornado_gate.wire.openai_videos`; here is where the requests go, and what a missing job means.
+The wire format is in `tornado_gate.wire.openai_videos`; this module has the paths, and the handling of unknown jobs.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _FIELDS_OF_MEMBER: Final[Mapping[str, tuple[str, ...]]] = {
     "size": ("width", "height"),
     openai_videos.IMAGE_FIELD: ("image",),
 }
-"""The vocabulary's names of wire fields, where they differ."""
+"""By wire field: the common field, where the names differ."""
 
 AnyVideo = VideoRequest | VideoPoll | VideoDownload | VideoCancel
 
 JOB_CONTEXT: Final = "about a job"
-"""The context of a request whose 404 is an answer: there is no such job. No other request of this plugin has a context."""
+"""Context of requests where a 404 means that the job does not exist. Only these requests have a context."""
 LOST_CONTEXT: Final = "lost"
-"""The context of that answer."""
+"""Context of the response to a request about a job that does not exist."""
 _GONE_STATUSES: Final = (404, 410)
 
 
 class OutgoingVideoCall(Value, frozen=True, kw_only=True):
-    """One request: `path` is below the upstream's address, `context` is for `call_upstream`."""
+    """One request: `path` is below the base URL, `context` is for `call_upstream`."""
 
     path: str
     method: str = "POST"
@@ -56,9 +56,9 @@ class OutgoingVideoCall(Value, frozen=True, kw_only=True):
 
 
 async def build_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> OutgoingVideoCall:
-    """What is sent. What cannot be said is reported to `call.lose`.
+    """The outgoing request. Reports unsupported fields to `call.drop_field`.
 
-    Raises UnsupportedOperation for a question about a job whose name is not known: the vendor takes no name of ours.
+    Raises UnsupportedOperation for a request about a job whose id is unknown: the vendor accepts no id of the gateway.
     """
     match request:
         case VideoRequest(remix_of=None):
@@ -72,7 +72,7 @@ async def build_request(call: Call, facts: OpenAISettings, request: AnyVideo) ->
             return OutgoingVideoCall(path=f"{_get_job_path(operation)}/content", method="GET")
         case VideoCancel(operation=operation):
             return OutgoingVideoCall(path=_get_job_path(operation), method="DELETE", context=JOB_CONTEXT)
-    raise UnsupportedOperation(f"The provider '{call.target.provider}' cannot say this of its videos.")
+    raise UnsupportedOperation(f"The provider '{call.target.provider}' does not support this request for videos.")
 
 
 def _get_job_path(operation: Mapping[str, Any]) -> str:
@@ -99,7 +99,7 @@ def _change_body(call: Call, facts: OpenAISettings, request: VideoRequest, body:
 
 
 async def call_about_job(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """The default call, but that a job which the upstream does not know is no error."""
+    """Like the default call, but an unknown job gives a response with the context LOST_CONTEXT instead of an error."""
     try:
         return await upstream.call_upstream(call, outgoing)
     except UpstreamRefused as refused:
@@ -111,11 +111,11 @@ async def call_about_job(call: Call, outgoing: UpstreamRequest) -> UpstreamRespo
 async def parse_events(
     call: Call, request: VideoRequest | VideoPoll | VideoCancel, incoming: UpstreamResponse
 ) -> AsyncIterator[StreamEvent]:
-    """Where the job stands. The iterator raises UpstreamError for an answer that is none."""
+    """The state of the job. The iterator raises UpstreamError for an invalid response."""
     if incoming.context == LOST_CONTEXT:
         yield VideoOperation(status="lost")
     elif isinstance(request, VideoCancel):
         await incoming.read()
-        yield VideoOperation(status="lost")  # the upstream has forgotten it
+        yield VideoOperation(status="lost")  # the upstream has deleted the job
     else:
         yield openai_videos.parse_video(await read_json_object(call, incoming), incoming.headers)

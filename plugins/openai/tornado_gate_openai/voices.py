@@ -1,8 +1,8 @@
-"""Voices by other vendors' names. Pure.
+"""Maps voices of other vendors to OpenAI's. Pure.
 
-Callers of Gemini's format name its voices, of which the interface lists eight. Each stands for one voice that every speech model
-of OpenAI's has; no two for the same. The characters are those that Google gives its voices ("Firm", "Breezy", …), the
-likeness is our own judgement. An entry's setting `voices` changes the table or adds to it.
+Callers of Gemini's format use its voice names; its user interface lists eight. Each maps to a different voice that all of
+OpenAI's speech models have. The characters are Google's descriptions ("Firm", "Breezy", …); the similarity is our own
+judgement. The setting `voices` of an entry changes or extends the table.
 
 Sources: ai.google.dev/gemini-api/docs/speech-generation, "Voice options"; openai-python 3.52,
 types/audio/speech_create_params.py.
@@ -18,7 +18,7 @@ from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 
 DEFAULT_VOICE: Final = "alloy"
-"""For a request that names no voice: the vendor demands one."""
+"""The voice of a request without one; the vendor requires a voice."""
 
 VOICE_OF_GEMINI: Final[Mapping[str, str]] = {
     "Kore": "sage",  # firm
@@ -33,7 +33,7 @@ VOICE_OF_GEMINI: Final[Mapping[str, str]] = {
 
 
 def map_voice(request: SpeechRequest, voices: Mapping[str, str]) -> SpeechRequest:
-    """The request with a voice of the upstream's. One that came in OpenAI's own format names its voice itself."""
+    """The request with a voice of the upstream. Voices in requests of OpenAI's own format are unchanged."""
     voice = request.voice or DEFAULT_VOICE
     if request.wire_format != formats.OPENAI_SPEECH:
         voice = voices.get(voice, voice)

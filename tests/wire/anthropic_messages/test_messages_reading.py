@@ -201,7 +201,7 @@ def test_an_error_before_the_first_block_keeps_its_status() -> None:
 
 @pytest.mark.parametrize("frame", [1, "x", [], None])
 def test_what_is_no_event_is_an_upstream_error(frame: Any) -> None:
-    with pytest.raises(UpstreamError, match="not an object"):
+    with pytest.raises(UpstreamError, match="not a JSON object"):
         events_of([frame])
 
 

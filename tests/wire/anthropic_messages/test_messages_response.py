@@ -116,7 +116,7 @@ def test_what_is_rendered_is_the_vendors_message(result: ChatResult) -> None:
 
 @pytest.mark.parametrize("body", [None, [], "x", {}, {"content": "x"}, {"content": [1]}, {"choices": []}])
 def test_what_is_no_message_is_an_upstream_error(body: Any) -> None:
-    with pytest.raises(UpstreamError, match="no message"):
+    with pytest.raises(UpstreamError, match="not an Anthropic message"):
         parse_response(body)
 
 

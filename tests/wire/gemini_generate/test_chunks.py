@@ -177,7 +177,7 @@ def test_a_stream_that_just_stops_is_an_error() -> None:
 
 
 def test_a_chunk_that_is_no_object_is_an_error() -> None:
-    with pytest.raises(UpstreamError, match="not an object"):
+    with pytest.raises(UpstreamError, match="not a JSON object"):
         events_of([5])
 
 

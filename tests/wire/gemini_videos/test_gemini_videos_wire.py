@@ -136,7 +136,7 @@ def test_a_done_operation_without_anything_has_no_videos() -> None:
     ("response", "said"),
     [
         ({"raiMediaFilteredCount": 1, "raiMediaFilteredReasons": ["A child.", "A brand."]}, "A child. A brand."),
-        ({"raiMediaFilteredCount": 1}, "The upstream's safety filter left no video."),
+        ({"raiMediaFilteredCount": 1}, "The upstream's safety filter removed all videos."),
         ({"generatedSamples": [{}], "raiMediaFilteredReasons": ["A child."]}, "A child."),
     ],
 )

@@ -1,8 +1,8 @@
-"""Anthropic's messages: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
+"""Anthropic Messages wire format: requests, responses, streams and errors, in both directions. Pure; no validation.
 
-The server half (`parse_request`, `render_response`, `render_stream` or its `StreamWriter`) is for the format plugin, the
-client half (`render_request`, `parse_response`, `parse_stream`) for providers that speak this format. `FrameMeter` and
-`note_body` read what passes verbatim.
+The server half (`parse_request`, `render_response`, `render_stream`, `MessagesStreamRenderer`) is for the format plugin.
+The client half (`render_request`, `parse_response`, `parse_stream`) is for providers whose upstream uses this format.
+`MessagesStreamMeter` and `note_body` read usage and finish reason from verbatim responses.
 """
 
 from tornado_gate.wire.anthropic_messages.errors import (

@@ -1,7 +1,7 @@
-"""The error object, both ways. Pure.
+"""The Anthropic error object, in both directions. Pure.
 
 Source: anthropic-python 2.11, types/shared/error_response.py, error_type.py and _exceptions.py; the vendor's page "Errors"
-for ``request_too_large`` and for which status has which type.
+for ``request_too_large`` and for the error type of each status.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.http.upstream_errors import error_for_status, error_text
 
 NO_THREADS: Final = "thread_unsupported_request"
-"""The code by which the vendor's SDKs learn that they must send the whole conversation, not only its newest turn."""
+"""Error code that tells the vendor's SDKs to send the whole conversation instead of only the newest turn."""
 
 _TYPE_OF_STATUS: Final[Mapping[int, str]] = {
     401: "authentication_error",
@@ -40,12 +40,16 @@ _STATUS_OF_TYPE: Final[Mapping[str, int]] = {
 
 
 def threads_unsupported_error() -> InvalidField:
-    """For a request with ``thread`` where nobody keeps the conversation: to answer it would lose what was said before."""
-    return InvalidField("thread", "Threads are not kept here: send the whole conversation.", code=NO_THREADS)
+    """The error for a request with ``thread``: the gateway does not store Anthropic threads, so earlier turns would be lost."""
+    return InvalidField(
+        "thread",
+        "'thread' is not supported: threads are not stored here. Send the whole conversation in 'messages'.",
+        code=NO_THREADS,
+    )
 
 
 def find_error(body: Any) -> GateError | None:
-    """The error that a whole body or an event of a stream is, or None for one that is none."""
+    """The error in a response body or stream event; None when the value is not an error."""
     if not isinstance(body, dict):
         return None
     if body.get("type") == "error" or (body.get("error") and "type" not in body):
@@ -54,9 +58,9 @@ def find_error(body: Any) -> GateError | None:
 
 
 def parse_error(error: Any) -> GateError:
-    """One of our errors for the upstream's ``error`` value, which may be an object, a string or anything.
+    """A `GateError` for the upstream's ``error`` value, which may be an object, a string or any other JSON.
 
-    The upstream's words are kept, but for a fault of our own key, of which callers learn nothing.
+    The upstream's message is kept, except for errors about the gateway's own API key, which callers do not see.
     """
     kind = error.get("type") if isinstance(error, dict) else None
     status = _STATUS_OF_TYPE.get(kind, 0) if isinstance(kind, str) else 0
@@ -64,7 +68,7 @@ def parse_error(error: Any) -> GateError:
 
 
 def render_error(error: GateError, request_id: str = "") -> dict[str, Any]:
-    """The body of an error answer, or the data of an ``error`` event. The inner type is the vendor's, by status."""
+    """The body of an error response, or the data of an ``error`` event. `error.status` selects the vendor's error type."""
     kind = _TYPE_OF_STATUS.get(error.status) or ("invalid_request_error" if error.status < 500 else "api_error")
     value: dict[str, Any] = {"type": "error", "error": {**error.body(), "type": kind}}
     if error.code == NO_THREADS:

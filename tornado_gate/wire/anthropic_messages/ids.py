@@ -1,6 +1,6 @@
-"""Ids of tool calls, which this format restricts to ``[a-zA-Z0-9_-]+``. Pure.
+"""Tool call ids, which this format restricts to ``[a-zA-Z0-9_-]+``. Pure.
 
-Source: the vendor's refusal ``tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'``.
+Source: the vendor's error message ``tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'``.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Final
 from tornado_gate.codec.ids import make_unique_id
 
 GATE_ID_PREFIX: Final = "gate-"
-"""Begins an id that stands for another: what follows is that one in url-safe base64."""
+"""Prefix of an encoded id; the rest is the original id in URL-safe base64 without padding."""
 
 _ALLOWED_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def render_id(call_id: str) -> str:
-    """An id that the format allows. Different ids stay different, and `parse_id` gives each of them back."""
+    """`call_id` when the format allows it, else an encoded id. Ids stay distinct, and `parse_id` restores the original."""
     if _ALLOWED_ID.fullmatch(call_id) and not call_id.startswith(GATE_ID_PREFIX):
         return call_id
     return GATE_ID_PREFIX + base64.urlsafe_b64encode(call_id.encode()).decode().rstrip("=")
 
 
 def parse_id(value: str) -> str:
-    """The id that `render_id` was given; any other is itself."""
+    """The original id of one that `render_id` encoded; any other id is returned unchanged."""
     if not value.startswith(GATE_ID_PREFIX):
         return value
     text = value[len(GATE_ID_PREFIX) :]
@@ -38,5 +38,5 @@ def parse_id(value: str) -> str:
 
 
 def make_id() -> str:
-    """An id for a call that came without one: the result of the tool must name it."""
+    """A new id for a tool call without one, so that the tool result can refer to it."""
     return f"toolu_{make_unique_id()[:24]}"

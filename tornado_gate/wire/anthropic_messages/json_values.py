@@ -1,4 +1,4 @@
-"""Small ways with JSON objects that every module here uses. Pure."""
+"""Helpers for JSON objects, shared by the modules of this package. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIRE_FORMAT: Final = "anthropic-messages"
 
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The members of `value` whose names are not `known`."""
+    """The members of `value` whose names are not in `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
@@ -22,7 +22,7 @@ def drop_null(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_none(**members: Any) -> dict[str, Any]:
-    """The members that are not None, in their order."""
+    """The members that are not None, in the given order."""
     return drop_null(members)
 
 
@@ -31,7 +31,7 @@ def read_string(value: Any) -> str:
 
 
 def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
-    """`value` with `extra` put back; what it says itself stands. The member `inside` is merged one level down."""
+    """Add the members of `extra` to `value` and return it. Members already in `value` win; `inside` is merged one level down."""
     for name, member in extra.items():
         if name == inside and isinstance(member, Mapping) and isinstance(value.get(name), dict):
             value[name] = {**member, **value[name]}
@@ -41,7 +41,7 @@ def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "")
 
 
 def dump_compact(value: Any) -> str:
-    """JSON text; integers beyond 64 bits too, which orjson refuses."""
+    """Compact JSON text. Falls back to `json` for integers over 64 bits, which orjson rejects."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -49,7 +49,7 @@ def dump_compact(value: Any) -> str:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """The JSON object in the arguments of a call: no text is no argument, and any other text goes below ``input``."""
+    """The JSON object in the arguments of a tool call: {} for empty text, ``{"input": text}`` for text that is not an object."""
     if not text.strip():
         return {}
     try:

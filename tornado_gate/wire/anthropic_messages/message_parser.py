@@ -1,7 +1,7 @@
-"""``system`` and ``messages``, to the vocabulary. Pure.
+"""``system`` and ``messages`` of a request body as common messages. Pure.
 
-``system`` becomes a first message of role "system". The results of tools in a user's message become a message of role
-"tool", what else it holds a message of role "user" after it. A tool's result is `plain` when it was one bare string.
+``system`` becomes a first message of role "system". The tool results in a user message become a message of role "tool";
+the rest of it becomes a message of role "user" after that. A tool result is `plain` when its content was one string.
 
 Source: anthropic-python 2.11, types/message_param.py.
 """
@@ -17,7 +17,7 @@ from tornado_gate.wire.anthropic_messages.parts import parse_content
 
 
 def parse_conversation(body: Mapping[str, Any]) -> tuple[tuple[Message, ...], dict[str, str]]:
-    """The messages of a body that was checked, and the caller's path of each message and part that stands elsewhere there."""
+    """The messages of a validated body, and the caller's path of each message and part whose position differs there."""
     messages: list[Message] = []
     names: dict[str, str] = {}
     if (system := body.get("system")) is not None:
@@ -39,7 +39,7 @@ def parse_conversation(body: Mapping[str, Any]) -> tuple[tuple[Message, ...], di
 
 
 def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Message]]:
-    """Each message in one, and which of the blocks there are its parts; () where they all are."""
+    """The common messages of one wire message, each with the block indexes of its parts; () when part i is block i."""
     role, content = value["role"], value.get("content")
     parts = parse_content(content)
     extra = select_unknown(value, "role", "content")

@@ -1,14 +1,15 @@
-"""Messages of the vocabulary as ``system`` and ``messages``: the client half. Pure.
+"""Common messages as ``system`` and ``messages``: the client half. Pure.
 
-The vendor's rules, kept for every conversation whatever it looked like:
+The output follows the vendor's rules for any conversation:
 
-- System and developer messages before the first turn are merged into ``system``. One that stands later keeps its place:
-  as a message of role "system" where the model takes that (directly after a user's turn, and before an assistant's or
-  at the end), otherwise as text in the user's turn, marked ``<system>``, and its role is reported as lost.
-- Neighbours of one role are one turn.
-- The results of the tools of one turn stand together in the user's turn directly after it, before anything else.
-- No text is empty; of a foreign request none is all white space, and the last turn of an assistant does not end in it.
-- Thinking without the signature of its issuer cannot go up: it is left out and reported.
+- System and developer messages before the first turn are merged into ``system``. A later one keeps its position: as a
+  message of role "system" where the model accepts it (directly after a user turn, and before an assistant turn or at the
+  end), otherwise as text in the user turn, marked ``<system>``; then its role is reported as dropped.
+- Adjacent messages of one role are merged into one turn.
+- The tool results of a turn come first in the user turn directly after it.
+- Empty text is left out. For requests of other formats, so is text of white space only, and trailing white space of a
+  last assistant turn.
+- Thinking without a signature is dropped and reported, because the vendor rejects it.
 
 Source: anthropic-python 2.11, types/message_param.py; the vendor's pages "Tool use" and "Mid-conversation system messages".
 """
@@ -41,11 +42,11 @@ from tornado_gate.wire.anthropic_messages.parts import render_block
 
 Block = dict[str, Any]
 Path = Callable[..., str]
-"""`ChatRequest.path` of one message: called with a part's index, or without. Made only when there is something to report."""
+"""Returns `ChatRequest.path` of one message or, given an index, of its part. Called only to report a dropped field."""
 
 
 class _Turn(State, eq=False):
-    """One turn. `results` come before `blocks`. `plain`: it is one message whose content was a bare string."""
+    """One turn. `results` come before `blocks`. `plain` is True for a single message whose content was one string."""
 
     role: str
     path: Path
@@ -67,7 +68,7 @@ def _render_content(blocks: list[Block], plain: bool) -> str | list[Block]:
 
 
 def render_conversation(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
-    """``system``, when there is one, and ``messages``. What cannot be said is reported to `call.lose`."""
+    """``system``, if any, and ``messages``. Reports unsupported parts and fields to `call.drop_field`."""
     writer = _TurnWriter(call, request.wire_format == WIRE_FORMAT)
     messages = [(partial(request.path, number), message) for number, message in enumerate(request.messages)]
     leading = 0
@@ -85,7 +86,7 @@ def render_conversation(call: Call, request: ChatRequest, abilities: ModelFeatur
 
 
 class _TurnWriter:
-    """Puts messages into turns. `own`: the request came in this format."""
+    """Groups messages into turns. `own` is True when the request came in this format."""
 
     def __init__(self, call: Call, own: bool) -> None:
         self.own = own
@@ -94,7 +95,7 @@ class _TurnWriter:
         self._callers: dict[str, _Turn] = {}
 
     def add(self, path: Path, message: Message) -> None:
-        """Add a message to the turn that it belongs to."""
+        """Add a message to its turn."""
         results = [(index, part) for index, part in enumerate(message.parts) if isinstance(part, ToolResult)]
         for index, result in results:
             turn = self._get_turn_after(self._callers.get(result.call_id), path)
@@ -117,7 +118,7 @@ class _TurnWriter:
                 self._callers[part.id] = last
 
     def _get_turn_after(self, caller: _Turn | None, path: Path) -> _Turn:
-        """The user's turn directly after `caller`, or the last one when nobody is known to have called."""
+        """The user turn directly after `caller`, inserted if missing; the last one when `caller` is None (unknown call id)."""
         place = len(self.turns)
         if caller is None and self.turns and self.turns[-1].role == "user":
             place -= 1
@@ -129,7 +130,7 @@ class _TurnWriter:
         return self.turns[place]
 
     def render_blocks(self, path: Path, message: Message) -> list[Block]:
-        """The blocks of a message, but for results of tools."""
+        """The blocks of a message, without its tool results."""
         if message.name is not None:
             self._call.drop_field(f"{path()}.name")
         if not self.own:
@@ -158,7 +159,7 @@ class _TurnWriter:
         return block
 
     def _is_allowed(self, part: Part, role: str) -> bool:
-        """Whether a part of a foreign request may stand in a message of this role."""
+        """Whether this format accepts `part` in a message of `role`, for a request of another format."""
         if self.own or role in ("user", "tool"):
             return True
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))
@@ -169,7 +170,7 @@ class _TurnWriter:
                 self._call.drop_field(f"{path()}.{name}")
 
     def _render_result(self, path: Path, message: Message, result: ToolResult) -> Block:
-        """A ``tool_result`` block; of what it holds, text, pictures and documents are known to the vendor."""
+        """A ``tool_result`` block. The vendor accepts text, images and documents in it; other parts are reported as dropped."""
         value: Block = {"type": "tool_result", "tool_use_id": render_id(result.call_id)}
         blocks: list[Block] = []
         for index, part in enumerate(result.parts):
@@ -196,7 +197,7 @@ def _get_content_path(path: Path, index: int) -> str:
 
 
 def _place_system_turns(call: Call, turns: Iterable[_Turn], abilities: ModelFeatures) -> list[_Turn]:
-    """The turns of a foreign request with each system turn where the model takes it, or as a user's words."""
+    """The turns of a request of another format; system turns that the model does not accept there become user turns."""
     turns = list(turns)
     settled: list[_Turn] = []
     for place, turn in enumerate(turns):
@@ -221,7 +222,7 @@ def _mark_as_system(block: Block) -> Block:
 
 
 def _strip_last_text(turns: list[_Turn]) -> None:
-    """Take the white space from the end of an assistant's words that are to be continued."""
+    """Strip trailing white space from a last assistant turn, which the vendor rejects."""
     if turns and turns[-1].role == "assistant" and turns[-1].blocks:
         last = turns[-1].blocks[-1]
         if last["type"] == "text":

@@ -1,7 +1,7 @@
-"""What the verbatim lane must know of frames that it passes on as they came. Pure.
+"""Reads usage and finish reason from verbatim responses without changing them. Pure.
 
-Most frames hold neither usage nor a stop reason: those are searched, not parsed. Inside a JSON string a quotation mark
-is escaped, so that no text a model writes can look like a member's name.
+Most frames contain neither usage nor a stop reason: they are searched by regex, not parsed. Quotation marks inside a JSON
+string are escaped, so text from the model cannot match a member name.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _METERED_FRAME: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_d
 
 
 class MessagesStreamMeter:
-    """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
+    """Reads the raw frames of one stream and sets usage and finish reason on `meter`.
 
-    `finished` says that a stop reason was seen, `done` that nothing may follow: ``message_stop``, or an error.
+    `finished` is True after a stop reason, `done` after the last event: ``message_stop`` or ``error``.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -35,7 +35,7 @@ class MessagesStreamMeter:
         self.done = False
 
     def note(self, raw: bytes) -> None:
-        """Take one frame."""
+        """Read one frame."""
         if _METERED_FRAME.search(raw) is None:
             return
         body = parse_frame(raw)
@@ -61,7 +61,7 @@ class MessagesStreamMeter:
 
 
 def parse_frame(raw: bytes) -> Any:
-    """The JSON in a raw frame's data; None when it has no data or no JSON."""
+    """The parsed JSON data of a raw frame; None when the frame has no data or its data is not JSON."""
     frame = sse.parse(raw)
     try:
         return None if frame is None else orjson.loads(frame.data)
@@ -70,7 +70,10 @@ def parse_frame(raw: bytes) -> Any:
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
+    """Set usage and finish reason of a whole response on `meter`.
+
+    Raises the upstream's error, which may come with status 200, and UpstreamError for a body of another format.
+    """
     if (error := find_error(body)) is not None:
         raise error
     counted = isinstance(body, Mapping) and isinstance(body.get("input_tokens"), int)

@@ -1,4 +1,4 @@
-"""What one upstream model can take, where the models of this vendor differ. Pure.
+"""The features in which the vendor's models differ. Pure.
 
 Source: the vendor's pages "Extended thinking", "Adaptive thinking" and "Mid-conversation system messages", and
 anthropic-python 2.11, types/model.py (2026-11).
@@ -16,11 +16,11 @@ _NEWEST_VERSION: Final = (99, 0)
 
 
 class ModelFeatures(Value, frozen=True, kw_only=True):
-    """The defaults are those of a model of which nothing is known.
+    """Features of one upstream model. The defaults apply to unknown models.
 
-    `thinking` says how thinking is switched on: by a budget of tokens, or by an effort word that the model weighs itself.
-    `sampling` says which of temperature, top_p and top_k it takes: all of them, temperature and top_p not both, or none.
-    `system_turns`: a message of role "system" may stand between the turns. `xhigh`: this effort word is known.
+    `thinking` is how thinking is enabled: with a token budget, or "adaptive" with an effort level. `sampling` is which of
+    temperature, top_p and top_k the model accepts: "all", "one" (not both temperature and top_p) or "none". `system_turns`:
+    the model accepts messages of role "system" between turns. `xhigh`: the model accepts this effort level.
     """
 
     thinking: Literal["budget", "adaptive"] = "budget"
@@ -30,7 +30,7 @@ class ModelFeatures(Value, frozen=True, kw_only=True):
 
 
 def find_model_features(model: str) -> ModelFeatures:
-    """What the vendor documents for a model name; prefixes and dates around it do not matter."""
+    """The documented features of a model name. Prefixes and date suffixes are ignored."""
     version = _parse_version(model.lower())
     if version is None:
         return ModelFeatures()
@@ -43,7 +43,7 @@ def find_model_features(model: str) -> ModelFeatures:
 
 
 def _parse_version(model: str) -> tuple[int, int] | None:
-    """(4, 6) of ``claude-opus-4-6``; a name without a number is a new one; None for models of somebody else."""
+    """(4, 6) for ``claude-opus-4-6``; `_NEWEST_VERSION` for a Claude name without a version; None for other vendors' models."""
     if (found := _VERSION.search(model)) is not None:
         return int(found[1]), int(found[2] or 0)
     return _NEWEST_VERSION if "claude-" in model else None

@@ -1,7 +1,7 @@
-"""Content blocks, to the vocabulary and back. Pure.
+"""Content blocks, in both directions. Pure.
 
-Unknown members of a block are kept in its part's `extra`, those of its ``source`` below that name. A block of a type
-that is not known here (server tools and their results, search results, …) is a `VendorPart`.
+Unknown members of a block are kept in `extra` of its part, those of its ``source`` under that name. A block of an unknown
+type (server tools and their results, search results, …) becomes a `VendorPart`.
 
 Source: anthropic-python 2.11, types/content_block_param.py and types/content_block.py.
 """
@@ -38,11 +38,11 @@ from tornado_gate.wire.anthropic_messages.json_values import (
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
 
 _JSON_MARK: Final = "json:"
-"""Begins a signature that is no string at its issuer's, so that it comes back as what it was."""
+"""Prefix of a signature whose original value is not a string, so that parsing restores the original type."""
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
-    """The parts of a content that is a string, an array of blocks, or absent."""
+    """The parts of a content: a string, an array of blocks, or None."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -51,7 +51,7 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 
 def parse_block(value: Mapping[str, Any]) -> Part:
-    """One block of a body that was checked, or of an answer."""
+    """The part of one block of a validated request or of a response."""
     parse = _PARSERS.get(read_string(value.get("type")))
     part = parse(value) if parse is not None else None
     return VendorPart(wire_format=WIRE_FORMAT, value=value) if part is None else part
@@ -115,11 +115,11 @@ _PARSERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Part | None]]] = {
     "tool_use": _parse_call,
     "tool_result": _parse_result,
 }
-"""By type of a block; None for one whose members do not have the known shape."""
+"""By block type. A parser returns None for a block whose members do not have the expected shape."""
 
 
 def parse_signature(value: Any) -> Opaque | None:
-    """A signature as its issuer gave it; "" stands for none, because a thinking block cannot leave it out."""
+    """The issuer's signature; None for "", which thinking blocks use because the member is required."""
     if not isinstance(value, str) or not value:
         return None
     if value.startswith(_JSON_MARK):
@@ -131,7 +131,7 @@ def parse_signature(value: Any) -> Opaque | None:
 
 
 def render_signature(signature: Opaque | None) -> str:
-    """The signature as a string, "" when there is none."""
+    """The signature as a string; "" for None."""
     if signature is None:
         return ""
     value = signature.value
@@ -141,10 +141,10 @@ def render_signature(signature: Opaque | None) -> str:
 
 
 def render_block(part: Part, own: bool) -> dict[str, Any] | None:
-    """One block, or None for what this format cannot say. A tool's result is `turns`' own business.
+    """The block of a part; None when this format has no block for it. Tool results are rendered by `message_renderer`.
 
-    `own` is True when the part came in this format: only then its `extra`, a stored file, or a block of no known type can
-    go back.
+    `own` is True when the part came in this format. Only then are its `extra`, file references and blocks of unknown type
+    rendered.
     """
     value = _render_part(part, own)
     if value is None or not own or isinstance(part, VendorPart):
@@ -175,6 +175,6 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
 
 
 def render_call(call: ToolCall) -> dict[str, Any]:
-    """A ``tool_use`` block without `extra`. The input is always an object: free text goes below ``input``."""
+    """A ``tool_use`` block without `extra`. Its input is always an object: free text is put under ``input``."""
     arguments = {"input": call.arguments} if call.kind == "custom" else parse_arguments(call.arguments)
     return {"type": "tool_use", "id": render_id(call.id), "name": call.name, "input": arguments}

@@ -1,10 +1,10 @@
-"""Message requests: body to `ChatRequest` (server half), and back (client half). Pure.
+"""Message requests: body to `ChatRequest` (server half), and `ChatRequest` to body (client half). Pure.
 
-What `ChatRequest` has no field for is in `extra` under its wire name; members of known objects under dotted names, as
-in ``metadata.team`` or ``thinking.display``.
+Fields that `ChatRequest` does not have are in `extra` under their wire names; members of known objects under dotted names
+such as ``metadata.team`` or ``thinking.display``.
 
-Source: anthropic-python 2.11, types/message_create_params.py. ``temperature``, ``top_p`` and ``top_k`` stand in the SDK no
-more; models before 4.7 take them, under versions of the API before 2026-10-21.
+Source: anthropic-python 2.11, types/message_create_params.py. The SDK no longer has ``temperature``, ``top_p`` and
+``top_k``; models before 4.7 accept them with API versions before 2026-10-21.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, rende
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
 
 DEFAULT_MAX_TOKENS: Final = 4096
-"""Sent when neither the caller nor conf says how long an answer may be: every model can write as much."""
+"""Default ``max_tokens`` when neither the request nor the configuration has a limit. Every model supports this length."""
 
 _KNOWN_MEMBERS: Final = frozenset(
     (
@@ -54,7 +54,7 @@ _UNSUPPORTED_FIELDS: Final = (
 
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
-    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises."""
+    """The `ChatRequest` of a validated body. A member of a wrong type raises Python's own error, e.g. KeyError."""
     messages, names = parse_conversation(body)
     reasoning, reasoning_name, extra = parse_reasoning(body)
     tool_choice, parallel, choice_extra = parse_tool_choice(body.get("tool_choice"))
@@ -110,9 +110,9 @@ def render_request(
     abilities: ModelFeatures | None = None,
     default_max_tokens: int = DEFAULT_MAX_TOKENS,
 ) -> dict[str, Any]:
-    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`.
+    """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`.
 
-    `default_max_tokens` is sent when nobody says how long the answer may be, with the budget for thinking added.
+    `default_max_tokens` applies when neither the request nor the target has a limit; the thinking budget is added to it.
     """
     abilities = abilities or ModelFeatures()
     own = request.wire_format == WIRE_FORMAT
@@ -139,9 +139,9 @@ def render_request(
 
 
 def choose_max_tokens(call: Call, thinking: Any, default: int) -> int:
-    """How long an answer may be when its request does not say: what conf says of the model, else `default`.
+    """``max_tokens`` for a request without one: the target's configured output limit, else `default`.
 
-    `thinking` is the body's own; a budget in it is added to `default`, which it must stay below.
+    `thinking` is that of the outgoing body. Its budget is added to `default`, because a budget must be below ``max_tokens``.
     """
     known = _get_known_limit(call)
     if known is not None:
@@ -158,7 +158,7 @@ def _get_known_limit(call: Call) -> int | None:
 def _render_sampling(
     call: Call, request: ChatRequest, abilities: ModelFeatures, thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """temperature, top_p and top_k. While it thinks a model takes only a top_p of 0.95 or more."""
+    """temperature, top_p and top_k. With thinking enabled, models accept only a top_p of 0.95 or more."""
     fields = drop_none(temperature=request.temperature, top_p=request.top_p, top_k=request.top_k)
     if request.wire_format == WIRE_FORMAT:
         return fields
@@ -169,7 +169,7 @@ def _render_sampling(
     elif abilities.sampling == "one" and "temperature" in fields and "top_p" in fields:
         lost = ["temperature"] if fields["temperature"] == 1 else ["top_p"]
     for name in lost:
-        if fields.pop(name) != 1 or name == "top_k":  # 1 is what they are unless said
+        if fields.pop(name) != 1 or name == "top_k":  # 1 is the default of temperature and top_p
             call.drop_field(request.field_name(name))
     if fields.get("temperature", 0) > 1:
         call.drop_field(request.field_name("temperature"))
@@ -178,7 +178,7 @@ def _render_sampling(
 
 
 def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
-    """The stop strings; the vendor refuses those of white space alone."""
+    """The stop sequences without those of white space only, which the vendor rejects."""
     stops = [stop for stop in request.stop if own or stop.strip()]
     if len(stops) < len(request.stop):
         call.drop_field(request.field_name("stop"))
@@ -203,7 +203,7 @@ def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
 
 
 def _close_objects(schema: Any) -> Any:
-    """The schema with every object closed, which the vendor demands to be said and others take for granted."""
+    """The schema with ``additionalProperties: false`` on every object, which the vendor requires and other formats imply."""
     if isinstance(schema, list):
         return [_close_objects(item) for item in schema]
     if not isinstance(schema, Mapping):
@@ -215,7 +215,7 @@ def _close_objects(schema: Any) -> Any:
 
 
 def _drop_unsupported(call: Call, request: ChatRequest) -> None:
-    """Report the fields that this format has no word for, unless they say what it does anyway."""
+    """Report the fields that this format lacks, unless they have their default value."""
     for name in _UNSUPPORTED_FIELDS:
         if getattr(request, name) not in (None, False, 0, 0.0, {}) or (name == "seed" and request.seed == 0):
             call.drop_field(request.field_name(name))
@@ -236,7 +236,7 @@ def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, A
 
 
 def _restore_member(body: dict[str, Any], name: str, value: Any) -> None:
-    """Put one member of `extra` back where `parse_request` took it from."""
+    """Put a member of `extra` back at the path where `parse_request` found it."""
     parent, _, member = name.rpartition(".")
     if parent not in _NESTED_MEMBERS:
         add_extra(body, {name: value})

@@ -1,4 +1,4 @@
-"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+"""Whole responses: body to `ChatResult` (client half, lenient), and `ChatResult` to body (server half). Pure.
 
 Source: anthropic-python 2.11, types/message.py and types/content_block.py.
 """
@@ -31,31 +31,34 @@ from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_
 
 ID_PREFIX: Final = "msg_"
 TOP_EXTRA: Final = ("container", "diagnostics")
-"""The members of `ChatResult.extra` that this format has words for."""
+"""The members of `ChatResult.extra` that this format supports."""
 
 FINISH_EXTRA: Final = ("stop_details",)
-"""Those of a choice's, or a `Finish` event's."""
+"""The members of `extra` of a `Choice` or a `Finish` event that this format supports."""
 
 _BLOCK_EXTRA: Final = ("citations", "caller", "toolset_name")
 
 
 def make_response_id(upstream_id: str | None, otherwise: str) -> str:
-    """The upstream's id when it looks like one of this format."""
+    """`upstream_id` when it has this format's prefix, else `otherwise`."""
     return upstream_id if upstream_id and upstream_id.startswith(ID_PREFIX) else otherwise
 
 
 def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The members of `extra` that this format has words for; the others may be another format's."""
+    """The members of `extra` named in `names` that are not None; other members may belong to another format."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 
 def parse_response(body: Any) -> ChatResult:
-    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no message."""
+    """The result in a response body. Raises the upstream's error, or UpstreamError for a body that is not a message."""
     if (error := find_error(body)) is not None:
         raise error
     content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise UpstreamError("The upstream's answer is no message.")
+        raise UpstreamError(
+            "The upstream's response is not an Anthropic message: `content` is not an array of objects. "
+            "Check the provider's base_url."
+        )
     parts = tuple(parse_answer_block(block) for block in content)
     raw = read_string(body.get("stop_reason"))
     choice = Choice(
@@ -76,7 +79,7 @@ def parse_response(body: Any) -> ChatResult:
 
 
 def parse_answer_block(block: Mapping[str, Any]) -> Part:
-    """One block of an answer. Members that are null say nothing."""
+    """The part of one response block. Null members are ignored."""
     if block.get("type") == "tool_use":
         arguments = block.get("input")
         block = {**block, "input": arguments if isinstance(arguments, dict) else {}}
@@ -86,9 +89,9 @@ def parse_answer_block(block: Mapping[str, Any]) -> Part:
 
 
 def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any]:
-    """The vendor's whole answer, of the first choice. An id that the upstream gave in this format's shape is kept.
+    """The response body for the first choice. The upstream's id is kept when it has this format's prefix.
 
-    Raises UpstreamError for an answer that the model could not finish.
+    Raises UpstreamError for a finish reason of "error".
     """
     choice = result.choices[0]
     blocks = [block for part in choice.parts if (block := render_answer_block(part)) is not None]
@@ -107,9 +110,9 @@ def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any
 
 
 def render_answer_block(part: Part) -> dict[str, Any] | None:
-    """One block of an answer, or None for what this format cannot say, or what says nothing.
+    """The block of a part; None for an empty part and for one that this format has no block for.
 
-    Sound is told by its transcript. A picture, which the vendor's models do not make, has the block of a request.
+    Audio becomes its transcript. Images use the request's block type, because the vendor's models do not return images.
     """
     match part:
         case VendorPart():

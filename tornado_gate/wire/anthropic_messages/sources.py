@@ -1,7 +1,7 @@
-"""The ``source`` of images and documents, to the vocabulary and back. Pure.
+"""The ``source`` of images and documents, in both directions. Pure.
 
 Source: anthropic-python 2.11, types/*_source_param.py. Images are JPEG, PNG, GIF or WebP; documents are PDF, or plain
-text that stands in the request as it is.
+text that is embedded unencoded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PDF_TYPE: Final = "application/pdf"
 
 
 def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | None:
-    """The source and its unknown members; None for one that the vocabulary has no word for."""
+    """The source and its unknown members; None for a type that `Source` cannot express."""
     match value:
         case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
             source: Source = Data(media_type=media_type, base64=data)
@@ -48,7 +48,7 @@ def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | No
 
 
 def render_image(source: Source, own: bool) -> dict[str, Any] | None:
-    """The source of an image, or None. `own`: it came in this format, and a stored file is this vendor's."""
+    """The ``source`` of an image; None when this format cannot express it. `own`: it came in this format."""
     if isinstance(source, Data):
         media_type = source.media_type if own else _sniff_media_type(source)
         return {"type": "base64", "media_type": media_type, "data": source.base64}
@@ -56,7 +56,7 @@ def render_image(source: Source, own: bool) -> dict[str, Any] | None:
 
 
 def render_document(source: Source, own: bool) -> dict[str, Any] | None:
-    """The source of a document, or None for a kind of file that the vendor does not read."""
+    """The ``source`` of a document; None for a file type that the vendor does not accept."""
     if not isinstance(source, Data):
         return _render_reference(source, own)
     media_type = source.media_type if own else _sniff_media_type(source)
@@ -86,7 +86,7 @@ def _render_text(encoded: str) -> dict[str, Any] | None:
 
 
 def _sniff_media_type(source: Data) -> str:
-    """What the first bytes say: the vendor refuses a picture that is not what it is called, other upstreams do not."""
+    """The media type by the first bytes, else the declared one. Unlike other upstreams, the vendor rejects a wrong type."""
     try:
         head = base64.b64decode(source.base64[:24])
     except (binascii.Error, ValueError):

@@ -1,8 +1,8 @@
-"""The events of a stream, to ours: the client half, which forgives much. Pure.
+"""Upstream stream events as common stream events: the client half, lenient. Pure.
 
-Blocks of a kind that the vocabulary has no word for come as one part when they are complete. Events and deltas of unknown
-types are passed over. Usage is cumulative: what a later event says replaces what an earlier one said. It is told
-no earlier than the first block, so that an error in the place of that block is still an answer with a status.
+A block of a type without a common equivalent becomes one `VendorPart` when it is complete. Unknown event and delta types
+are ignored. Usage is cumulative: later values replace earlier ones. Usage is not reported before the first block, so that
+an error event in place of that block still becomes an error response with its own status.
 
 Source: anthropic-python 2.11, types/raw_message_stream_event.py and lib/streaming/_messages.py (`accumulate_event`).
 """
@@ -54,22 +54,22 @@ _TEXT_DELTAS: Final[Mapping[str, tuple[str, str]]] = {
     "thinking_delta": ("thinking", "thinking"),
     "input_json_delta": ("partial_json", "tool_use"),
 }
-"""The member that holds the text of a delta, and the type of the blocks that such deltas belong to."""
+"""By delta type: the member that holds the text, and the type of the blocks that it belongs to."""
 
 
 def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """Our events. `frames` are the parsed data of the upstream's, as `sse.json_frames` gives them.
+    """Common stream events. `frames` is the parsed data of each upstream event, as from `sse.json_frames`.
 
-    Raises UpstreamError for what is no event. A stream that just stops ends without a Finish, which the core makes an
-    error.
+    Raises UpstreamError for data that is not an event. A truncated stream ends without a Finish, which the core reports as
+    an error.
     """
     return stages.add_step(frames, _MessagesStreamParser())
 
 
 class _BlockState(State):
-    """A block that has begun. `part` is -1 for one that comes whole, whose text is kept in `pieces` until then.
+    """An open block. `part` is -1 for a block that is emitted as a whole; `pieces` collects its text.
 
-    `told`: some delta has brought text.
+    `told` is True after a delta with text.
     """
 
     type: str
@@ -82,7 +82,7 @@ class _BlockState(State):
 
 
 class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
-    """What is known of the stream so far."""
+    """State of one stream."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -103,8 +103,10 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(frame, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
-            out.extend(self.read(frame))  # as far as it comes
+                raise UpstreamError(
+                    "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
+                )
+            out.extend(self.read(frame))  # yields one event at a time: those before an error are kept
             if self.finished:
                 return True
         return False
@@ -113,9 +115,9 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         out.extend(self.finish())
 
     def continue_text(self, frame: Any) -> PartDelta | None:
-        """Our event for a delta that only brings text of a block that has begun, as nearly all events do.
+        """The event for a delta that only adds text to an open block (the most frequent case).
 
-        None for any other event, which `read` must be asked for.
+        None for any other event; the caller passes those to `read`.
         """
         if not isinstance(frame, dict) or frame.get("type") != "content_block_delta":
             return None
@@ -130,7 +132,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         return PartDelta(index=block.part, data=text)
 
     def read(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """Our events for one of the upstream's."""
+        """The common events for one upstream event."""
         match frame.get("type"):
             case "content_block_delta":
                 yield from self._read_delta(_get_index(frame), frame.get("delta"))
@@ -148,7 +150,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 yield from self.finish()
 
     def finish(self) -> Iterator[StreamEvent]:
-        """What is to be said at the end. Without a stop reason that is nothing: the stream was cut off."""
+        """The events at the end of the stream; none without a stop reason, because the stream was truncated."""
         if self._stop is None:
             return
         self.finished = True
@@ -211,7 +213,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         if isinstance(block.get("citations"), list):
             opened.citations += block["citations"]
         yield self._make_part_start(part, kind, block)
-        if text := read_string(block.get(opened.type)):  # "text" and "thinking" are named as their types
+        if text := read_string(block.get(opened.type)):  # the member has the name of the type: "text" or "thinking"
             yield PartDelta(index=part, data=text)
 
     def _make_part_start(self, part: int, kind: PartKind, block: Mapping[str, Any]) -> PartStart:
@@ -232,7 +234,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         kind = read_string(delta.get("type"))
         text_name, block_type = _TEXT_DELTAS.get(kind, ("", ""))
         block = self._blocks.get(index)
-        if block is None and block_type in ("text", "thinking"):  # some upstreams leave the start of a block out
+        if block is None and block_type in ("text", "thinking"):  # some upstreams omit content_block_start
             yield from self._start_block(index, {"type": block_type})
             block = self._blocks[index]
         if block is None:
@@ -262,14 +264,16 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         yield PartEnd(index=block.part, signature=parse_signature(block.signature), extra=extra)
 
     def _parse_whole_block(self, block: _BlockState) -> Iterator[StreamEvent]:
-        """A block of the vendor's own; what a server tool was given comes in pieces."""
+        """Emit a block as one `VendorPart`. The input of a server tool comes in deltas."""
         part = self._next_part()
         value = block.value
         if block.pieces:
             try:
                 value = {**value, "input": orjson.loads("".join(block.pieces))}
             except orjson.JSONDecodeError as error:
-                raise UpstreamError("The upstream sent the input of a server tool that is not JSON.") from error
+                raise UpstreamError(
+                    "The upstream sent a server tool call whose input is not JSON. Retry the request."
+                ) from error
         yield PartStart(index=part, kind="vendor", part=VendorPart(wire_format=WIRE_FORMAT, value=value))
         yield PartEnd(index=part)
 

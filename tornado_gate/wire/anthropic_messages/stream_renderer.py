@@ -1,9 +1,9 @@
-"""Our events as the events of a stream: the server half. Pure.
+"""Common stream events as Anthropic stream events: the server half. Pure.
 
-The format has one open block at a time, with indexes that count up from 0. A part that begins while another is open waits:
-what it says is kept, and goes out when the open one has ended. ``message_start`` waits for the first event that says
-something, so that it has the usage of the prompt where the upstream tells it early; ``message_delta`` for the last,
-because others tell it late.
+The format has one open block at a time, with consecutive indexes from 0. The events of a part that starts while another is
+open are queued until that one ends. ``message_start`` is delayed until the first event after ResponseStart, so that it
+contains the prompt's usage when the upstream reports it early; ``message_delta`` is sent last, because other upstreams
+report usage late.
 
 Source: anthropic-python 2.11, types/raw_*_event.py and types/raw_content_block_delta.py.
 """
@@ -48,14 +48,14 @@ _TEXT_DELTAS: Final = {
     "thinking": ("thinking_delta", "thinking"),
     "tool_call": ("input_json_delta", "partial_json"),
 }
-"""By kind of a part whose deltas are text: the type of the format's, and the member that holds it."""
+"""By part kind, for parts whose deltas are text: the delta type, and its member that holds the text."""
 
 
 def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[Event]:
-    """The data of each event, whose ``type`` is also its name. Raises the error of a StreamError.
+    """The data of each event; ``type`` is also the event name. Raises the error of a StreamError.
 
-    `id` is used where the upstream gave none in this format's shape. Raises UpstreamError for an answer that the
-    model could not finish.
+    `id` is used when the upstream's id does not have this format's prefix. Raises UpstreamError for a finish reason of
+    "error".
     """
     return stages.add_step(events, _RenderMessagesEventsStep(MessagesStreamRenderer(id, model)))
 
@@ -75,7 +75,7 @@ class _RenderMessagesEventsStep(stages.Step[StreamEvent, Event]):
 
 
 class _MessagesPartState(State):
-    """A part that is open or waits. `waiting` are its events that have not been written yet."""
+    """A part that is open or queued. `waiting` holds its events that are not written yet."""
 
     start: PartStart
     in_pieces: bool
@@ -83,11 +83,11 @@ class _MessagesPartState(State):
     ended: bool = False
     block_open: bool = False
     pieces: list[str] = field(default_factory=list)
-    """Text of a part that can only be written when it is whole."""
+    """Collected text of a part that is written as a whole."""
 
 
 class MessagesStreamRenderer:
-    """One answer. `id` and `model` are as for `render_stream`, which is this with the events around it."""
+    """Renders one response stream. `id` and `model` are those of `render_stream`."""
 
     def __init__(self, id: str, model: str) -> None:
         self._id = id
@@ -98,13 +98,16 @@ class MessagesStreamRenderer:
         self._start_extra: dict[str, Any] = {}
         self._next_index = 0
         self._parts: dict[int, _MessagesPartState] = {}
-        self._queue: deque[_MessagesPartState] = deque()  # the first is the one that may be written
+        self._queue: deque[_MessagesPartState] = deque()  # only the first part may be written
         self._written: list[Event] = []
-        self._goes_on = -1  # the part whose block is open, where its deltas are but text
-        self._frame = (b"", b"")  # what stands around the text in their frames
+        self._goes_on = -1  # index of the open part whose deltas are text only, else -1
+        self._frame = (b"", b"")  # bytes before and after the text in its delta frames
 
     def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
-        """Append the server-sent events of what `write` gives for `events`. Raises as that, after what came before."""
+        """Append the server-sent events for `events` to `out`.
+
+        Raises as `write` does; frames before the error are in `out`.
+        """
         for event in events:
             if type(event) is PartDelta and event.index == self._goes_on and event.data and type(event.data) is str:
                 before, after = self._frame
@@ -113,7 +116,7 @@ class MessagesStreamRenderer:
                 out += map(render_frame, self.write(event))
 
     def write(self, event: StreamEvent) -> list[Event]:
-        """The events of one of ours. There is one choice: what belongs to another is passed over.
+        """The wire events for one common event. Events of choices other than 0 are ignored.
 
         Raises the error of a StreamError.
         """
@@ -147,7 +150,7 @@ class MessagesStreamRenderer:
         return written
 
     def end(self) -> list[Event]:
-        """The last two events. Raises UpstreamError for an answer that the model could not finish."""
+        """The last two wire events. Raises UpstreamError when the finish reason is "error" or missing."""
         written: list[Event] = []
         self._written = written
         finish = self._finish or Finish(reason="error")
@@ -180,7 +183,7 @@ class MessagesStreamRenderer:
         self._written.append({"type": "message_start", "message": message})
 
     def _take_event(self, part: _MessagesPartState, event: PartStart | PartEnd) -> None:
-        """Write the start or the end of a part, or keep it while another part is open."""
+        """Write the start or end of a part, or queue it while another part is open."""
         if part is not self._queue[0]:
             part.waiting.append(event)
             return
@@ -255,12 +258,12 @@ class MessagesStreamRenderer:
 
 
 def render_frame(event: Event) -> bytes:
-    """The server-sent event of one of the format's."""
+    """The bytes of one server-sent event."""
     return sse.render_json(event, event["type"])
 
 
 def _is_streamed(start: PartStart) -> bool:
-    """Whether a part can be written as it comes; the others need their end, or came whole."""
+    """Whether a part is written delta by delta; other parts are written when they end."""
     if start.part is not None or start.redacted:
         return False
     return start.kind in ("text", "refusal", "thinking", "audio") or (

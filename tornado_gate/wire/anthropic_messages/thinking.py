@@ -1,6 +1,6 @@
-"""``thinking`` and ``output_config.effort``, both ways. Pure.
+"""``thinking`` and ``output_config.effort``, in both directions. Pure.
 
-A request of another format asks for an effort or a budget; how that is said depends on the model:
+A request of another format has an effort or a token budget. Its rendering depends on the model:
 
 ======== ============= ======
 effort   budget_tokens effort
@@ -14,10 +14,9 @@ xhigh    32,768        xhigh (high where the model does not know it)
 max      65,536        max
 ======== ============= ======
 
-A budget must be 1,024 or more and below ``max_tokens``: one that is not is cut to half of ``max_tokens``, and when that is
-too little there is no thinking. Neither is there when a tool is forced, when the last turn is an assistant's that is to
-be continued, or, with a budget, when the calls of the last turn have lost the thinking before them.
-
+A budget must be at least 1,024 and below ``max_tokens``. A larger one is reduced to half of ``max_tokens``; if that is too
+small, thinking is left out. It is also left out when a tool is forced, when the last turn is an assistant turn to be
+continued and, with a budget, when the last tool calls do not follow a thinking block.
 Source: anthropic-python 2.11, types/thinking_config_*_param.py and types/output_config_param.py; the vendor's pages
 "Extended thinking" and "Adaptive thinking".
 """
@@ -37,7 +36,7 @@ MIN_BUDGET: Final = 1024
 
 
 def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dict[str, Any]]:
-    """What a body says of thinking, the name of the field that says it, and what the vocabulary has no word for."""
+    """The reasoning options of a body, the wire field they come from, and the members that `Reasoning` does not have."""
     thinking = body.get("thinking")
     effort = (body.get("output_config") or {}).get("effort")
     extra: dict[str, Any] = {}
@@ -56,7 +55,7 @@ def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dic
 
 
 def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
-    """``thinking`` and ``effort`` of a request that came in this format: as they were."""
+    """``thinking`` and ``effort`` of a request in this format, unchanged."""
     if reasoning is None:
         return {}
     thinking: dict[str, Any] | None = None
@@ -70,7 +69,7 @@ def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
 def render_reasoning(
     call: Call, request: ChatRequest, abilities: ModelFeatures, messages: Sequence[Mapping[str, Any]], limit: int | None
 ) -> dict[str, Any]:
-    """``thinking`` and ``effort`` for a request of any format, each when there is something to say.
+    """``thinking`` and ``effort`` for a request of any format; each is left out when unset.
 
     `messages` are those of the outgoing body and `limit` its ``max_tokens`` when that is known.
     """
@@ -109,9 +108,9 @@ def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Mod
 
 
 def _compute_budget(reasoning: Reasoning, limit: int | None) -> int | None:
-    """Tokens to think with, or None when `limit` leaves too few."""
+    """The thinking budget in tokens; None when `limit` leaves less than `MIN_BUDGET`."""
     asked = reasoning.budget_tokens
-    if asked is None or asked < 0:  # as many as the model likes
+    if asked is None or asked < 0:  # no budget given: use that of the effort level
         asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
     budget = max(asked, MIN_BUDGET)
     if limit is not None and budget >= limit:
@@ -120,7 +119,7 @@ def _compute_budget(reasoning: Reasoning, limit: int | None) -> int | None:
 
 
 def _lacks_thinking(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last assistant's turn calls tools and does not begin with thinking, which the vendor refuses."""
+    """Whether the last assistant turn calls tools and does not start with thinking, which the vendor rejects."""
     for message in reversed(messages):
         if message["role"] == "assistant":
             blocks = message["content"] if isinstance(message["content"], list) else []

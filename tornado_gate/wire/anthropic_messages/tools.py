@@ -1,7 +1,7 @@
-"""``tools`` and ``tool_choice``, both ways. Pure.
+"""``tools`` and ``tool_choice``, in both directions. Pure.
 
-A tool of another type than "custom" (the vendor's server tools, bash, …) is a `VendorTool`. That tools may be called side
-by side stands in ``tool_choice``, as its contrary.
+A tool of another type than "custom" (the vendor's server tools, bash, …) is a `VendorTool`. `parallel_tool_calls` is the
+inverse of ``tool_choice.disable_parallel_tool_use``.
 
 Source: anthropic-python 2.11, types/tool_union_param.py and types/tool_choice_param.py.
 """
@@ -21,7 +21,7 @@ _TYPE_OF_MODE: Final = {mode: word for word, mode in _MODES.items()}
 
 
 def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
-    """One tool of a body that was checked."""
+    """The tool of one entry in a validated body."""
     match value:
         case {"name": str(name), "input_schema": dict(schema)} if value.get("type") in (None, "custom"):
             return Tool(
@@ -36,7 +36,7 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
 
 
 def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | None, bool | None, dict[str, Any]]:
-    """The choice, whether tools may be called side by side, and what else the object holds, under dotted names."""
+    """The tool choice, whether parallel calls are allowed, and the other members under dotted names."""
     if value is None:
         return None, None, {}
     disable = value.get(DISABLE_PARALLEL)
@@ -57,7 +57,7 @@ def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | Non
 
 
 def forces_a_tool(request: ChatRequest) -> bool:
-    """Whether the model must call a tool, which it cannot do while it thinks."""
+    """Whether the model must call a tool; forced tool calls and thinking exclude each other."""
     choice = request.tool_choice
     return choice is not None and (
         choice.mode in ("required", "tool") or (choice.mode == "allowed" and choice.required)
@@ -65,7 +65,7 @@ def forces_a_tool(request: ChatRequest) -> bool:
 
 
 def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
-    """``tools`` and ``tool_choice``, each when there is something to say. What cannot be said goes to `call.lose`."""
+    """``tools`` and ``tool_choice``; each is left out when unset. Reports unsupported fields to `call.drop_field`."""
     own = request.wire_format == WIRE_FORMAT
     allowed = request.tool_choice.names if request.tool_choice and request.tool_choice.mode == "allowed" else None
     values: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
 def _render_tool(call: Call, tool: Tool, own: bool, path: str) -> dict[str, Any]:
     schema = dict(tool.parameters or {})
     if not own:
-        schema.setdefault("type", "object")  # which the vendor demands and others do not
+        schema.setdefault("type", "object")  # required by the vendor, optional in other formats
     value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
     if own:
         return add_extra(value, tool.extra)
@@ -109,7 +109,7 @@ def _render_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any
         call.drop_field(request.field_name("tool_choice"))
     elif choice.mode == "tool":
         value = {"type": "tool", "name": choice.name or ""}
-    elif choice.mode == "allowed":  # the tools themselves were narrowed
+    elif choice.mode == "allowed":  # `render_tools` has removed the other tools
         value = {"type": "any" if choice.required else "auto"}
     else:
         value = {"type": _TYPE_OF_MODE[choice.mode]}

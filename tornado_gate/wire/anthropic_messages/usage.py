@@ -1,7 +1,6 @@
-"""Usage and stop reasons, both ways. Pure.
+"""Usage and stop reasons, in both directions. Pure.
 
-On the wire ``input_tokens`` counts what was neither read from the cache nor written to it; in the vocabulary it counts
-the whole prompt.
+On the wire, ``input_tokens`` excludes tokens read from or written to the cache. In `Usage`, it counts the whole prompt.
 
 Source: anthropic-python 2.11, types/usage.py, types/message_delta_usage.py and types/stop_reason.py.
 """
@@ -36,25 +35,27 @@ _CACHE_WRITE: Final = "cache_creation_input_tokens"
 _DETAILS: Final = "output_tokens_details"
 _EXTRA_MEMBERS: Final = ("cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed")
 _PER_RESPONSE_MEMBERS: Final = ("cache_creation", "service_tier", "inference_geo", "speed")
-"""The counters that stand in ``message_start`` alone."""
+"""The members that only ``message_start`` contains."""
 
 
 def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
-    """Our word for the upstream's; an answer without one ended well."""
+    """The finish reason of a stop reason. Without one it is "tool_calls" or "stop", by `calls_tools`."""
     return _FINISH_REASONS.get(raw, "other") if raw else ("tool_calls" if calls_tools else "stop")
 
 
 def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str | None = None) -> str:
-    """The vendor's word. Raises UpstreamError for "error", which has none and must not look like a normal end."""
+    """The stop reason of a finish reason. Raises UpstreamError for "error": the format has none that marks a failed response."""
     if reason == "error":
-        raise UpstreamError("The model could not finish its answer.")
+        raise UpstreamError(
+            "The model did not complete its response: the upstream ended it with an error. Retry the request."
+        )
     if _FINISH_REASONS.get(raw) == reason:
         return raw
     return "stop_sequence" if reason == "stop" and stop_sequence is not None else _STOP_REASONS[reason]
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; None for anything that holds no token count."""
+    """The usage an upstream reports; None for a value without token counts."""
     if not isinstance(value, dict):
         return None
     fresh, output = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
@@ -84,7 +85,7 @@ def _read_count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
-    """The vendor's usage object. Its two totals are never absent."""
+    """The usage object. ``input_tokens`` and ``output_tokens`` are always present."""
     usage = usage or Usage()
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
     value: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - cached)}
@@ -100,7 +101,7 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def render_delta_usage(usage: Usage | None) -> dict[str, Any]:
-    """The usage of ``message_delta``: input and cache too, as far as they are known."""
+    """The usage object of ``message_delta``. Input and cache counts are included when known."""
     value = render_usage(usage)
     if usage is None or usage.input_tokens is None:
         del value["input_tokens"]

@@ -1,8 +1,8 @@
-"""Pictures in the shape of Alibaba's Model Studio (DashScope): ``input`` with messages, and ``parameters``. Pure.
+"""Image wire format of Alibaba Model Studio (DashScope): ``input`` with messages, and ``parameters``. Pure.
 
-The server half is `parse_request`, for a body that a format has checked. The client half is for a provider: `render_request`
-for the APIs that take messages, `render_task` for the older ones that take a prompt, `parse_response` and `parse_task` for
-what they answer, `failure` for what went wrong.
+The server half is `parse_request`, for a body that the format plugin has validated. The client half is for providers:
+`render_request` for the APIs with messages, `render_task` for the older ones with a prompt, `parse_response` and `parse_task`
+for their responses, `make_error` for errors.
 """
 
 from tornado_gate.wire.dashscope_images.errors import make_error

@@ -1,7 +1,7 @@
-"""The vendor's codes to the tree of errors: the same ones come with an HTTP status, inside a task, and for one picture of many.
+"""Maps the vendor's error codes to `UpstreamError`. The same codes come with an HTTP status, in a task, or per image.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/error-code: 400 InvalidParameter*, InvalidURL*, BadRequest*,
-DataInspectionFailed and its kin, 400 Arrearage (the account has not paid), 401 InvalidApiKey, 403 *AccessDenied, 404
+DataInspectionFailed and similar, 400 Arrearage (unpaid account), 401 InvalidApiKey, 403 *AccessDenied, 404
 ModelNotFound, 429 Throttling*, 500 InternalError*, RequestTimeOut.
 """
 
@@ -45,17 +45,17 @@ _STATUSES_OF_CODES: Final = (
 def make_error(
     call: Call, fault: FailureReport, status: int = 0, headers: Mapping[str, str] | None = None
 ) -> UpstreamError:
-    """The error for what the vendor says, by HTTP with `status` and `headers`, or inside an answer."""
+    """The error for a failure that came with an HTTP `status` and `headers`, or inside a response (`status` 0)."""
     provider, code, said = call.target.provider, fault.code[:100], fault.message
     status = _get_status(fault.code, status)
     if not status:
         why = code or "no reason given"
-        return UpstreamError(f"The provider '{provider}' failed to make the picture ({why}).")
+        return UpstreamError(f"The provider '{provider}' could not generate the image ({why}).")
     return error_for_status(status, provider, ErrorText(said, code=code), headers)
 
 
 def _get_status(code: str, status: int) -> int:
-    """The status of a code; that by HTTP stands, unless the code is about the operator's account."""
+    """The HTTP status of a code. A given `status` wins, except for codes about the gateway's account."""
     if code.startswith(_ACCOUNT_CODES) or code.endswith("AccessDenied"):
         return KEY_REFUSED
     return status or next((meant for codes, meant in _STATUSES_OF_CODES if code.startswith(codes)), 0)

@@ -1,11 +1,11 @@
-"""Requests: body to `ImageRequest`. Pure.
+"""Request bodies as `ImageRequest`. Pure.
 
-The vendor takes one message of role "user" and nothing else, so that is what has words of its own in the vocabulary. Anything
-more is kept as it came: the texts and pictures of all messages, in their order, make the prompt (a line each) and the images,
-and `extra` has the messages themselves as ``input.messages``, which only an upstream of this shape can be sent.
+The vendor documents one message of role "user"; only this form has common fields. For other messages, the texts of all
+messages become the prompt (one line each) and their images the input images, in order. `extra` then has the messages
+themselves as ``input.messages``, which only upstreams of this format receive.
 
-Names in `extra` are paths: ``parameters.seed_mode`` for an unknown parameter, ``input.function`` beside the messages, a bare
-name at the top. A size that is a label (``2K``) is the request's `resolution`.
+Names in `extra` are paths: ``parameters.seed_mode`` for an unknown parameter, ``input.function`` beside the messages, a plain
+name at the top level. A size that is a label (``2K``) becomes the request's `resolution`.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and /qwen-image-edit-api ("only single-turn
 conversations": one message, role user), /wan-image-generation-api-reference for size labels.
@@ -28,15 +28,15 @@ PARAMETERS: Final = "parameters."
 MESSAGES: Final = "input.messages"
 
 SHARED_FIELDS: Final = ("n", "negative_prompt", "prompt_extend", "seed", "watermark")
-"""Parameters that the vocabulary has under the same name."""
+"""Parameters with a common field of the same name."""
 
 _TOP_MEMBERS: Final = ("model", "input", "parameters", "response_format", "stream", "user")
-"""``response_format`` is the gateway's own: how its answer is to look."""
+"""``response_format`` is the gateway's own extension: it selects URLs or base64 in the response."""
 _RESOLUTION_LABEL: Final = re.compile(r"[0-9]+[kK]")
 
 
 def parse_request(body: Mapping[str, Any]) -> ImageRequest:
-    """The common request in a body that was checked before. Raises InvalidField for a picture that is no address and no file."""
+    """The `ImageRequest` of a validated body. Raises InvalidField for an image that is neither a URL nor a file."""
     messages = body["input"]["messages"]
     parameters = body.get("parameters") or {}
     texts = list(_iterate_members(messages, "text"))
@@ -60,7 +60,7 @@ def parse_request(body: Mapping[str, Any]) -> ImageRequest:
 
 
 def _iterate_members(messages: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, str]]:
-    """Paths and values of the texts, or of the images, of all messages."""
+    """Paths and values of all texts, or all images, of the messages."""
     for number, message in enumerate(messages):
         for index, item in enumerate(message["content"]):
             if item.get(kind) is not None:
@@ -68,7 +68,7 @@ def _iterate_members(messages: Sequence[Mapping[str, Any]], kind: str) -> Iterat
 
 
 def _parse_size(value: str | None) -> tuple[str | None, str | None]:
-    """Size and resolution of a parameter ``size``: "1024*768" is ("1024x768", None), "2K" is (None, "2K")."""
+    """(size, resolution) of the parameter ``size``: "1024*768" is ("1024x768", None), "2K" is (None, "2K")."""
     if value is None:
         return None, None
     return (None, value) if _RESOLUTION_LABEL.fullmatch(value) else (value.replace("*", "x"), None)
@@ -86,7 +86,7 @@ def _select_extra(
 
 
 def _is_usual(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the messages say no more than a prompt and pictures do."""
+    """Whether a prompt and a list of images express the messages completely."""
     if len(messages) != 1 or messages[0].get("role") != "user" or messages[0].keys() - {"role", "content"}:
         return False
     return all(len(item) == 1 and item.keys() <= {"text", "image"} for item in messages[0]["content"])

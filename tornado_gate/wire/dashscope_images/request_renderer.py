@@ -1,6 +1,6 @@
-"""`ImageRequest` to bodies of the vendor's APIs. Pure: what models differ in is settled before, by the provider.
+"""`ImageRequest` as bodies of the vendor's APIs. Pure; the provider has adapted the request to the model before.
 
-Requests of this wire format get back everything that the vocabulary has no word for. Pictures must be Link or Data by now.
+Requests of this wire format get all members of `extra` back. Images must already be Link or Data.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api (messages and parameters),
 https://docs.qwencloud.com/api-reference/image-generation/qwen-text-to-image-async and /wan-text-to-image-v2/create-task (a
@@ -27,7 +27,7 @@ _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "output_format": ("png",),
     "partial_images": (0,),
 }
-"""Values at which a field asks for what comes anyway: the vendor's pictures are PNG."""
+"""Values that equal the vendor's default behaviour: its images are PNG."""
 _UNSUPPORTED_FIELDS: Final = (
     *_NO_EFFECT_VALUES,
     "style",
@@ -37,15 +37,15 @@ _UNSUPPORTED_FIELDS: Final = (
     "user",
     "aspect_ratio",
 )
-"""Fields of the vocabulary that the vendor has no parameter for."""
+"""Common fields without a parameter in this format."""
 _SNIFFED_LENGTH: Final = 64
-"""Characters of base64 that are looked at to tell a picture's kind."""
+"""Leading base64 characters that are read to detect the image type."""
 _EDIT_FUNCTION: Final = "description_edit"
-"""What wanx2.1-imageedit does when asked for nothing special."""
+"""Default function of wanx2.1-imageedit."""
 
 
 def render_request(call: Call, request: ImageRequest) -> dict[str, Any]:
-    """The body for the APIs that take messages. What cannot be said is reported to `call.lose`."""
+    """The body for the APIs with messages. Reports unsupported fields to `call.drop_field`."""
     extra = _select_own_extra(call, request)
     content: list[dict[str, Any]] = [{"image": render_image_source(source)} for source in request.images]
     if request.prompt:
@@ -56,7 +56,7 @@ def render_request(call: Call, request: ImageRequest) -> dict[str, Any]:
 
 
 def render_task(call: Call, request: ImageRequest) -> dict[str, Any]:
-    """The body for the APIs that take a prompt and work by task. What cannot be said is reported to `call.lose`."""
+    """The body for the task APIs with a prompt. Reports unsupported fields to `call.drop_field`."""
     model = call.target.upstream_model
     extra = _select_own_extra(call, request)
     if extra.pop(MESSAGES, None) is not None:
@@ -75,7 +75,7 @@ def render_task(call: Call, request: ImageRequest) -> dict[str, Any]:
 
 
 def render_image_source(source: FileSource) -> str:
-    """A picture as the vendor takes it: a public address, or ``data:image/png;base64,…``."""
+    """An image in the vendor's form: a public URL, or ``data:image/png;base64,…``."""
     match source:
         case Link(url=url):
             return url
@@ -83,7 +83,7 @@ def render_image_source(source: FileSource) -> str:
             plain = text.replace("-", "+").replace("_", "/")
             return f"data:{declared or _detect_media_type(plain)};base64,{plain}"
         case _:
-            raise TypeError("a file of a form must be read before it is rendered")
+            raise TypeError("form files must be read into memory before rendering; expected Link or Data")
 
 
 def _detect_media_type(text: str) -> str:
@@ -92,7 +92,7 @@ def _detect_media_type(text: str) -> str:
 
 
 def _select_own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
-    """What of `extra` goes back; all of it is lost when it is another format's."""
+    """The `extra` members to send. For a request of another format, all of them are reported as dropped."""
     if request.wire_format == WIRE_FORMAT:
         return dict(request.extra)
     for name in request.extra:
@@ -103,7 +103,7 @@ def _select_own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
 def _render_body(
     call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The body, with every member of `extra` in its place again."""
+    """The body with every member of `extra` put back at its path."""
     top: dict[str, Any] = {}
     for name, value in extra.items():
         if name.startswith(INPUT):

@@ -1,4 +1,4 @@
-"""What the vendor answers: pictures at addresses that hold for 24 hours, usage, the state of a task. Pure.
+"""Response bodies: image URLs that are valid for 24 hours, usage, and the state of a task. Pure.
 
 ::
 
@@ -25,14 +25,14 @@ WAITING_STATUSES: Final = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 
 
 class ImageLocation(Value, frozen=True, kw_only=True):
-    """A picture that was made: where it is, and what the vendor made of the prompt when it says so."""
+    """The URL of a generated image, and the rewritten prompt if the vendor reports one."""
 
     url: str
     revised_prompt: str | None = None
 
 
 class FailureReport(Value, frozen=True, kw_only=True):
-    """Why there is none, in the vendor's words."""
+    """Code and message of a failed image or task."""
 
     code: str
     message: str
@@ -40,7 +40,7 @@ class FailureReport(Value, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageResponse:
-    """All of an answer. `size` is "1024x768" when the vendor says it; `text` what it wrote beside the pictures."""
+    """A parsed response. `size` is "1024x768" if the vendor reports it; `text` is the text beside the images."""
 
     pictures: tuple[ImageLocation, ...] = ()
     faults: tuple[FailureReport, ...] = ()
@@ -51,7 +51,7 @@ class ImageResponse:
 
 
 class ImageTask(Value, frozen=True, kw_only=True):
-    """A task as it stands. `fault` is there when it failed or cannot be."""
+    """The state of a task. `fault` is set when it failed or was rejected."""
 
     id: str
     status: str
@@ -59,12 +59,12 @@ class ImageTask(Value, frozen=True, kw_only=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether asking again may bring more."""
+        """Whether the task is unfinished, so that it must be polled again."""
         return self.status in WAITING_STATUSES
 
 
 def parse_response(body: Any) -> ImageResponse:
-    """What is in an answer, of either kind. One that holds nothing has neither pictures nor faults."""
+    """The content of a response of either kind. An empty response has neither images nor faults."""
     top = _read_object(body)
     output, usage = _read_object(top.get("output")), _read_object(top.get("usage"))
     pictures, faults, texts = list[ImageLocation](), list[FailureReport](), list[str]()
@@ -94,7 +94,7 @@ def parse_response(body: Any) -> ImageResponse:
 
 
 def parse_task(body: Any) -> ImageTask:
-    """The state of a task, of the answer that made it or of one about it; "" is a state that was not said."""
+    """The state of a task, from the creation response or from polling; "" when the response has no state."""
     top = _read_object(body)
     output = _read_object(top.get("output"))
     faulty = output if output.get("code") else top
@@ -111,7 +111,7 @@ def _iterate_contents(output: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _parse_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Tokens where the vendor counts them, pictures and pixels in `extra`."""
+    """Tokens if the vendor reports them; images and pixels in `extra`."""
     if not usage:
         return None
     counted = ("input_tokens", "output_tokens", "total_tokens")

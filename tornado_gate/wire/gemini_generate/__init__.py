@@ -1,11 +1,12 @@
-"""Gemini's generateContent: what is on the wire, both ways. Pure; checks nothing that a caller must be told.
+"""Gemini generateContent wire format: requests, responses and streams, in both directions. Pure; no validation.
 
 The server half (`parse_request`, `render_response`, `render_stream`) is for the format plugin, the client half
-(`render_request`, `render_count`, `parse_response`, `parse_stream`) for providers that speak this format. `ChunkMeter`,
-`ArraySplitter` and `note_body` read what passes verbatim. `camelised` and `spelled` know both spellings of names.
+(`render_request`, `render_count`, `parse_response`, `parse_stream`) for providers whose upstream uses this format.
+`GenerateStreamMeter`, `ArraySplitter` and `note_body` read verbatim responses. `convert_to_camel_case` and
+`restore_spelling` translate between the two spellings of member names.
 
-Models that make pictures or speech answer the same method: `parse_images`, `parse_speech`, `render_images` and `render_speech`
-(with their streams) are the server half, the modules `image_client` and `speech_client` the client half.
+Image and speech models use the same method: `parse_images`, `parse_speech`, `render_images`, `render_speech` and their
+stream variants are the server half, the modules `image_client` and `speech_client` the client half.
 """
 
 from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter, iterate_elements

@@ -1,4 +1,4 @@
-"""A JSON array that comes in pieces, to its elements: what a stream is without ``alt=sse``. Pure."""
+"""Splits a streamed JSON array into its elements, the form of a stream without ``alt=sse``. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATORS: Final = b" \t\r\n,["
 
 
 class ArraySplitter:
-    """Bytes in, the text of each whole object out, as it came. `closed` when the array has ended."""
+    """Takes bytes and returns the unchanged text of each complete object. `closed` is True after the end of the array."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -27,13 +27,15 @@ class ArraySplitter:
         self.closed = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The objects that `chunk` completes. Raises UpstreamError for one without end, and for what is no array of objects."""
+        """The objects that `chunk` completes. Raises UpstreamError for an oversized object and for other JSON than objects."""
         self._buffer += chunk
         found: list[bytes] = []
         while not self.closed and (element := self._take_object()) is not None:
             found.append(element)
         if len(self._buffer) > MAX_FRAME_BYTES:
-            raise UpstreamError("The upstream sent a stream event without end.")
+            raise UpstreamError(
+                "The upstream sent a stream event that exceeds the size limit. Check the provider's base_url."
+            )
         return found
 
     def _take_object(self) -> bytes | None:
@@ -41,7 +43,7 @@ class ArraySplitter:
             return None
         while (match := (_IN_STRING if self._in_string else _STRUCTURE).search(self._buffer, self._seen)) is not None:
             if match.group() == b"\\":
-                if match.end() == len(self._buffer):  # what is escaped is still to come
+                if match.end() == len(self._buffer):  # an escape sequence continues in the next chunk
                     self._seen = match.start()
                     return None
                 self._seen = match.end() + 1
@@ -54,18 +56,18 @@ class ArraySplitter:
         return None
 
     def _find_object_start(self) -> bool:
-        """Skip what stands between objects; False when none has begun."""
+        """Skip separators up to the next object; False when no object starts in the buffer."""
         self._buffer = self._buffer.lstrip(_SEPARATORS)
         self._seen = 0
         if self._buffer.startswith(b"]"):
             self.closed = True
             return False
         if self._buffer and not self._buffer.startswith(b"{"):
-            raise UpstreamError("The upstream's stream is no array of objects.")
+            raise UpstreamError("The upstream's stream is not a JSON array of objects. Check the provider's base_url.")
         return bool(self._buffer)
 
     def _track_nesting(self, character: bytes) -> bool:
-        """Note one character that matters; True when it closed something."""
+        """Count one quote or bracket; True for a closing bracket."""
         if character == b'"':
             self._in_string = not self._in_string
             return False
@@ -74,11 +76,13 @@ class ArraySplitter:
 
 
 async def iterate_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """The objects of an array that comes in pieces, or a single object. Raises UpstreamError for what is no JSON."""
+    """The objects of a streamed array, or a single object. Raises UpstreamError for invalid JSON."""
     splitter = ArraySplitter()
     async for chunk in chunks:
         for element in splitter.feed(chunk):
             try:
                 yield orjson.loads(element)
             except orjson.JSONDecodeError as error:
-                raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+                raise UpstreamError(
+                    "The upstream sent a stream event that is not valid JSON. Retry the request."
+                ) from error

@@ -1,8 +1,8 @@
-"""Raw samples as the vendor sends them, and files that play. Pure.
+"""Conversion between the vendor's raw samples and WAV files. Pure.
 
-Source: https://ai.google.dev/gemini-api/docs/speech-generation: one channel of signed 16-bit samples, little-endian; the
-rate stands in the media type, ``audio/L16;codec=pcm;rate=24000``. From Gemini 3.8 on a whole answer is a WAV file (the vendor's
-migration guide for Gemini 3.8 TTS); a stream is raw samples as before.
+Source: https://ai.google.dev/gemini-api/docs/speech-generation: mono, signed 16-bit little-endian samples; the rate is in the
+media type, ``audio/L16;codec=pcm;rate=24000``. From Gemini 3.8 on, a whole response contains a WAV file (the vendor's
+migration guide for Gemini 3.8 TTS); a stream still contains raw samples.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from tornado_gate.types.media_type import media_type as without_parameters
 DEFAULT_SAMPLE_RATE: Final = 24_000
 SAMPLE_BYTES: Final = 2
 UNKNOWN_SIZE: Final = 0xFFFFFFFF
-"""In the header of a WAV file that is still being made: readers take all there is."""
+"""Size in the header of a WAV file of unknown length: players read until the end of the data."""
 
 _RATE_PARAMETER: Final = re.compile(r"rate=([0-9]{4,6})")
 _WAV_TYPES: Final = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave")
 _HEADER_BYTES: Final = 36
-"""Of a WAV file after its first eight, up to its samples."""
+"""Header bytes that the RIFF size counts, from byte 8 to the samples."""
 
 
 def decode_base64(text: str) -> bytes:
-    """The bytes of base64. Raises UpstreamError when it is none."""
+    """Decode base64. Raises UpstreamError when `text` is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise UpstreamError("The upstream sent data that is not base64.") from error
+        raise UpstreamError("The upstream sent file data that is not base64. Retry the request.") from error
 
 
 def is_raw(media_type: str) -> bool:
-    """Whether sound of this type is samples without a header."""
+    """Whether audio of this type is samples without a header."""
     return media_type.lower().startswith(("audio/l16", "audio/pcm"))
 
 
 def parse_sample_rate(media_type: str) -> int:
-    """Samples a second."""
+    """Samples per second."""
     found = _RATE_PARAMETER.search(media_type)
     return int(found[1]) if found else DEFAULT_SAMPLE_RATE
 
 
 def make_wav_header(rate: int, size: int | None) -> bytes:
-    """What stands before `size` bytes of samples in a WAV file, or before samples of an unknown number."""
+    """The WAV header for `size` bytes of samples; None means that the size is unknown."""
     layout = struct.pack("<HHIIHH", 1, 1, rate, rate * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
     whole, samples = (UNKNOWN_SIZE, UNKNOWN_SIZE) if size is None else (_HEADER_BYTES + size, size)
     head = b"RIFF" + struct.pack("<I", whole) + b"WAVEfmt " + struct.pack("<I", len(layout)) + layout
@@ -56,7 +56,7 @@ def make_wav_header(rate: int, size: int | None) -> bytes:
 
 
 def convert_to_wav(source: Data) -> Data:
-    """Raw samples with a WAV header before them; anything else as it is."""
+    """A WAV file for raw samples; any other `source` unchanged."""
     if not is_raw(source.media_type):
         return source
     samples = decode_base64(source.base64)
@@ -65,12 +65,12 @@ def convert_to_wav(source: Data) -> Data:
 
 
 def extract_samples(media_type: str, data: bytes) -> tuple[int, bytes]:
-    """(samples a second, raw samples) of sound in either form. Raises UpstreamError for any other."""
+    """(samples per second, raw samples) of raw samples or a WAV file. Raises UpstreamError for other audio."""
     if is_raw(media_type):
         return parse_sample_rate(media_type), data
     if without_parameters(media_type) in _WAV_TYPES:
         return _extract_wav_samples(data)
-    raise UpstreamError("The upstream sent sound of a kind that it was not asked for.")
+    raise UpstreamError("The upstream sent audio in an unsupported format: only raw samples and WAV are supported.")
 
 
 def _extract_wav_samples(data: bytes) -> tuple[int, bytes]:
@@ -86,4 +86,4 @@ def _extract_wav_samples(data: bytes) -> tuple[int, bytes]:
         elif name == b"data":
             return rate, body
         at += 8 + size + size % 2
-    raise UpstreamError("The upstream sent a WAV file that is none of one channel with 16 bits.")
+    raise UpstreamError("The upstream sent an unsupported WAV file: only mono with 16-bit samples is supported.")

@@ -1,6 +1,6 @@
-"""Base64 of large files, a slice at a time: other requests go on in between.
+"""Base64 of large files in slices, so that the event loop serves other requests in between.
 
-A slice takes about a millisecond; both its lengths (bytes and characters) are whole groups of base64.
+A slice takes about 1 ms. Both slice lengths, in bytes and in characters, are whole base64 groups.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def encode_in_slices(data: bytes) -> str:
 
 
 async def decode_in_slices(text: str) -> bytes:
-    """The bytes of base64, in either alphabet. Raises UpstreamError when it is none."""
+    """Decode base64 of either alphabet. Raises UpstreamError when `text` is not base64."""
     plain = normalize_base64(text)
     pieces: list[bytes] = []
     for start in range(0, len(plain), SLICE_BYTES):

@@ -1,7 +1,7 @@
-"""Google's ``error`` object, as one of our errors, and the words for a status. Pure.
+"""Google's ``error`` object as a `GateError`, and status names. Pure.
 
 Source: https://cloud.google.com/apis/design/errors: ``{"error": {"code", "message", "status", "details"}}``, where `code`
-is the HTTP status and `status` a name of google.rpc.Code. A bad key is a 400 whose details say API_KEY_INVALID.
+is the HTTP status and `status` a name of google.rpc.Code. An invalid API key is a 400 whose details contain API_KEY_INVALID.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _STATUS_CODES: Final[Mapping[str, int]] = {
 
 
 def get_status_name(status: int) -> str:
-    """The name that Google gives an HTTP status."""
+    """Google's name for an HTTP status."""
     return _STATUS_NAMES.get(status, "INVALID_ARGUMENT" if 400 <= status < 500 else "INTERNAL")
 
 
 def find_error(body: Any) -> GateError | None:
-    """The error that a whole body or one chunk of a stream is, or None for a body that is none."""
+    """The error in a response body or stream chunk; None when the value is not an error."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     if not isinstance(body, dict) or not body.get("error"):
@@ -61,7 +61,7 @@ def find_error(body: Any) -> GateError | None:
 
 
 def parse_error(error: Mapping[str, Any]) -> GateError:
-    """One of our errors. The upstream's words are kept, but for a fault of our own key, of which callers learn nothing."""
+    """A `GateError`. The upstream's message is kept, except for errors about the gateway's own key, which callers do not see."""
     text = error_text(error)
     status = status_in(error, "code") or _STATUS_CODES.get(read_string(error.get("status")), 0)
     about_key = "API_KEY" in str(error.get("details")) or "API key" in text.message

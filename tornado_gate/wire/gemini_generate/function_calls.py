@@ -1,7 +1,7 @@
-"""Calls and responses of functions: who answers whom. Pure.
+"""Function calls and responses, and the matching between them. Pure.
 
-A call often has no id, and a response then belongs to the first call of its name that is not answered yet. The vocabulary
-joins by id, so a call without one gets its number in the conversation, the same in every later turn.
+A call often has no id; a response without an id then belongs to the first unanswered call of its name. Common parts match by
+id, so a call without one gets its number in the conversation, which stays the same in later turns.
 
 Source: google-genai 3.4, types.FunctionCall and FunctionResponse.
 """
@@ -26,18 +26,18 @@ from tornado_gate.wire.json_schema import has_keyword
 
 _SCHEMA_WORDS: Final = ("$ref", "$defs", "$schema")
 _NO_ID: Final = {"id": None}
-"""In `extra` of what came without an id: nothing is lost with it, and nothing is sent for it."""
+"""`extra` of a call or response without an id, so that the id made here is not sent upstream."""
 
 
 class CallRegistry:
-    """The calls of a conversation so far, in their order."""
+    """The calls of a conversation so far, in order."""
 
     def __init__(self) -> None:
         self._count = 0
         self._open: list[tuple[str, str]] = []
 
     def parse_call(self, part: Mapping[str, Any]) -> ToolCall:
-        """A ``functionCall`` part in a request."""
+        """The `ToolCall` of a ``functionCall`` part."""
         call = part["functionCall"]
         given_id = read_string(call.get("id"))
         identity = given_id or self._make_id()
@@ -55,7 +55,7 @@ class CallRegistry:
         )
 
     def parse_response(self, part: Mapping[str, Any]) -> ToolResult:
-        """A ``functionResponse`` part."""
+        """The `ToolResult` of a ``functionResponse`` part."""
         response = part["functionResponse"]
         given_id, name = read_string(response.get("id")), read_string(response.get("name"))
         text, is_error = _parse_response(response.get("response"))
@@ -76,7 +76,7 @@ class CallRegistry:
         return f"call_{self._count}"
 
     def _match_call_id(self, identity: str, name: str) -> str:
-        """The id of the call that a response is for."""
+        """The id of the call that a response belongs to."""
         for wanted, place in ((identity, 0), (name, 1)):
             for call in self._open:
                 if wanted and call[place] == wanted:
@@ -86,7 +86,7 @@ class CallRegistry:
 
 
 def _parse_response(response: Any) -> tuple[str, bool]:
-    """The text of a response, and whether it tells of an error."""
+    """The text of a response, and whether it is an error."""
     match response:
         case {"result": str(text), **others} if not others:
             return text, False
@@ -98,9 +98,9 @@ def _parse_response(response: Any) -> tuple[str, bool]:
 
 
 def render_call(call: ToolCall) -> dict[str, Any] | None:
-    """A ``functionCall`` part without its signature; None when the arguments are no JSON object.
+    """A ``functionCall`` part without its signature; None when the arguments are not a JSON object.
 
-    A call of a tool that takes free text, which this format has not, has it as ``input``.
+    This format has no free-text tools: the text of such a call is sent as ``input``.
     """
     arguments: Any = {"input": call.arguments}
     if call.kind == "function":
@@ -115,7 +115,7 @@ def render_call(call: ToolCall) -> dict[str, Any] | None:
 
 
 def render_result(result: ToolResult, name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """A ``functionResponse`` part with `parts` inside it; `name` is the function's, which the format must have."""
+    """A ``functionResponse`` part that contains `parts`. `name` is the function's name, which this format requires."""
     text = "".join(part.text for part in result.parts if isinstance(part, Text))
     identity = None if result.extra.get("id", ...) is None else result.call_id
     response = drop_none(id=identity or None, name=name, response=_render_response(text, result.is_error))
@@ -125,7 +125,7 @@ def render_result(result: ToolResult, name: str, parts: list[dict[str, Any]]) ->
 
 
 def _render_response(text: str, is_error: bool) -> dict[str, Any]:
-    """An object, which the vendor wants. One that looks like a schema goes as text: its ``$ref`` would be refused."""
+    """The response as the object that the vendor requires. Schema-like objects are sent as text: ``$ref`` is rejected."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -139,5 +139,5 @@ def _render_response(text: str, is_error: bool) -> dict[str, Any]:
 
 
 def render_other_parts(result: ToolResult) -> list[tuple[int, dict[str, Any] | None]]:
-    """The parts of a result that are not text, with their places; None for one that this format cannot say."""
+    """The other parts of a result than text, with their indexes; None for one that this format cannot express."""
     return [(place, render_part(part)) for place, part in enumerate(result.parts) if not isinstance(part, Text)]

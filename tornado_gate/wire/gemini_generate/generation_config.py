@@ -1,6 +1,6 @@
-"""``generationConfig``, to the fields of a chat request and back. Pure.
+"""``generationConfig`` and the fields of a chat request, in both directions. Pure.
 
-What the vocabulary has no field for is in the request's `extra` under its path, ``generationConfig.mediaResolution``.
+Members without a common field are in the request's `extra` under their path, e.g. ``generationConfig.mediaResolution``.
 
 Source: google-genai 3.4, types.GenerationConfig and GenerateContentConfig.
 """
@@ -35,7 +35,7 @@ MEMBER_NAMES: Final[Mapping[str, str]] = {
     "modalities": "responseModalities",
     "reasoning": "thinkingConfig",
 }
-"""Fields of ours and the members that say them."""
+"""By field of `ChatRequest`: the member of ``generationConfig``."""
 
 _SHARED_FIELDS: Final = ("n", "max_tokens", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
 _FORMAT_MEMBERS: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
@@ -44,7 +44,7 @@ _JSON_TYPE: Final = "application/json"
 
 
 def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(fields of `ChatRequest`, members that no field can hold) of a checked config."""
+    """(fields of `ChatRequest`, members without a field) of a validated ``generationConfig``."""
     fields: dict[str, Any] = {
         name: config.get(MEMBER_NAMES[name]) for name in (*_SHARED_FIELDS, "logprobs", "top_logprobs")
     }
@@ -68,7 +68,7 @@ def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
 
 
 def _parse_format(config: Mapping[str, Any]) -> ResponseFormat | None:
-    """None for what only this format knows, such as ``text/x.enum``."""
+    """None for formats that only the vendor has, such as ``text/x.enum``."""
     kind, schema = config.get("responseMimeType"), config.get("responseJsonSchema")
     if schema is None and config.get("responseSchema") is not None:
         schema = convert_to_json_schema(config["responseSchema"])
@@ -78,7 +78,7 @@ def _parse_format(config: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any]:
-    """The whole ``generationConfig``; what it cannot say is reported to `call.lose`."""
+    """The complete ``generationConfig``. Reports unsupported fields to `call.drop_field`."""
     config = drop_none(**{MEMBER_NAMES[name]: getattr(request, name) for name in _SHARED_FIELDS})
     config |= drop_none(
         topK=request.top_k,
@@ -99,7 +99,7 @@ def _render_stops(call: Call, request: ChatRequest) -> list[str]:
 
 
 def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
-    """The voice. Sound comes as raw samples, which only ``pcm16`` and ``wav`` can be made of."""
+    """The voice. The upstream sends raw samples, so only the formats ``pcm16`` and ``wav`` are available."""
     if request.audio is None:
         return None
     name = request.field_name("audio")

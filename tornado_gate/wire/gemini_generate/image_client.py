@@ -1,7 +1,7 @@
-"""Pictures from a model that answers generateContent: the client half. Pure.
+"""Image requests for models with generateContent: the client half. Pure.
 
-The vendor takes no width and height: a size becomes the nearest of its ratios, and of its resolutions the one with the nearest
-number of pixels. A size of another ratio is lost, and so is one beyond 1K where the model makes 1K only.
+The vendor accepts no width and height: a size becomes the nearest supported aspect ratio and the resolution with the nearest
+number of pixels. A size of another ratio is reported as dropped, as is one over 1K when the model supports only 1K.
 
 Source: https://ai.google.dev/gemini-api/docs/image-generation; google-genai 3.4, types.ImageConfig.
 """
@@ -24,7 +24,7 @@ from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_fin
 
 ASPECT_RATIOS: Final = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
 _RESOLUTIONS: Final = ((8_400_000, "4K"), (2_100_000, "2K"))
-"""From so many pixels on; the bounds lie between those of the vendor's own squares (1024, 2048 and 4096 a side)."""
+"""By minimum number of pixels; the limits lie between the vendor's squares (1024, 2048 and 4096 pixels a side)."""
 
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,4})[xX*]([1-9][0-9]{0,4})")
 _UNSUPPORTED_FIELDS: Final = (
@@ -46,9 +46,9 @@ _MAX_TEXT_LENGTH: Final = 500
 
 
 def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
-    """Report every field that no model of the vendor's takes, except those in `sayable`.
+    """Report every field that none of the vendor's models support, except those in `sayable`.
 
-    "auto" is what it does anyway, and so is to send no unfinished pictures.
+    "auto" and zero partial images are the default behaviour and are not reported.
     """
     for name in _UNSUPPORTED_FIELDS:
         value = getattr(request, name)
@@ -63,7 +63,7 @@ def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
 def choose_shape(
     call: Call, request: ImageRequest, ratios: Sequence[str], *, resolutions: bool
 ) -> tuple[str | None, str | None]:
-    """(aspect ratio, resolution) for a request; None for what was not said. What cannot be had is reported."""
+    """(aspect ratio, resolution) for a request; None for one that is not set. Reports an unsupported size as dropped."""
     ratio, resolution = request.aspect_ratio, request.resolution
     if resolution is not None and not resolutions:
         call.drop_field(request.field_name("resolution"))
@@ -83,7 +83,7 @@ def choose_shape(
 
 
 def _find_nearest_ratio(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
-    """The ratio that differs least, and whether it is the very one."""
+    """The nearest ratio, and whether it is exact."""
 
     def distance(ratio: str) -> float:
         wide, _, high = ratio.partition(":")
@@ -96,12 +96,12 @@ def _find_nearest_ratio(width: int, height: int, ratios: Sequence[str]) -> tuple
 def render_image_request(
     call: Call, request: ImageRequest, pictures: Sequence[Data], *, resolutions: bool
 ) -> dict[str, Any]:
-    """The body that asks for one picture; `pictures` are those to change. What it cannot say is reported to `call.lose`.
+    """The request body for one image; `pictures` are the input images to edit. Reports unsupported fields to `call.drop_field`.
 
-    `resolutions` says that the model makes others than 1K.
+    `resolutions` is True when the model supports other resolutions than 1K.
     """
     drop_unsupported(call, request)
-    if request.n is not None and request.n > 1:  # several candidates are refused by every model that makes pictures
+    if request.n is not None and request.n > 1:  # image models reject several candidates
         call.drop_field(request.field_name("n"))
     ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
     parts: list[dict[str, Any]] = [{"text": request.prompt}]
@@ -115,9 +115,9 @@ def render_image_request(
 
 
 async def parse_image_response(body: Any) -> ImageResult:
-    """The pictures of a whole answer, without those that the model drew while it thought.
+    """The images of a whole response, without those that belong to the model's thoughts.
 
-    Raises the upstream's error, and for an answer without a picture one that says why.
+    Raises the upstream's error, and an error with the upstream's reason for a response without an image.
     """
     if (error := find_error(body)) is not None:
         raise error
@@ -133,7 +133,7 @@ async def parse_image_response(body: Any) -> ImageResult:
                 images.append(image)
     text = "".join(texts) or None
     if not images:
-        raise no_output_error(body, "picture", text or "")
+        raise no_output_error(body, "image", text or "")
     usage = parse_usage(body.get("usageMetadata"))
     return ImageResult(images=tuple(images), model=read_string(body.get("modelVersion")), usage=usage, text=text)
 
@@ -147,16 +147,16 @@ async def _parse_picture(value: Mapping[str, Any]) -> GeneratedImage | None:
 
 
 def no_output_error(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
-    """The error for an answer that holds nothing of what was asked for: with the upstream's own reason, if it gave one."""
+    """The error for a response without the requested output (`what`), with the upstream's reason if there is one."""
     candidate = next(iter(read_objects(body.get("candidates"))), {})
     feedback = read_object(body.get("promptFeedback"))
     barred = find_block_reason(body)
     reason = barred or read_string(candidate.get("finishReason"))
     told = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
     if not reason and not told:
-        return UpstreamError(f"The upstream's answer holds no {what}, and no reason why.")
+        return UpstreamError(f"The upstream's response contains no {what} and no reason. Retry the request.")
     message = " ".join(
-        filter(None, [f"The upstream made no {what}:", f"{reason}." if reason else "", told[:_MAX_TEXT_LENGTH]])
+        filter(None, [f"The upstream returned no {what}:", f"{reason}." if reason else "", told[:_MAX_TEXT_LENGTH]])
     )
     filtered = bool(barred) or parse_finish_reason(reason) == "content_filter"
     return UpstreamRefused(message, status=400, code="content_policy_violation" if filtered else "nothing_made")

@@ -1,4 +1,4 @@
-"""Small readings of JSON members, base64 in both alphabets, and signatures. Pure."""
+"""Helpers for JSON members, base64 of both alphabets, and signatures. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import orjson
 from tornado_gate.types import Opaque
 
 _OPAQUE_PREFIX: Final = b"opaque:1:"
-"""Before the JSON of a signature that is not base64 as this format has it: it comes back as it was."""
+"""Prefix of the JSON text of a signature that is not base64 in this format, so that parsing restores the original."""
 
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The members of `value` whose names are not `known`."""
+    """The members of `value` whose names are not in `known`."""
     return {name: member for name, member in value.items() if name not in known}
 
 
 def drop_none(**members: Any) -> dict[str, Any]:
-    """The members that are not None, in their order."""
+    """The members that are not None, in the given order."""
     return {name: member for name, member in members.items() if member is not None}
 
 
@@ -36,12 +36,12 @@ def read_object(value: Any) -> Mapping[str, Any]:
 
 
 def read_objects(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of an array; nothing of anything else."""
+    """The objects of an array; [] for any other value."""
     return [item for item in value if isinstance(item, (dict, Mapping))] if isinstance(value, list) else []
 
 
 def read_count(value: Any) -> int | None:
-    """A number that counts; the vendor's JSON may have a 64-bit one as a string."""
+    """A non-negative integer, which the vendor's JSON may have as a string (64-bit numbers); None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:19])
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
@@ -50,14 +50,14 @@ def read_count(value: Any) -> int | None:
 
 
 def normalize_base64(text: str) -> str:
-    """base64 in the standard alphabet, padded: the vendor's SDK sends the URL-safe one, which others refuse."""
+    """base64 in the standard alphabet with padding. The vendor's SDK sends the URL-safe one, which other vendors reject."""
     if "-" in text or "_" in text:
         text = text.translate(_URL_SAFE)
     return text + "=" * (-len(text) % 4) if len(text) % 4 in (2, 3) else text
 
 
 def is_base64(text: str) -> bool:
-    """Whether `text` is base64 as `plain_base64` makes it: reading it and writing it again gives it back."""
+    """Whether `text` is base64 in the form that `normalize_base64` returns."""
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
     except (binascii.Error, ValueError):
@@ -65,7 +65,7 @@ def is_base64(text: str) -> bool:
 
 
 def parse_signature(value: Any) -> Opaque | None:
-    """What a caller sent back as ``thoughtSignature``: the value that `render_signature` was given."""
+    """The original value of a ``thoughtSignature`` that `render_signature` returned."""
     if not isinstance(value, str) or not value:
         return None
     text = normalize_base64(value)
@@ -75,13 +75,13 @@ def parse_signature(value: Any) -> Opaque | None:
             try:
                 return Opaque(issuer="", value=orjson.loads(raw.removeprefix(_OPAQUE_PREFIX)))
             except orjson.JSONDecodeError:
-                pass  # not one of ours after all
+                pass  # not encoded by render_signature
         return Opaque(issuer="", value=text)
     return Opaque(issuer="", value=value)
 
 
 def render_signature(signature: Opaque | None) -> str | None:
-    """``thoughtSignature`` for a caller, whose SDK decodes and encodes it on the way: it must be base64."""
+    """The ``thoughtSignature`` for a caller. It is base64, because the vendor's SDK decodes and encodes it."""
     if signature is None:
         return None
     value = signature.value

@@ -1,4 +1,4 @@
-"""``logprobsResult`` to entries per token, and back. Pure.
+"""``logprobsResult`` and the common entries per token, in both directions. Pure.
 
 Source: google-genai 3.4, types.LogprobsResult: the chosen candidate of each step, and the top candidates of each step.
 """
@@ -12,7 +12,7 @@ from tornado_gate.wire.gemini_generate.json_values import read_object, read_obje
 
 
 def parse_logprobs(result: Any) -> tuple[dict[str, Any], ...]:
-    """Entries of the vocabulary: ``{"token", "logprob", "bytes", "top_logprobs"}``."""
+    """Common entries: ``{"token", "logprob", "bytes", "top_logprobs"}``."""
     chosen = read_objects(read_object(result).get("chosenCandidates"))
     tops = read_objects(read_object(result).get("topCandidates"))
     return tuple(
@@ -32,7 +32,7 @@ def _parse_candidate(candidate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render_logprobs(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The vendor's result for some entries."""
+    """The ``logprobsResult`` of common entries."""
     known = list(entries)
     return {
         "topCandidates": [

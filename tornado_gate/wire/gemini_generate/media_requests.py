@@ -1,6 +1,6 @@
-"""Generate bodies for models that make pictures or speech and cannot chat: the server half. Pure.
+"""Generate bodies for image and speech models without chat: the server half. Pure.
 
-Such a model takes one prompt: the last turn of the user. What else the body says is reported to `call.lose` by its path.
+Such a model takes one prompt, the last user turn. All other members are reported to `call.drop_field` by their path.
 
 Source: google-genai 3.4, types.GenerateContentConfig, ImageConfig and SpeechConfig.
 """
@@ -26,14 +26,14 @@ _MODALITIES: Final = f"{_CONFIG}.responseModalities"
 
 
 class LocatedImageRequest(Value, frozen=True, kw_only=True):
-    """An image request, and where in the body each of its images stands."""
+    """An image request, and the path of each of its images in the body."""
 
     request: ImageRequest
     paths: tuple[str, ...]
 
 
 def parse_images(call: Call, body: Mapping[str, Any], *, model: str) -> LocatedImageRequest:
-    """The image request in a checked body. Raises InvalidField for one that asks for something else than pictures."""
+    """The image request of a validated body. Raises InvalidField when the body requests another modality or has no prompt."""
     reader = _MediaRequestReader(call, body)
     reader.require_modality("IMAGE", said=False)
     turn = reader.read_last_turn(pictures=True)
@@ -64,7 +64,7 @@ def parse_images(call: Call, body: Mapping[str, Any], *, model: str) -> LocatedI
 
 
 def parse_speech(call: Call, body: Mapping[str, Any], *, model: str, stream: bool = False) -> SpeechRequest:
-    """The speech request in a checked body; a system instruction says how to speak. Raises InvalidField."""
+    """The speech request of a validated body; a system instruction becomes the speaking instructions. Raises InvalidField."""
     reader = _MediaRequestReader(call, body)
     reader.require_modality("AUDIO", said=True)
     turn = reader.read_last_turn(pictures=False)
@@ -107,7 +107,7 @@ class _UserTurn(State):
 
 
 class _MediaRequestReader:
-    """A body in camelCase; paths are told as the caller spelled them."""
+    """Reads a body in camelCase; reported paths have the caller's spelling."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
@@ -118,26 +118,26 @@ class _MediaRequestReader:
         return {name: restore_spelling(self._body, path) for name, path in names.items()}
 
     def get_object(self, path: str) -> Mapping[str, Any]:
-        """The object at a path; an empty one when there is none."""
+        """The object at a path; {} when there is none."""
         found: Any = self._wire
         for name in path.split(".") if path else ():
             found = found[int(name)] if isinstance(found, list) else read_object(found).get(name)
         return read_object(found)
 
     def require_modality(self, wanted: str, *, said: bool) -> None:
-        """`said` when silence does not mean it."""
+        """Raise InvalidField unless ``responseModalities`` includes `wanted`. `said`: also when the member is missing."""
         modalities = self.get_object(_CONFIG).get("responseModalities")
         if (modalities or said) and wanted not in [str(one).upper() for one in modalities or ()]:
             path = restore_spelling(self._body, _MODALITIES)
-            message = f"'{path}' must include '{wanted}': the model '{self._call.model}' makes nothing else."
+            message = f"'{path}' must include '{wanted}': the model '{self._call.model}' supports no other output."
             raise InvalidField(path, message)
 
     def read_last_turn(self, *, pictures: bool) -> _UserTurn:
-        """What the user said last. Everything else in ``contents`` is lost."""
+        """The last user turn. Reports the rest of ``contents`` as dropped. Raises InvalidField for a turn without text."""
         contents = read_objects(self._wire.get("contents"))
         turns = [place for place, content in enumerate(contents) if content.get("role") in (None, "", "user")]
         if not turns:
-            raise InvalidField("contents", "'contents' must hold a turn of the user.")
+            raise InvalidField("contents", "'contents' must contain a turn with role 'user'.")
         for place in range(len(contents)):
             if place != turns[-1]:
                 self._call.drop_field(f"contents.{place}")
@@ -145,7 +145,7 @@ class _MediaRequestReader:
         for place, part in enumerate(read_objects(contents[turns[-1]].get("parts"))):
             self._take(turn, f"{turn.path}.{place}", part, pictures)
         if not turn.text.strip():
-            raise InvalidField(turn.path, f"'{turn.path}' must hold a text.")
+            raise InvalidField(turn.path, f"'{turn.path}' must contain a part with text that is not empty.")
         return turn
 
     def _take(self, turn: _UserTurn, path: str, value: Mapping[str, Any], pictures: bool) -> None:
@@ -166,7 +166,7 @@ class _MediaRequestReader:
                 self._call.drop_field(restore_spelling(self._body, f"{path}.{name}"))
 
     def read_instruction(self) -> str | None:
-        """The text of ``systemInstruction``: a string, a part, or a content."""
+        """The text of ``systemInstruction``, which is a string, a part or a content."""
         value = self._wire.get("systemInstruction")
         if isinstance(value, str):
             return value or None
@@ -176,19 +176,19 @@ class _MediaRequestReader:
         return "\n".join(text for text in said if isinstance(text, str)) or None
 
     def drop_unread(self, path: str, *known: str) -> None:
-        """Every member of the object at `path` that says something and is not `known`."""
+        """Report each non-empty member of the object at `path` that is not in `known`."""
         for name, value in self.get_object(path).items():
             if name not in known and not _is_empty_value(value):
                 self._call.drop_field(restore_spelling(self._body, f"{path}.{name}" if path else name))
 
 
 def _is_image(source: object) -> bool:
-    """Whether a source is a picture that can be had. One with a name is a File in the vocabulary."""
+    """Whether a source is an image with data or a URL. One with a display name is a `File`."""
     return isinstance(source, Data | Link) and source.media_type.lower().startswith("image/")
 
 
 def _is_empty_value(value: Any) -> bool:
-    """Null, false, an empty list, and an object of nothing else: what SDKs send for what was not said."""
+    """Whether `value` is null, false, an empty list or an object of such values, which SDKs send for unset members."""
     if isinstance(value, Mapping):
         return all(_is_empty_value(member) for member in value.values())
     return value is None or value is False or value == []

@@ -1,7 +1,7 @@
-"""Pictures and speech as generate answers: the server half. Pure.
+"""Images and speech as generateContent responses: the server half. Pure.
 
-A whole answer comes in pieces, a part at a time, because one part may hold tens of megabytes; the pieces together are one
-JSON text. In a stream each picture or piece of sound is a chunk of its own, and the last chunk has usage and finish reason.
+A whole response is rendered in pieces, one part at a time, because a part may have tens of megabytes; joined, the pieces are
+one JSON text. In a stream, each image or piece of audio is its own chunk; the last chunk has usage and finish reason.
 
 Source: google-genai 3.4, types.GenerateContentResponse.
 """
@@ -26,20 +26,20 @@ _CHUNK_STOP: Final = b']},"finishReason":"STOP","index":0}]'
 
 
 async def render_blob(data: bytes, media_type: str) -> dict[str, Any]:
-    """A part with a file in it, whose base64 `orjson.dumps` copies as it is."""
+    """A part with an embedded file; `orjson.dumps` copies its base64 unchanged."""
     text = await encode_in_slices(data)
     return {"inlineData": {"mimeType": media_type, "data": orjson.Fragment(b'"' + text.encode("ascii") + b'"')}}
 
 
 def render_audio_type(media_type: str) -> str:
-    """The media type of sound as the vendor writes it: raw samples have their rate."""
+    """The media type of audio in the vendor's form, with the rate for raw samples."""
     if not is_raw(media_type):
         return media_type
     return _SAMPLES_TYPE.format(rate=parse_sample_rate(media_type) if "rate=" in media_type else DEFAULT_SAMPLE_RATE)
 
 
 async def render_images(result: ImageResult, *, id: str, model: str) -> AsyncIterator[bytes]:
-    """A whole answer with pictures, and before them what the model said."""
+    """The pieces of a whole response with images, after the model's text."""
     yield _CHUNK_START
     if result.text:
         yield orjson.dumps({"text": result.text}) + (b"," if result.images else b"")
@@ -49,7 +49,7 @@ async def render_images(result: ImageResult, *, id: str, model: str) -> AsyncIte
 
 
 async def stream_images(result: ImageResult, *, id: str, model: str) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of an answer with pictures, the last of which ends it."""
+    """The chunks of a stream with images; the last has the finish reason."""
     last = len(result.images) - 1
     envelope = {"modelVersion": model, "responseId": id}
     if result.text:
@@ -60,7 +60,7 @@ async def stream_images(result: ImageResult, *, id: str, model: str) -> AsyncIte
 
 
 async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[bytes]:
-    """A whole answer with the sound as one part. Raises the error of a StreamError before the first piece."""
+    """The pieces of a whole response with the audio in one part. Raises the error of a StreamError before the first piece."""
     media_type, pieces, usage = "", [], None
     try:
         async for event in events:
@@ -76,7 +76,7 @@ async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: s
     finally:
         await close(events)
     if not any(pieces):
-        raise UpstreamError("The upstream's answer holds no sound.")
+        raise UpstreamError("The upstream's response contains no audio. Retry the request.")
     yield _CHUNK_START + b'{"inlineData":{"mimeType":' + orjson.dumps(media_type) + b',"data":"'
     data = b"".join(pieces)
     for start in range(0, len(data), SLICE_BYTES):
@@ -85,7 +85,7 @@ async def render_speech(events: AsyncIterator[StreamEvent], *, id: str, model: s
 
 
 async def stream_speech(events: AsyncIterator[StreamEvent], *, id: str, model: str) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of an answer with sound, as it comes, in whole samples. Raises the error of a StreamError."""
+    """The chunks of a stream with audio, in whole samples. Raises the error of a StreamError."""
     envelope = {"modelVersion": model, "responseId": id}
     media_type, whole, left = "", 1, b""
     try:

@@ -1,12 +1,12 @@
-"""``contents`` and ``systemInstruction``, to messages and back. Pure.
+"""``contents`` and ``systemInstruction`` and the common messages, in both directions. Pure.
 
-A content with responses of functions becomes a message of role "tool" and, when it says something else too, one of role "user".
-On the way back neighbours of one role are one content again, because the vendor wants turns to alternate and all
+A content with function responses becomes a message of role "tool" and, if it has other parts, one of role "user". In the
+other direction, adjacent messages of one role become one content, because the vendor requires alternating turns and all
 responses of a turn together.
 
 Source: google-genai 3.4, types.Content; for thought signatures https://ai.google.dev/gemini-api/docs/thought-signatures
-(2026-01): in the current turn the first call of each step must carry one, and history that another model wrote may have
-the dummy.
+(2026-01): in the current turn the first call of each step must have one; history that another model wrote may use the
+documented dummy value.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
-"""The documented value that stands for a signature which nobody has."""
+"""The documented dummy value for a missing signature."""
 
 
 def parse_system(value: Any) -> Message | None:
-    """``systemInstruction``: a string, a part, or a content; None when it says nothing."""
+    """The system message of ``systemInstruction``, which is a string, a part or a content; None when it is empty."""
     if isinstance(value, str):
         return Message(role="system", parts=(Text(text=value),))
     if not isinstance(value, dict):
@@ -44,14 +44,14 @@ def parse_system(value: Any) -> Message | None:
 
 
 def parse_contents(contents: Any) -> tuple[Message, ...]:
-    """The messages of a checked ``contents``: an array of contents, or a single one."""
+    """The messages of a validated ``contents``: an array of contents, or a single one."""
     book = CallRegistry()
     values = [contents] if isinstance(contents, dict) else read_objects(contents)
     return tuple(message for content in values for message in _parse_content(content, book))
 
 
 def list_part_paths(contents: Any, system: str) -> dict[str, str]:
-    """Where the parts of our messages stand in a body, for `ChatRequest.path`; `system` is the name of an instruction, or ""."""
+    """Paths of the message parts in the body, for `ChatRequest.path`. `system` is the member of the instruction, or ""."""
     names = {"messages": "contents", "content": "parts"}
     number = int(bool(system))
     if system:
@@ -108,22 +108,22 @@ def _is_response(part: Mapping[str, Any]) -> bool:
 
 
 def _is_plain(parts: Sequence[Part]) -> bool:
-    """Whether a format that has both would write a bare string."""
+    """Whether formats with both forms would use a plain string as content."""
     return sum(not isinstance(part, ToolCall | Thinking) for part in parts) <= 1
 
 
 def render_contents(
     call: Call, request: ChatRequest, own: bool, dialect: GeminiModelFeatures
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """``contents`` and ``systemInstruction``; what cannot be said is reported to `call.lose` by its place.
+    """``contents`` and ``systemInstruction``. Reports unsupported parts to `call.drop_field` by their path.
 
-    `own` when the messages came in this format. All system messages, wherever they stood, are one instruction.
+    `own` is True when the messages came in this format. All system messages are merged into one instruction.
     """
     writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
         writer.write(message, partial(request.path, number))
     contents, system = writer.contents, writer.system
-    if not contents and system:  # the vendor answers nothing without a turn of the user's
+    if not contents and system:  # the vendor requires a user turn
         contents, system = [{"role": "user", "parts": system}], []
     if dialect.signature_dummy:
         _add_dummies(contents)
@@ -165,7 +165,7 @@ class _ContentWriter(State):
         if value is None or value == {"text": ""} == value | self._render_signature(part):
             if value is None:
                 self.call.drop_field(path())
-            return []  # the vendor refuses a part that says nothing
+            return []  # the vendor rejects an empty part
         if isinstance(part, VendorPart):
             return [value]
         if isinstance(part, Image) and part.detail is not None:
@@ -173,7 +173,7 @@ class _ContentWriter(State):
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
 
     def _render_signature(self, part: Part) -> dict[str, Any]:
-        """The signature as its issuer gave it."""
+        """The issuer's signature, unchanged."""
         signature = part.signature if isinstance(part, Text | Thinking | ToolCall) else None
         return {} if signature is None else {"thoughtSignature": signature.value}
 
@@ -209,7 +209,7 @@ class _ContentWriter(State):
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:
-    """Give the first call of each step of the current turn the dummy when it has no signature."""
+    """Add the dummy signature to the first call of each step of the current turn when it has none."""
     turn = 0
     for number, content in enumerate(contents):
         if content["role"] == "user" and not any("functionResponse" in part for part in content["parts"]):

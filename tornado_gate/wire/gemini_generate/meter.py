@@ -1,7 +1,7 @@
-"""What the verbatim lane must know of chunks that it passes on as they came. Pure.
+"""Reads usage and finish reason from verbatim responses without changing them. Pure.
 
-Most chunks hold neither usage nor a finish reason: those are searched, not parsed. Inside a JSON string a quotation
-mark is escaped, so that no text a model writes can look like a member's name.
+Most chunks contain neither usage nor a finish reason: they are searched by regex, not parsed. Quotation marks inside a JSON
+string are escaped, so text from the model cannot match a member name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _METERED_CHUNK: Final = re.compile(
 
 
 class GenerateStreamMeter:
-    """Watches the JSON text of the chunks of one stream and notes usage and finish reason on `meter`.
+    """Reads the JSON text of the chunks of one stream and sets usage and finish reason on `meter`.
 
-    `finished` says that a finish reason was seen; `error` is what the upstream ended the stream with.
+    `finished` is True after a finish reason; `error` is the error that ended the stream.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -38,7 +38,7 @@ class GenerateStreamMeter:
         self.error: GateError | None = None
 
     def note(self, raw: bytes) -> None:
-        """Take the text of one chunk."""
+        """Read the text of one chunk."""
         self._calls_tools = self._calls_tools or b'"functionCall"' in raw
         if _METERED_CHUNK.search(raw) is None:
             return
@@ -58,11 +58,14 @@ class GenerateStreamMeter:
 
 
 _RESPONSE_MEMBERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"})
-"""What an answer without candidates has: of a prompt that was blocked, or a count of tokens."""
+"""Members of a response without candidates: a blocked prompt, or a token count."""
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Note usage and finish reason of a whole answer. Raises an error for what is none, which may come with status 200 too."""
+    """Set usage and finish reason of a whole response on `meter`.
+
+    Raises the upstream's error, which may come with status 200, and UpstreamError for a body of another format.
+    """
     if (error := find_error(body)) is not None:
         raise error
     if not isinstance(body, Mapping):
@@ -75,14 +78,14 @@ def note_body(meter: Meter, body: Any) -> None:
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
-    """Note the usage of a body or chunk, when it has some."""
+    """Set the usage of a body or chunk on `meter`, if it has any."""
     usage = parse_usage(body.get("usageMetadata"))
     if usage is not None:
         meter.usage = usage
 
 
 def finish_of(body: Mapping[str, Any], calls_tools: bool = False) -> str:
-    """Our word for the finish reason of the last candidate that has one, or of a blocked prompt, or ""."""
+    """The finish reason of the last candidate that has one, or of a blocked prompt, else ""."""
     for candidate in reversed(read_objects(body.get("candidates"))):
         if raw := read_string(candidate.get("finishReason")):
             parts = read_objects(read_object(candidate.get("content")).get("parts"))

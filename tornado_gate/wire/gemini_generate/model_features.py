@@ -1,4 +1,4 @@
-"""What one upstream model takes of this format. Pure facts; who knows which model takes what is a provider's business."""
+"""The features of this format that one upstream model supports; the provider knows them by model name. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tornado_gate.types.value import Value
 
 
 class GeminiModelFeatures(Value, frozen=True, kw_only=True):
-    """`json_schema`: takes JSON schemas as they are (``parametersJsonSchema``, ``responseJsonSchema``).
+    """`json_schema`: accepts unmodified JSON schemas (``parametersJsonSchema``, ``responseJsonSchema``).
 
-    `thinking_levels`: thinking is asked for in words (Gemini 3), not as a budget in tokens (Gemini 2.5).
-    `signature_dummy`: refuses the first call of a step that has no thought signature, unless it has the documented dummy.
-    `tools_with_format`: takes tools and a response format in one request.
-    `parts_in_results`: takes pictures and files inside a function's response.
+    `thinking_levels`: thinking is set as a level (Gemini 3), not as a budget in tokens (Gemini 2.5).
+    `signature_dummy`: rejects the first call of a step without a thought signature, except with the documented dummy value.
+    `tools_with_format`: accepts tools and a response format in one request.
+    `parts_in_results`: accepts images and files inside a function response.
     """
 
     json_schema: bool = True

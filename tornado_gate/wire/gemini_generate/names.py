@@ -1,7 +1,7 @@
-"""Members' names: both spellings that callers use, and the one that upstreams want. Pure.
+"""Member names: callers use camelCase and snake_case, upstreams get camelCase. Pure.
 
-The vendor's API takes camelCase and snake_case; upstreams that are compatible only nearly take the first alone. Only names
-of this format are changed, and never inside what is not of this format: arguments, results, schemas of users' making.
+The vendor's API accepts both spellings; some compatible upstreams accept camelCase only. Only names of this format are
+changed, not those inside arguments, results and user-defined schemas.
 
 Source: google-genai 3.4, google/genai/types.py (the trees below Content, GenerateContentConfig,
 Tool, ToolConfig and EmbedContentConfig).
@@ -78,20 +78,20 @@ _SCHEMA_MEMBERS: Final = frozenset(("parameters", "responseSchema"))
 
 
 def convert_name(name: str) -> str:
-    """The upstream's spelling of a member's name, and any other name as it is."""
+    """The camelCase spelling of a known member name; any other name unchanged."""
     return _CAMEL_OF_SNAKE.get(name, name)
 
 
 def convert_to_camel_case(value: Any) -> Any:
-    """`value` with the members of this format in camelCase; the very same object when none had to be changed.
+    """`value` with the members of this format in camelCase; the same object when nothing had to be changed.
 
-    A member that stands there in both spellings stays as it is in snake_case, as one that is unknown.
+    When an object has a member in both spellings, the snake_case one is kept as an unknown member.
     """
     return value if _is_camel(value) else _convert_value(value)
 
 
 def _is_camel(value: Any) -> bool:
-    """Whether none of our names stands in snake_case anywhere: so in nearly all that comes, and quickly seen."""
+    """Whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
     if isinstance(value, dict):
         if not _SNAKE_NAME_SET.isdisjoint(value):
             return False
@@ -125,7 +125,7 @@ def _convert_members(value: dict[str, Any], in_schema: bool) -> dict[str, Any]:
 
 
 def _convert_member(name: str, member: Any, in_schema: bool) -> Any:
-    """A member that is an object or an array: nothing else has names in it."""
+    """The converted value of a member that is an object or an array."""
     if in_schema:
         return _convert_schema_member(name, member)
     if name in _SCHEMA_MEMBERS:
@@ -148,7 +148,7 @@ def _convert_schema_member(name: str, member: Any) -> Any:
 
 
 def restore_spelling(body: Any, path: str) -> str:
-    """`path` (dotted, camelCase) as the caller of `body` spelled it."""
+    """`path` (dotted, camelCase) in the spelling that the caller of `body` used."""
     words: list[str] = []
     for word in path.split("."):
         name, body = _find_step(body, word)

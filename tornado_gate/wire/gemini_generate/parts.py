@@ -1,7 +1,7 @@
-"""The parts of a content, to the vocabulary and back; calls and results of functions are in `functions`. Pure.
+"""The parts of a content, in both directions. Function calls and responses are in `function_calls`. Pure.
 
-Unknown members of a part stay in its `extra`; a signature on a part that the vocabulary gives none (a picture) does too. A
-part of a kind that is not known here, and a file that lies at Google, is a `VendorPart`.
+Unknown members of a part stay in its `extra`, as does a signature on a part type without one (an image). A part of an unknown
+kind, and a file stored at Google, become a `VendorPart`.
 
 Source: google-genai 3.4, types.Part, Blob, FileData.
 """
@@ -33,7 +33,7 @@ DATA_KEYS: Final = (
     "toolCall",
     "toolResponse",
 )
-"""Exactly one of these says what a part is."""
+"""The members that define the kind of a part; a part has exactly one."""
 
 _GOOGLE_FILES: Final = ("gs://", "https://generativelanguage.googleapis.com/")
 _PLAYER_HOSTS: Final = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
@@ -62,7 +62,7 @@ _MEDIA_TYPES: Final[Mapping[str, str]] = {
 
 
 def parse_part(value: Mapping[str, Any]) -> Part:
-    """A part that is no function's call and no function's response; camelCase."""
+    """A part other than a function call or response, from camelCase."""
     match value:
         case {"text": str(text), "thought": True}:
             extra = select_unknown(value, "text", "thought", "thoughtSignature")
@@ -107,7 +107,7 @@ def _parse_medium(source: Source, media_type: str, name: str | None, extra: dict
 
 
 def _is_link(uri: str) -> bool:
-    """Whether anybody can open the address: not what was uploaded to Google, and no page with a player."""
+    """Whether the URL is publicly readable: not a file uploaded to Google, and not a video page."""
     if not uri.startswith(("http://", "https://")) or uri.startswith(_GOOGLE_FILES):
         return False
     try:
@@ -117,7 +117,7 @@ def _is_link(uri: str) -> bool:
 
 
 def render_part(part: Part) -> dict[str, Any] | None:
-    """One part object without `extra` and signature; None for what this format cannot say."""
+    """The part object without `extra` and signature; None for a part that this format cannot express."""
     match part:
         case Text(text=text) | Refusal(text=text):
             return {"text": text}
@@ -134,7 +134,7 @@ def render_part(part: Part) -> dict[str, Any] | None:
 
 
 def render_source(source: Source | None, name: str | None) -> dict[str, Any] | None:
-    """``inlineData`` or ``fileData``; None when the media type, which this format must have, is not known."""
+    """``inlineData`` or ``fileData``; None when the media type is unknown, because this format requires it."""
     match source:
         case Data(media_type=media_type, base64=data) if media_type:
             return {"inlineData": drop_none(mimeType=media_type, data=data, displayName=name)}
@@ -146,7 +146,7 @@ def render_source(source: Source | None, name: str | None) -> dict[str, Any] | N
 
 
 def guess_media_type(url: str) -> str:
-    """What the path of an address says of the medium, or ""."""
+    """The media type by the file extension in the URL's path, or ""."""
     try:
         path = urlsplit(url).path
     except ValueError:

@@ -1,7 +1,7 @@
-"""Requests: body to `ChatRequest` (server half), and back (client half). Pure.
+"""Requests: body to `ChatRequest` (server half), and `ChatRequest` to body (client half). Pure.
 
-The model and whether to stream stand in the path, not in the body. What `ChatRequest` has no field for is in `extra` under
-its path in the caller's spelling: ``safetySettings``, ``generation_config.media_resolution``.
+The model and the stream flag are in the URL path, not in the body. Members without a common field are in `extra` under their
+path in the caller's spelling: ``safetySettings``, ``generation_config.media_resolution``.
 
 Source: google-genai 3.4, models.py (_GenerateContentParameters_to_mldev) and types.py.
 """
@@ -37,9 +37,9 @@ def parse_request(
     camel_body: Mapping[str, Any] | None = None,
     reply_state: Any = None,
 ) -> ChatRequest:
-    """The common request in a body that was checked before; a wrong type in it raises whatever Python raises.
+    """The `ChatRequest` of a validated body. A member of a wrong type raises Python's own error, e.g. TypeError.
 
-    `camel_body` is the body in camelCase, for who has it; `reply_state` is the request's.
+    `camel_body` is the body in camelCase, if already converted; `reply_state` is stored on the request.
     """
     wire = convert_to_camel_case(dict(body)) if camel_body is None else camel_body
     config = read_object(wire.get("generationConfig"))
@@ -79,7 +79,7 @@ def _map_names(body: Mapping[str, Any], fields: Mapping[str, Any], tool_config: 
 def render_request(
     call: Call, request: ChatRequest, *, dialect: GeminiModelFeatures = MODERN_FEATURES
 ) -> dict[str, Any]:
-    """The body for an upstream that speaks this format. What it cannot say is reported to `call.lose`."""
+    """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`."""
     own = request.wire_format == WIRE_FORMAT
     contents, system = render_contents(call, request, own, dialect)
     body: dict[str, Any] = {"contents": contents}
@@ -99,9 +99,9 @@ def render_request(
 def render_count(
     call: Call, request: ChatRequest, *, model: str, dialect: GeminiModelFeatures = MODERN_FEATURES
 ) -> dict[str, Any]:
-    """The body of a count of tokens: the prompt alone. How an answer would be made is no loss here.
+    """The body of a token count: the prompt only. Fields that affect only the response are not reported as dropped.
 
-    `model` is the resource, ``models/NAME``, which a request inside the body must name.
+    `model` is the resource name, ``models/NAME``, which the request inside the body requires.
     """
     prompt = ChatRequest(
         model=request.model,

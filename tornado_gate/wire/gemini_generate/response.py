@@ -1,6 +1,6 @@
-"""Whole answers: body to `ChatResult` (client half, which forgives much), and back (server half). Pure.
+"""Whole responses: body to `ChatResult` (client half, lenient), and `ChatResult` to body (server half). Pure.
 
-A prompt that was blocked has no candidates at all; it becomes one choice that says nothing and ends with "content_filter".
+A blocked prompt has no candidates; it becomes one choice without parts and with finish reason "content_filter".
 
 Source: google-genai 3.4, types.GenerateContentResponse and Candidate.
 """
@@ -40,7 +40,7 @@ from tornado_gate.wire.gemini_generate.usage import (
 )
 
 TOP_EXTRA: Final = ("promptFeedback", "createTime", "modelStatus")
-"""The members of `ChatResult.extra` that this format has words for."""
+"""The members of `ChatResult.extra` that this format supports."""
 
 CHOICE_EXTRA: Final = (
     "safetyRatings",
@@ -52,21 +52,21 @@ CHOICE_EXTRA: Final = (
     "tokenCount",
     "finishMessage",
 )
-"""The members of `Choice.extra` that this format has words for."""
+"""The members of `Choice.extra` that this format supports."""
 
 CANDIDATE_MEMBERS: Final = ("index", "content", "finishReason", "logprobsResult")
 RESPONSE_MEMBERS: Final = ("candidates", "usageMetadata", "modelVersion", "responseId")
 
 
 def make_call_id() -> str:
-    """An id for a call that came without one: the result of the tool must name it."""
+    """A new id for a function call without one, so that the tool result can refer to it."""
     return f"call_{make_unique_id()[:24]}"
 
 
 def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
-    """The result in a whole answer. Raises the upstream's error, or UpstreamError for what is no answer of this format.
+    """The result of a whole response. Raises the upstream's error, or UpstreamError for a body of another format.
 
-    With `wav`, raw samples become a WAV file.
+    With `wav`, raw samples are converted to a WAV file.
     """
     if (error := find_error(body)) is not None:
         raise error
@@ -74,7 +74,9 @@ def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
     candidates = read_objects(read_object(body).get("candidates"))
     reason = find_block_reason(read_object(body))
     if not candidates and not reason:
-        raise UpstreamError("The upstream's answer holds no candidates.")
+        raise UpstreamError(
+            "The upstream's response is not a Gemini response: it has no 'candidates'. Check the provider's base_url."
+        )
     choices = tuple(_parse_candidate(candidate, wav) for candidate in sorted(candidates, key=get_index))
     if not choices:
         choices = (Choice(parts=(), reason="content_filter", raw_reason=reason),)
@@ -110,12 +112,12 @@ def _parse_candidate(candidate: Mapping[str, Any], wav: bool) -> Choice:
 
 
 def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
-    """A part of an answer; a call without an id gets one."""
+    """The part of one response part; a call without an id gets one."""
     call = part.get("functionCall")
     if not isinstance(call, dict):
         said = parse_part(part)
         if isinstance(said, Audio) and isinstance(said.source, Data):
-            decode_base64(said.source.base64)  # who takes the answer apart relies on it
+            decode_base64(said.source.base64)  # validate now: later code relies on valid base64
             return replace(said, source=convert_to_wav(said.source)) if wav else said
         return said
     return ToolCall(
@@ -127,7 +129,7 @@ def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
 
 
 def render_response(result: ChatResult, *, id: str, model: str, include_thoughts: bool = False) -> dict[str, Any]:
-    """The vendor's whole answer. Thoughts are shown only to those who asked, as the vendor does."""
+    """The response body. Thoughts are included only with `include_thoughts`, as in the vendor's API."""
     body: dict[str, Any] = {}
     if not (find_block_reason(result.extra) and not any(choice.parts for choice in result.choices)):
         body["candidates"] = [
@@ -139,7 +141,7 @@ def render_response(result: ChatResult, *, id: str, model: str, include_thoughts
 
 
 def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The members of `extra` that this format has words for; the others may be another format's."""
+    """The members of `extra` named in `names` that are not None; other members may belong to another format."""
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 
@@ -158,16 +160,16 @@ def _render_choice(number: int, choice: Choice, include_thoughts: bool) -> dict[
     return candidate | select_known_extra(choice.extra, *CHOICE_EXTRA)
 
 
-MALFORMED_MESSAGE: Final = "The model wrote arguments of a function call that are no JSON object."
+MALFORMED_MESSAGE: Final = "The model returned a function call whose arguments are not a JSON object."
 
 
 def is_malformed(part: Part) -> bool:
-    """Whether a call cannot be said in this format, whose arguments are an object."""
+    """Whether a call cannot be rendered because its arguments are not a JSON object."""
     return isinstance(part, ToolCall) and render_call(part) is None
 
 
 def render_said(part: Part) -> dict[str, Any] | None:
-    """A part of an answer with its signature, or None for what this format cannot say."""
+    """The response part with its signature; None for a part that this format cannot express."""
     if isinstance(part, VendorPart):
         return render_part(part)
     value = render_call(part) if isinstance(part, ToolCall) else render_part(part)

@@ -1,7 +1,7 @@
-"""The vendor's own schemas as JSON schemas. Pure; the way back is `wire.json_schema.down_level`.
+"""Converts the vendor's schemas to JSON schemas. Pure; `wire.json_schema.simplify_schema` is the other direction.
 
 Source: google-genai 3.4, types.Schema: upper-case types, ``nullable``, counts that may be strings (they are 64-bit in
-protobuf's JSON), and ``propertyOrdering``, which JSON schema has no word for.
+protobuf's JSON), and ``propertyOrdering``, which JSON schema does not have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BRANCH_KEYWORDS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def convert_to_json_schema(schema: Any) -> dict[str, Any]:
-    """A JSON schema that allows what `schema` allows. One that is a JSON schema already stays as it is."""
+    """A JSON schema that accepts the same values as `schema`. A JSON schema is returned unchanged."""
     if not isinstance(schema, Mapping):
         return {}
     value: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""Speech from a model that answers generateContent: the client half. Pure.
+"""Speech requests for models with generateContent: the client half. Pure.
 
-Models before Gemini 3.8 are told in the text itself how to speak ("Say cheerfully: …"); later ones read the text word for
-word and have ``speechMetadata.style`` for that. Sound is raw samples or, in a whole answer of the later ones, a WAV file.
+Models before Gemini 3.8 take speaking instructions in the text ("Say cheerfully: …"); later ones read the text verbatim and
+take ``speechMetadata.style``. Audio is raw samples or, in a whole response of later models, a WAV file.
 
 Source: https://ai.google.dev/gemini-api/docs/speech-generation, the vendor's migration guide for Gemini 3.8 TTS, and google-genai
 3.4, types.SpeechConfig and SpeechMetadata.
@@ -37,20 +37,20 @@ VOICES: Final[Mapping[str, str]] = {
     "shimmer": "Zephyr",
     "verse": "Orus",
 }
-"""Another vendor's voices and the nearest of Google's. Any other name goes up as it is."""
+"""By another vendor's voice: the most similar Google voice. Other names are sent unchanged."""
 
 FORMATS: Final = (None, "wav", "pcm")
 
 
 def render_speech_request(call: Call, request: SpeechRequest, *, styles: bool) -> dict[str, Any]:
-    """The body. `styles` says that the model reads its text word for word, and takes a style beside it.
+    """The request body. `styles` is True when the model reads the text verbatim and takes the style separately.
 
-    Raises InvalidField for a file that cannot be made of raw samples.
+    Raises InvalidField for an audio format that cannot be made from raw samples.
     """
     if request.format not in FORMATS:
         name = request.field_name("format")
         raise InvalidField(
-            name, f"'{name}' cannot be '{request.format}' with the model '{call.model}'; wav and pcm can."
+            name, f"'{name}' cannot be '{request.format}' for the model '{call.model}'. Use 'wav' or 'pcm'."
         )
     if request.speed not in (None, 1):
         call.drop_field(request.field_name("speed"))
@@ -77,9 +77,9 @@ def _render_text_part(request: SpeechRequest, styles: bool) -> dict[str, Any]:
 
 
 async def parse_speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: bool) -> AsyncIterator[StreamEvent]:
-    """The events of the sound in one whole body, or in the chunks of a stream. With `wav` it becomes a WAV file.
+    """The audio events of one whole body, or of the chunks of a stream. With `wav` the audio is a WAV file.
 
-    Raises the upstream's error, and for an answer without sound one that says why.
+    Raises the upstream's error, and an error with the upstream's reason for a response without audio.
     """
     reader = _SpeechBodyReader()
     rate, held = 0, bytearray()
@@ -87,7 +87,9 @@ async def parse_speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: b
         for media_type, text in reader.read(body):
             found, samples = extract_samples(media_type, await decode_in_slices(text))
             if rate and found != rate:
-                raise UpstreamError("The upstream changed the rate of its sound in the middle.")
+                raise UpstreamError(
+                    "The upstream changed the audio sample rate within one response. Retry the request."
+                )
             if not rate and samples:
                 rate = found
                 if not whole:
@@ -113,7 +115,7 @@ def _start_events(rate: int, wav: bool, size: int | None) -> list[StreamEvent]:
 
 
 class _SpeechBodyReader:
-    """What the bodies of one answer say beside the sound."""
+    """Collects the text, usage and finish reason of the bodies of one response."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -122,7 +124,7 @@ class _SpeechBodyReader:
         self._texts: list[str] = []
 
     def read(self, body: Any) -> list[tuple[str, str]]:
-        """(media type, base64) of each piece of sound in a body. Raises the error that it is."""
+        """(media type, base64) of each piece of audio in a body. Raises the upstream's error."""
         if (error := find_error(body)) is not None:
             raise error
         body = read_object(convert_to_camel_case(body))
@@ -140,8 +142,8 @@ class _SpeechBodyReader:
         return found
 
     def check_end(self, heard: bool, whole: bool) -> None:
-        """Raises an error for an answer that is none, or was cut off."""
+        """Raise an error for a response without audio, one that was filtered, or a truncated stream."""
         if not heard or parse_finish_reason(self._finish) == "content_filter":
-            raise no_output_error(self._last, "speech" if not heard else "whole speech", "".join(self._texts))
+            raise no_output_error(self._last, "audio" if not heard else "complete audio", "".join(self._texts))
         if not whole and not self._finish:
-            raise UpstreamError("The upstream's stream stopped before its end.")
+            raise UpstreamError("The upstream ended the stream without a finish reason. Retry the request.")

@@ -1,7 +1,7 @@
-"""Chunks of a stream, each a whole response object, to events: the client half, which forgives much. Pure.
+"""Stream chunks, each a complete response object, as common stream events: the client half, lenient. Pure.
 
-Text and thoughts come in pieces, everything else whole. A part ends when another kind of part begins, or with its signature,
-which may come in a piece without text. What is said in a finished candidate is ignored.
+Text and thoughts come in pieces, other parts whole. A part ends when a part of another kind starts, or with its signature,
+which may come in a piece without text. Parts after a candidate's finish reason are ignored.
 
 Source: google-genai 3.4, types.GenerateContentResponse.
 """
@@ -41,15 +41,16 @@ from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_fin
 
 
 def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """The events of a stream. `chunks` are the parsed objects, as `sse.json_frames` gives them.
+    """Common stream events. `chunks` is the parsed objects, as from `sse.json_frames`.
 
-    Raises UpstreamError for what is no chunk. A stream that just stops ends without a Finish, which the core makes an error.
+    Raises UpstreamError for data that is not a chunk. A truncated stream ends without a Finish, which the core reports as an
+    error.
     """
     return stages.add_step(chunks, _GenerateStreamParser())
 
 
 class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
-    """What is known of the stream so far."""
+    """State of one stream."""
 
     def __init__(self) -> None:
         self._started = False
@@ -64,7 +65,9 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
                 out.append(StreamError(error=error))
                 return True
             if not isinstance(chunk, dict):
-                raise UpstreamError("The upstream sent a stream event that is not an object.")
+                raise UpstreamError(
+                    "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
+                )
             out.extend(self._parse_chunk(convert_to_camel_case(chunk)))
         return False
 
@@ -101,7 +104,7 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
 
 
 class _CandidateParser:
-    """One candidate: `_open` is the kind and index of the part that pieces of text go to now."""
+    """State of one candidate. `_open` is the kind and index of the open text or thinking part."""
 
     def __init__(self, number: int, next_part: Callable[[], int]) -> None:
         self._number = number
@@ -154,7 +157,7 @@ class _CandidateParser:
             yield PartEnd(index=index, signature=said.signature)
 
     def _emit_part(self, part: Any) -> Iterator[StreamEvent]:
-        """A part that comes whole."""
+        """Emit a part that is complete in one chunk."""
         index = self._next_part()
         match part:
             case ToolCall():
@@ -186,5 +189,5 @@ class _CandidateParser:
 
 
 def _is_text_alone(part: Mapping[str, Any]) -> bool:
-    """Whether a part is a piece of text and nothing else, as nearly all are."""
+    """Whether a part has only text (the most frequent case)."""
     return len(part) == 1 and isinstance(part.get("text"), str)

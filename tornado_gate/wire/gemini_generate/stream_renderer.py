@@ -1,7 +1,7 @@
-"""Events to the chunks of a stream, each a whole response object: the server half. Pure.
+"""Common stream events as chunks, each a complete response object: the server half. Pure.
 
-Pieces of text go out at once, calls of functions whole when their arguments are. The last chunk has the finish reason of every
-candidate and the usage, so that a client that stops at it has seen all.
+Text is sent at once, a function call when its arguments are complete. The last chunk has all finish reasons and the usage, so
+that a client that stops there has received everything.
 
 Source: google-genai 3.4, types.GenerateContentResponse; models.py (generate_content_stream).
 """
@@ -49,7 +49,7 @@ _UNKNOWN_AUDIO_TYPE = "application/octet-stream"
 def render_stream(
     events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream. Raises the error of a StreamError. `id` is used where the upstream gave none."""
+    """The chunks of a stream. Raises the error of a StreamError. `id` is used when the upstream sends none."""
     return stages.add_step(events, _RenderGenerateChunksStep(_GenerateStreamRenderer(id, model, include_thoughts)))
 
 
@@ -86,7 +86,7 @@ class _GenerateStreamRenderer(State):
     _spoken: bool = False
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
-        """The chunk of one event, or None for one that says nothing here. Raises the error of a StreamError."""
+        """The chunk of one event; None when the event has no output. Raises the error of a StreamError."""
         match event:
             case PartDelta(index=index):
                 return self._write_delta(self._parts[index], event)
@@ -106,7 +106,7 @@ class _GenerateStreamRenderer(State):
         return None
 
     def render_last(self) -> dict[str, Any]:
-        """The chunk that ends every candidate."""
+        """The last chunk, with the finish reason of every candidate."""
         chunk: dict[str, Any] = {}
         if self._spoken or not find_block_reason(self._extra):
             chunk["candidates"] = [self._render_finish(finish) for _, finish in sorted(self._finishes.items())]

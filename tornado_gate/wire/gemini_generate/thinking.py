@@ -1,7 +1,7 @@
-"""``thinkingConfig``, to the vocabulary and back. Pure.
+"""``thinkingConfig`` and `Reasoning`, in both directions. Pure.
 
-The table from effort words to budgets and levels is the vendor's own, of its OpenAI-compatible endpoint:
-https://ai.google.dev/gemini-api/docs/openai. A budget of 0 turns thinking off, -1 leaves it to the model.
+The table from effort to budgets and levels is that of the vendor's OpenAI-compatible endpoint:
+https://ai.google.dev/gemini-api/docs/openai. A budget of 0 disables thinking, -1 lets the model choose.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THINKING_MEMBERS: Final = ("includeThoughts", "thinkingBudget", "thinkingLevel")
 
 
 def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
-    """Reasoning as asked for; None when the known members say nothing."""
+    """The `Reasoning` of a ``thinkingConfig``; None when no known member is set."""
     budget, level = config.get("thinkingBudget"), config.get("thinkingLevel")
     shown = "auto" if config.get("includeThoughts") is True else None
     effort = level.lower() if isinstance(level, str) and level != "THINKING_LEVEL_UNSPECIFIED" else None
@@ -34,13 +34,13 @@ def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
 
 
 def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any] | None:
-    """A ``thinkingConfig`` in the words that the model takes: a budget or a level, never both."""
+    """The ``thinkingConfig`` for the model: a budget or a level, never both; None when nothing is set."""
     reasoning = request.reasoning
     if reasoning is None:
         return None
     name = request.field_name("reasoning")
     config: dict[str, Any] = {}
-    if reasoning.budget_tokens is not None:  # newer models take budgets too, for the sake of what was written before
+    if reasoning.budget_tokens is not None:  # newer models accept budgets for backward compatibility
         config["thinkingBudget"] = reasoning.budget_tokens
         if reasoning.effort is not None:
             call.drop_field(f"{name}.effort")
@@ -70,5 +70,5 @@ def _render_switch(call: Call, enabled: bool, name: str, dialect: GeminiModelFea
         return {} if dialect.thinking_levels else {"thinkingBudget": _AUTOMATIC_BUDGET}
     if not dialect.thinking_levels:
         return {"thinkingBudget": 0}
-    call.drop_field(name)  # these models always think; the least that all of them take is "low"
+    call.drop_field(name)  # these models always think; "low" is the lowest level that all of them accept
     return {"thinkingLevel": "LOW"}

@@ -1,4 +1,4 @@
-"""``tools`` and ``toolConfig``, to the vocabulary and back. Pure.
+"""``tools`` and ``toolConfig``, in both directions. Pure.
 
 Source: google-genai 3.4, types.Tool, FunctionDeclaration, FunctionCallingConfig.
 """
@@ -19,7 +19,7 @@ _DECLARATION_MEMBERS: Final = ("name", "description", "parameters", "parametersJ
 
 
 def parse_tools(tools: Any) -> tuple[Tool | VendorTool, ...]:
-    """Every function declared, and every other tool by itself."""
+    """A `Tool` for each function declaration, and a `VendorTool` for each other tool."""
     parsed: list[Tool | VendorTool] = []
     for entry in read_objects(tools):
         for name, value in entry.items():
@@ -43,7 +43,7 @@ def _parse_function(value: Mapping[str, Any]) -> Tool:
 
 
 def parse_tool_choice(config: Mapping[str, Any]) -> ToolChoice | None:
-    """The choice in a ``functionCallingConfig``. VALIDATED, which no other format has, stays the vendor's."""
+    """The choice of a ``functionCallingConfig``. VALIDATED has no common equivalent and is kept as a vendor choice."""
     mode, names = config.get("mode"), tuple(config.get("allowedFunctionNames") or ())
     known = config.keys() <= {"mode", "allowedFunctionNames"}
     match mode:
@@ -61,7 +61,7 @@ def parse_tool_choice(config: Mapping[str, Any]) -> ToolChoice | None:
 
 
 def render_tools(call: Call, request: ChatRequest, own: bool, dialect: GeminiModelFeatures) -> list[dict[str, Any]]:
-    """All functions in one entry, as the vendor wants it, then every other tool of this format."""
+    """All functions in one entry, as the vendor requires, then the other tools of this format."""
     declarations: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
@@ -86,7 +86,9 @@ def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Gemi
             levelled = simplify_schema(
                 tool.parameters, lambda place: call.drop_field(_join_path(f"{path}.parameters", place))
             )
-            if levelled.get("type") != "OBJECT" or levelled.get("properties"):  # an empty object is refused
+            if levelled.get("type") != "OBJECT" or levelled.get(
+                "properties"
+            ):  # the vendor rejects an object without properties
                 value["parameters"] = levelled
     for name, member in tool.extra.items():
         if own:
@@ -101,7 +103,7 @@ def _join_path(path: str, place: str) -> str:
 
 
 def render_tool_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    """A ``functionCallingConfig``, or None when nothing was said."""
+    """A ``functionCallingConfig``; None when the request has no tool choice."""
     choice = request.tool_choice
     if choice is None:
         return None

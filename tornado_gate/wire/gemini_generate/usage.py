@@ -1,7 +1,7 @@
-"""Usage and finish reasons, both ways. Pure.
+"""Usage and finish reasons, in both directions. Pure.
 
-``candidatesTokenCount`` does not count thoughts, our `output_tokens` does. A STOP after calls of functions is "tool_calls"; for a
-caller it is STOP again, because clients go on with tools on nothing else.
+``candidatesTokenCount`` excludes thoughts, `output_tokens` includes them. A STOP after function calls is parsed as
+"tool_calls" and rendered as STOP again, because clients continue with tools only then.
 
 Source: google-genai 3.4, types.GenerateContentResponseUsageMetadata and FinishReason.
 """
@@ -35,7 +35,7 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "MISSING_THOUGHT_SIGNATURE": "error",
     "MALFORMED_RESPONSE": "error",
     "CONTINUATION": "length",
-    "FUNCTION_CALL": "tool_calls",  # not the vendor's; seen from an upstream that is compatible nearly
+    "FUNCTION_CALL": "tool_calls",  # not documented by the vendor; sent by some compatible upstreams
 }
 _REASON_WORDS: Final[Mapping[FinishReason, str]] = {
     "stop": "STOP",
@@ -58,20 +58,20 @@ MALFORMED_CALL: Final = "MALFORMED_FUNCTION_CALL"
 
 
 def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
-    """Our word for the vendor's."""
+    """The common finish reason of the vendor's."""
     reason = _FINISH_REASONS.get(raw, "other")
     return "tool_calls" if calls_tools and reason == "stop" else reason
 
 
 def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
-    """The vendor's word: its own again when it was one, and never STOP for what is no normal end."""
+    """The vendor's finish reason: `raw` when it is one of the vendor's. STOP is used only for normal ends."""
     if raw != "FUNCTION_CALL" and _FINISH_REASONS.get(raw) == reason:
         return raw
     return _REASON_WORDS[reason]
 
 
 def parse_usage(value: Any) -> Usage | None:
-    """Usage as an upstream reports it; None for anything that holds no token count."""
+    """The usage an upstream reports; None for a value without token counts."""
     if not isinstance(value, dict):
         return None
     prompt, candidates, thoughts, cached = (read_count(value.get(name)) for name in _COUNT_MEMBERS)
@@ -94,7 +94,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def _count_image_tokens(details: Any) -> int | None:
-    """What pictures took of the prompt; None when there were none."""
+    """The prompt tokens of images; None when there are none."""
     counts = [
         read_count(entry.get("tokenCount")) or 0 for entry in read_objects(details) if entry.get("modality") == "IMAGE"
     ]
@@ -102,7 +102,7 @@ def _count_image_tokens(details: Any) -> int | None:
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
-    """The vendor's usage object. Its three totals are never absent."""
+    """The usage object. Its three totals are always present."""
     prompt, output, thoughts = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens
     tools = read_count(usage.extra.get("toolUsePromptTokenCount")) or 0
     value: dict[str, Any] = {
@@ -121,6 +121,6 @@ def render_usage(usage: Usage) -> dict[str, Any]:
 
 
 def find_block_reason(body: Mapping[str, Any]) -> str:
-    """Why the prompt was blocked, or "": then there are no candidates at all."""
+    """The block reason of a prompt, or ""; a blocked prompt has no candidates."""
     reason = read_object(body.get("promptFeedback")).get("blockReason")
     return reason if isinstance(reason, str) else ""
