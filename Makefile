@@ -1,4 +1,4 @@
-# Everything a fresh machine needs is python3 >= 3.11 and make. `make` alone lists the commands.
+# Requirements: python3 >= 3.11 and make. `make` without a target lists the commands.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-# pip and npm keep their caches below HOME. Where there is none that can be written, they get a place of their own.
+# pip and npm keep their caches in HOME. If HOME is not writable, the caches are placed in .venv.
 ifneq ($(shell test -n "$$HOME" && test -w "$$HOME" && echo yes),yes)
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache/pip
 export npm_config_cache := $(CURDIR)/$(VENV)/cache/npm
@@ -25,19 +25,19 @@ endif
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
-install: $(STAMPS)/runtime ## make .venv with the gateway and its plugins; leaves .venv/bin/tornado-gate
-	@$(BIN)/python -m compileall -q tornado_gate plugins/*/tornado_gate_* # or each start would, where bytecode is not written
+install: $(STAMPS)/runtime ## create .venv with the gateway and its plugins; installs .venv/bin/tornado-gate
+	@$(BIN)/python -m compileall -q tornado_gate plugins/*/tornado_gate_* # otherwise every start compiles, if bytecode cannot be written
 
-run: install ## install, then serve conf/gate.yaml (CONF=FILE: another one)
+run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
 	$(BIN)/tornado-gate serve --conf $(CONF)
 
-test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install what tests need, then run them all (PYTEST_ARGS=…: only some)
+test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then run all tests (PYTEST_ARGS=…: select tests)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
-coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write htmlcov/: which lines they run (PYTEST_ARGS=…)
+coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write the coverage report htmlcov/ (PYTEST_ARGS=…)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-hooks: $(STAMPS)/dev ## check style, types and layout before each commit (pre-commit)
+hooks: $(STAMPS)/dev ## install the pre-commit hooks: check style, types and layout before each commit
 	$(BIN)/python -m pip install -qq pre-commit
 	$(BIN)/pre-commit install
 
@@ -46,17 +46,17 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-matrix: $(STAMPS)/dev ## write docs/matrix.md anew: what is carried from which format to which provider
+matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by format and provider
 	$(BIN)/python -m tests.matrix
 
-bench: $(STAMPS)/dev ## install the peers below bench/.peers, measure us and them by turns, write bench/RESULTS.md (BENCH_ARGS=…)
+bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install
 	$(BIN)/python -m bench.compare $(BENCH_ARGS)
 
-bench-self: $(STAMPS)/dev ## is a request dearer than bench/baseline.json says? (BENCH_ARGS=--update: write it anew)
+bench-self: $(STAMPS)/dev ## compare CPU time per request with bench/baseline.json (BENCH_ARGS=--update: rewrite it)
 	$(BIN)/python -m bench.guard $(BENCH_ARGS)
 
-bench-profile: $(STAMPS)/dev ## where the time of one case goes (CASE=chat)
+bench-profile: $(STAMPS)/dev ## profile one benchmark case (CASE=chat)
 	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)
 
 dist: $(STAMPS)/dev ## build the archives and wheels of the gateway and every plugin into dist/
@@ -65,7 +65,7 @@ dist: $(STAMPS)/dev ## build the archives and wheels of the gateway and every pl
 dist-check: ## check the files in dist/ and install them into an empty environment
 	sh tools/check_dist.sh $(BIN)/python
 
-sbom: ## write dist/sbom.cdx.json: every distribution that dist/ brings, with version and licence
+sbom: ## write dist/sbom.cdx.json: all distributions that dist/ installs, with version and licence
 	$(BIN)/python -m pip install -qq cyclonedx-bom
 	$(BIN)/python -m cyclonedx_py environment dist/venv -o dist/sbom.cdx.json
 
@@ -73,12 +73,12 @@ sign: ## write and sign dist/SHA256SUMS (KEY=a private SSH key)
 	cd dist && sha256sum *.whl *.tar.gz sbom.cdx.json > SHA256SUMS
 	ssh-keygen -Y sign -f $(KEY) -n file dist/SHA256SUMS
 
-clean: ## remove everything that these commands made, but not var/
+clean: ## remove everything that these commands created, except var/
 	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
 
-# A virtual environment holds absolute paths: in a checkout that was moved or copied it must be made anew.
+# A virtual environment contains absolute paths: it is recreated in a moved or copied checkout.
 ifneq ($(shell cat $(STAMPS)/venv 2>/dev/null),$(CURDIR))
 $(STAMPS)/venv: moved
 endif
@@ -96,7 +96,7 @@ $(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
 	$(BIN)/python -m pip install -qq -r requirements-dev.txt
 	@touch $(STAMPS)/runtime $@
 
-# The Node that runs npm and the tests is the one in .venv, whatever the machine has; it trusts whom the machine trusts.
+# npm and the tests use the Node in .venv; it trusts the system's certificate authorities.
 $(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
 	cd $(NODE_TESTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
 	@touch $@

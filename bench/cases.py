@@ -1,4 +1,4 @@
-"""What is asked of every gateway, in bytes, and what is true of the answer."""
+"""The requests that are sent to every gateway, and the checks of the responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUESTION_AT_ONCE = QUESTION + " Answer in one go."
 WHOLE = Expected(ends=b"}", least_bytes=400, holds=upstream.WORD, times=50)
 STREAM = Expected(ends=b"data: [DONE]", least_bytes=5000, holds=upstream.WORD, times=50)
 ANTHROPIC_WHOLE = Expected(ends=b"}", least_bytes=400, holds=b'"stop_reason"', times=1)
-# LiteLLM ends with another frame of its own making, so what ends the message is looked for, and the words are counted.
+# LiteLLM appends a frame of its own, so the check searches for the end of the message and counts the words.
 ANTHROPIC_STREAM = Expected(ends=b"}", least_bytes=3000, holds=b"word ", times=50)
 VECTORS = Expected(ends=b"}", least_bytes=2048 * 1536 * 2, holds=b'"embedding":[', times=2048)
 PICTURE = Expected(ends=b"}", least_bytes=upstream.PICTURE_BYTES)
@@ -24,7 +24,7 @@ PICTURE = Expected(ends=b"}", least_bytes=upstream.PICTURE_BYTES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One kind of request. `connections` ask it again and again."""
+    """One kind of request. `connections` is the number of connections that repeat it."""
 
     name: str
     title: str
@@ -35,12 +35,12 @@ class Case:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Those that every gateway needs."""
+        """Return the headers that every gateway needs."""
         version = {"anthropic-version": "2023-06-01"} if self.path == "/v1/messages" else {}
         return {"Content-Type": "application/json", **version}
 
     def request(self, headers: Mapping[str, str]) -> bytes:
-        """The bytes of the request, with a gateway's own headers."""
+        """Return the bytes of the request, with the headers that a gateway needs."""
         lines = [f"POST {self.path} HTTP/1.1", "Host: 127.0.0.1"]
         lines += [f"{name}: {value}" for name, value in {**self.headers, **headers}.items()]
         lines.append(f"Content-Length: {len(self.body)}")
@@ -52,7 +52,7 @@ def dump_json(value: Mapping[str, Any]) -> bytes:
 
 
 def make_chat_body(messages: int, *, stream: bool = False, text: str = QUESTION, anthropic: bool = False) -> bytes:
-    """A chat of that many messages of 400 characters, the last one short."""
+    """Return a chat request with that many messages of 400 characters, the last one short."""
     talk = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": "x" * 360} for n in range((messages - 1) // 2 * 2)
     ]

@@ -1,8 +1,8 @@
-"""What a request through the gateway costs, at a glance: CPU time of our process, for the cases named.
+"""Prints the CPU time per request of the gateway for the named cases.
 
 Usage: .venv/bin/python bench/chat.py [CASE ...] [--rounds 3] [--seconds 1.0]. Without a name: chat, long, stream, messages.
-The least of the rounds is shown, for other work only ever adds. Compare on the same machine only; `make bench-self` compares
-by ratio.
+The minimum of the rounds is shown, because other load only adds time. Compare on the same machine only; `make bench-self`
+compares by ratio.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def main(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs from any folder, as the other scripts here
-    parser = argparse.ArgumentParser(description="Print what requests cost.")
+    sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs from any folder, as the other scripts
+    parser = argparse.ArgumentParser(description="Print the CPU time per request.")
     parser.add_argument("cases", nargs="*", default=list(SOME), metavar="CASE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0)

@@ -1,9 +1,9 @@
-"""Everything, of us and of the peers, side by side: writes bench/RESULTS.md.
+"""Runs all measurements of this gateway and of the peers, and writes bench/RESULTS.md.
 
 Usage: python -m bench.compare [--rounds 3] [--seconds 1.0] [--sides NAME ...] [--streams 1000] [--skip-growth]
-[--output FILE]. The peers are those of bench/peers that `python -m bench.install` installed. Costs are measured by turns (ours,
-peer, ours, the next peer …), so that ratios compare neighbours in time; a side that cannot be started, or refuses a case, stands
-in the results with the reason.
+[--output FILE]. The peers are those of bench/peers that `python -m bench.install` installed. Costs are measured alternately
+(ours, peer, ours, the next peer …), so that ratios compare measurements close in time; a side that cannot be started, or rejects
+a case, is listed in the results with the reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bench.side import (
 
 SIDE_NAMES = ("reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
 SETTLE_SECONDS = 2.0
-MAX_REPEATED_SECONDS = 15.0  # a measurement that took longer is not repeated
+MAX_REPEATED_SECONDS = 15.0  # a measurement that takes longer is not repeated
 DELAYS = 200
 TWO_CORES = frozenset({0, 1})
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -59,7 +59,7 @@ def get_version(side: SideFacts) -> str:
 
 
 def measure_alone(found: SideFindings, upstream: int, options: argparse.Namespace) -> None:
-    """What is measured while no other side runs: start, memory, delay, streams."""
+    """Measurements during which no other side runs: start, memory, latency, streams."""
     folder = Path(fill_template(found.facts.size, make_template_values())) if found.facts.size else None
     if folder and folder.is_dir():
         found.installed = measure_folder_megabytes(folder)
@@ -81,7 +81,7 @@ def measure_alone(found: SideFindings, upstream: int, options: argparse.Namespac
 
 @contextlib.contextmanager
 def record_refusal(found: SideFindings, case: Case) -> Iterator[None]:
-    """A wrong answer becomes the reason why there is no figure."""
+    """Record a wrong response as the reason for a missing figure."""
     try:
         yield
     except (BadAnswer, OSError, HTTPException) as error:
@@ -89,7 +89,7 @@ def record_refusal(found: SideFindings, case: Case) -> Iterator[None]:
 
 
 def measure_case_cost(found: SideFindings, side: RunningSide, case: Case, seconds: float) -> float | None:
-    """CPU microseconds, noted in the costs; None when the side refuses the case, or is so slow that one measurement must do."""
+    """Return CPU microseconds and record them; None if the side rejects the case, or is so slow that it is measured once."""
     if case.name in found.refusals or case.name in found.slow:
         return None
     started = time.perf_counter()
@@ -103,7 +103,7 @@ def measure_case_cost(found: SideFindings, side: RunningSide, case: Case, second
 
 
 def measure_costs(ours: SideFindings, peers: list[SideFindings], upstream: int, options: argparse.Namespace) -> None:
-    """The costs: all sides are up, and ours is measured before each peer."""
+    """Measure the costs: all sides run, and this gateway is measured before each peer."""
     with contextlib.ExitStack() as up:
         here = up.enter_context(run_side(ours.facts, upstream))
         sides = []
@@ -123,7 +123,7 @@ def measure_costs(ours: SideFindings, peers: list[SideFindings], upstream: int, 
 
 
 def measure_two_processes(upstream: int, seconds: float, rounds: int) -> tuple[Cost, ...]:
-    """The medians of one process on one core, and of two on two, by turns."""
+    """Return the medians of one process on one core, and of two processes on two, measured alternately."""
     conf = ours_facts.CONF.replace("server: {", "server: {processes: 2, ")
     with (
         run_side(load_facts("ours"), upstream) as one,
@@ -156,11 +156,11 @@ def main(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Measure us and the peers, by turns.")
+    parser = argparse.ArgumentParser(description="Measure this gateway and its peers alternately.")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement of a cost")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of each cost measurement")
     parser.add_argument("--sides", nargs="*", default=list(SIDE_NAMES))
-    parser.add_argument("--streams", type=int, default=1000, help="slow streams at once")
+    parser.add_argument("--streams", type=int, default=1000, help="number of concurrent slow streams")
     parser.add_argument("--skip-growth", action="store_true")
     parser.add_argument("--output", type=Path, default=RESULTS)
     main(parser.parse_args())

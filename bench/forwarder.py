@@ -1,4 +1,4 @@
-"""The floor of what a gateway in Python can cost: bytes are passed on, and nothing is looked at but where messages end.
+"""The minimum cost of a gateway in Python: bytes are forwarded, and only the ends of messages are detected.
 
 Usage: python -m bench.forwarder PORT UPSTREAM_PORT. No flow control and no time-outs: a measure, not a proxy.
 """
@@ -14,7 +14,7 @@ import httptools
 import uvloop
 
 FREE_CONNECTIONS: list[UpstreamConnection] = []
-OPENING_TASKS: set[asyncio.Task[Any]] = set()  # a loop itself keeps tasks weakly
+OPENING_TASKS: set[asyncio.Task[Any]] = set()  # the event loop itself holds only weak references to tasks
 
 
 class UpstreamConnection(asyncio.Protocol):

@@ -1,4 +1,4 @@
-"""How our cost grows with what there is: messages, models, keys, plugins, streams at once. Each series is rows of a table."""
+"""Cost of the gateway by number of messages, models, keys, plugins and concurrent streams. Each series is a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def translate_response(call, incoming):
 
 @dataclass(frozen=True, slots=True)
 class SeriesTable:
-    """A table: what grows, and a row of figures for each size of it."""
+    """A table: the growing quantity, and a row of figures for each size."""
 
     title: str
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class SeriesTable:
 
 
 def make_conf_with_models(count: int) -> str:
-    """The last one is asked for."""
+    """Add models; requests use the last one."""
     more = "".join(f"\n  model-{n}: {{provider: mock}}" for n in range(count - 1))
     return CONF.replace("\nmodels:", f"\nmodels:{more}")
 
@@ -61,7 +61,7 @@ def make_conf_with_plugins(count: int) -> str:
 
 @contextlib.contextmanager
 def plugins_on_path(count: int) -> Iterator[Mapping[str, str]]:
-    """So many installed plugins, as far as Python can see; the environment in which it sees them."""
+    """Create fake installed plugins; return the environment in which Python finds them."""
     with tempfile.TemporaryDirectory() as folder:
         for n in range(count):
             Path(folder, f"bench_{n}.py").write_text(PLUGIN_SOURCE, encoding="utf-8")
@@ -84,7 +84,7 @@ def measure_messages(ours: RunningSide, seconds: float) -> SeriesTable:
 def measure_conf_sizes(
     title: str, sizes: tuple[int, ...], conf: Callable[[int], str], upstream: int, seconds: float
 ) -> SeriesTable:
-    """A series whose sizes are a matter of conf: every size is a server of its own."""
+    """A series of configuration sizes: each size is measured on a new server."""
     rows = []
     for count in sizes:
         try:
@@ -102,7 +102,7 @@ def measure_conf_sizes(
 
 
 def measure_streams(upstream: int) -> SeriesTable:
-    """Each number on a fresh server, so that memory that one number left free does not hide what the next takes."""
+    """Measure each number on a new server, so that memory left free by one does not hide the use of the next."""
     rows = []
     for count in STREAM_COUNTS:
         with run_side(load_facts("ours"), upstream) as ours:
@@ -121,7 +121,7 @@ def measure_message_counts(upstream: int, seconds: float) -> SeriesTable:
 
 
 def measure_all_series(upstream: int, seconds: float) -> Iterator[SeriesTable]:
-    """One that fails says why, and the others go on."""
+    """Run a series; a failure is recorded as a row, and the others continue."""
     makers: dict[str, Callable[[], SeriesTable]] = {
         "messages of a chat": lambda: measure_message_counts(upstream, seconds),
         "models in conf": lambda: measure_conf_sizes(

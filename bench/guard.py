@@ -1,9 +1,9 @@
-"""Is a request dearer than it was? Our CPU time as a multiple of a frozen relay's (bench/reference.py), measured by turns.
+"""Compares the CPU time per request with the baseline, as a multiple of a frozen relay's (bench/reference.py).
 
 Usage: python -m bench.guard [--update] [--rounds 10] [--seconds 0.4]. Prints a table, compares with bench/baseline.json and ends
-with exit code 1 when a ratio is more than 15 % above it; 2 when something could not be measured. --update writes the baseline.
-Ratios, and not times, so that the baseline of one machine holds on another; by turns, so that other work hurts both alike;
-of the lower quartiles, because other work only ever adds. What seems dearer is measured once more before it is said.
+with exit code 1 if a ratio is more than 15 % above it; 2 if a measurement failed. --update writes the baseline.
+Ratios instead of times, so that a baseline is valid on other machines; measured alternately, so that other load affects both;
+lower quartiles, because other load only adds time. A case above the limit is measured once more before it is reported.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from bench.side import NotStarted, RunningSide, load_facts, run_side, run_upstre
 BASELINE = Path(__file__).with_name("baseline.json")
 GUARDED_CASES = ("chat", "long", "stream", "burst", "messages")
 ALLOWED_RATIO = 1.15
-FLOOR_CASE = "chat"  # the one case of which the floor is shown
+FLOOR_CASE = "chat"  # the only case for which the forwarder is shown
 
 
 def compute_lower_quartile(values: list[float]) -> float:
-    """The lower one."""
+    """Return the lower quartile."""
     return quantiles(values, n=4, method="inclusive")[0]
 
 
 def measure_ratio(ours: RunningSide, reference: RunningSide, name: str, options: argparse.Namespace) -> float:
-    """Ours to the reference; prints a line of the table. Raises BadAnswer."""
+    """Return the ratio of the gateway to the reference; prints a line of the table. Raises BadAnswer."""
     case, mine, theirs = CASES_BY_NAME[name], [], []
     for _ in range(options.rounds):
         mine.append(measure_cost(ours, case, options.seconds))
@@ -49,7 +49,7 @@ def measure_ratio(ours: RunningSide, reference: RunningSide, name: str, options:
 
 
 def measure_ratios(options: argparse.Namespace, baseline: Mapping[str, float]) -> dict[str, float]:
-    """Of each guarded case; prints the table. Raises NotStarted or BadAnswer."""
+    """Return the ratio of each guarded case; prints the table. Raises NotStarted or BadAnswer."""
     found = {}
     with (
         run_upstream() as upstream,
@@ -68,10 +68,10 @@ def measure_ratios(options: argparse.Namespace, baseline: Mapping[str, float]) -
 
 
 def find_regressions(found: Mapping[str, float], baseline: Mapping[str, float]) -> list[str]:
-    """A sentence for each case that became dearer than is allowed."""
+    """Return a message for each case above the limit."""
     return [
         f"{CASES_BY_NAME[name].title}: {found[name]:.2f} times the reference, was {baseline[name]:.2f}: "
-        f"{(found[name] / baseline[name] - 1) * 100:.0f} % dearer, {(ALLOWED_RATIO - 1) * 100:.0f} % are allowed"
+        f"{(found[name] / baseline[name] - 1) * 100:.0f} % more expensive, at most {(ALLOWED_RATIO - 1) * 100:.0f} % are allowed"
         for name in found
         if name in baseline and found[name] > baseline[name] * ALLOWED_RATIO
     ]
@@ -84,20 +84,20 @@ def main(options: argparse.Namespace) -> int:
     try:
         found = measure_ratios(options, baseline)
     except (NotStarted, BadAnswer) as error:
-        print(f"could not be measured: {error}", file=sys.stderr)
+        print(f"measurement failed: {error}", file=sys.stderr)
         return 2
     if options.update:
         BASELINE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        print(f"{BASELINE.name} is written")
+        print(f"{BASELINE.name} written")
         return 0
     if not baseline:
-        print(f"there is no {BASELINE.name} to compare with; --update writes it")
+        print(f"{BASELINE.name} does not exist; create it with --update")
     faults = find_regressions(found, baseline)
     for fault in faults:
-        print(f"DEARER: {fault}", file=sys.stderr)
+        print(f"MORE EXPENSIVE: {fault}", file=sys.stderr)
     if baseline and not faults:
         changes = (f"{name} {(found[name] / baseline[name] - 1) * 100:+.0f} %" for name in found if name in baseline)
-        print("within bounds of the baseline: " + ", ".join(changes))
+        print("within the limits of the baseline:  " + ", ".join(changes))
     return 1 if faults else 0
 
 
@@ -105,5 +105,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Compare the CPU time of requests with the baseline.")
     parser.add_argument("--update", action="store_true", help="write the baseline")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=0.4, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=0.4, help="duration of each measurement")
     sys.exit(main(parser.parse_args()))

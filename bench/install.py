@@ -1,7 +1,7 @@
-"""Install the peers below bench/.peers, each in an environment of its own; and this checkout, to see how large it is installed.
+"""Installs the peers in bench/.peers, each in its own environment; and this checkout, to measure its installed size.
 
-Usage: python -m bench.install [NAME ...]. What is there already is left as it is; --fresh makes it anew. A peer that cannot
-be installed is said so, here and in the results; the exit code is 0 all the same.
+Usage: python -m bench.install [NAME ...]. Existing installations are kept; --fresh installs them again. A peer that cannot be
+installed is reported, here and in the results; the exit code is 0 nevertheless.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from bench.side import PEERS, ROOT, SideFacts, fill_template, load_facts, make_s
 
 INSTALLED = ("ours", "sglang", "smg", "portkey", "litellm")
 STAMP, LOG = "installed", "install.log"
-WORDS = 300  # of what the installer said last
+WORDS = 300  # of the end of the installer's output
 
 
 def copy_source() -> None:
-    """Without it, building our packages would leave files in the checkout."""
+    """Return a copy of the checkout, so that building the packages leaves no files in it."""
     target = PEERS / "source"
     shutil.rmtree(target, ignore_errors=True)
     leave = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "tests")
@@ -33,7 +33,7 @@ def copy_source() -> None:
 
 
 def make_commands(side: SideFacts) -> list[list[str]]:
-    """What installs it. Our plugins are as many packages as there are folders."""
+    """Return the installation commands. Every plugin folder is a package of its own."""
     made = [[fill_template(part, make_template_values()) for part in command] for command in side.install]
     if side.name == "ours":
         copy_source()
@@ -42,7 +42,7 @@ def make_commands(side: SideFacts) -> list[list[str]]:
 
 
 def install(side: SideFacts, *, fresh: bool) -> str:
-    """What went wrong; empty when it is installed."""
+    """Install a peer; return the error message, "" on success."""
     folder = PEERS / side.name
     if fresh:
         shutil.rmtree(folder, ignore_errors=True)

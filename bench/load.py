@@ -1,4 +1,4 @@
-"""The load: bare connections that send prepared bytes and check every answer. Used by every measurement here.
+"""The load generator: plain connections that send prepared bytes and check every response. Used by every measurement here.
 
 Callbacks instead of coroutines, so that this process is not what limits a fast gateway.
 """
@@ -18,20 +18,20 @@ PATIENCE_SECONDS = 120.0
 
 
 class BadAnswer(Exception):
-    """An answer was not the one that the case expects; the message says how."""
+    """A response differs from what the case expects; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is true of every right answer."""
+    """The properties of every valid response."""
 
-    ends: bytes  # trailing white space aside
+    ends: bytes  # ignoring trailing white space
     least_bytes: int
     holds: bytes = b""
-    times: int = 0  # how often `holds` is in it, at least
+    times: int = 0  # minimum number of occurrences of `holds`
 
     def check(self, status: int, body: bytes) -> None:
-        """Raises BadAnswer."""
+        """Check a response. Raises BadAnswer."""
         if status != 200:
             raise BadAnswer(f"status {status}: {body[:160].decode(errors='replace')}")
         if len(body) < self.least_bytes or not body.rstrip().endswith(self.ends):
@@ -42,21 +42,21 @@ class Expected:
 
 @dataclass(slots=True)
 class LoadResult:
-    """What came of a load."""
+    """The result of a load."""
 
     answers: int = 0
     seconds: float = 0.0
     faults: list[str] = field(default_factory=list)
 
     def check(self) -> LoadResult:
-        """Itself. Raises BadAnswer when one answer was wrong, or none came."""
+        """Return itself. Raises BadAnswer if a response was wrong, or none arrived."""
         if self.faults or not self.answers:
             raise BadAnswer(self.faults[0] if self.faults else "no answer in time")
         return self
 
 
 class LoadConnection(asyncio.Protocol):
-    """Sends the request when it is told to; `answered` is called after each answer, with None or what was wrong."""
+    """Sends a request on demand; `answered` is called after each response, with None or an error message."""
 
     def __init__(
         self, request: bytes, expected: Expected, answered: Callable[[LoadConnection, str | None], None]
@@ -64,7 +64,7 @@ class LoadConnection(asyncio.Protocol):
         self._request, self._expected, self._answered = request, expected, answered
         self._parts: list[bytes] = []
         self._waiting = False
-        self.first = 0.0  # when the first byte of the body came
+        self.first = 0.0  # time of the first byte of the body
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -74,10 +74,10 @@ class LoadConnection(asyncio.Protocol):
         self.transport = None
         if self._waiting:
             self._waiting = False
-            self._answered(self, "the connection was closed before the answer was whole")
+            self._answered(self, "the connection was closed before the response was complete")
 
     def send(self) -> None:
-        """Ask once more."""
+        """Send the request again."""
         assert self.transport is not None
         self._parser = httptools.HttpResponseParser(self)
         self._parts, self._waiting, self.first = [], True, 0.0
@@ -106,7 +106,7 @@ class LoadConnection(asyncio.Protocol):
 
 
 class LoadGenerator:
-    """A number of connections to one address that ask the same."""
+    """A number of connections to one address that send the same request."""
 
     def __init__(self, port: int, request: bytes, expected: Expected) -> None:
         self._port, self._request, self._expected = port, request, expected
@@ -116,7 +116,7 @@ class LoadGenerator:
         self._over: asyncio.Future[None] = self._loop.create_future()
 
     async def open(self, count: int) -> None:
-        """So many connections."""
+        """Open that many connections."""
         while len(self._open) < count:
             more = min(MAX_PARALLEL_OPENS, count - len(self._open))
             self._open += await asyncio.gather(*(self._connect() for _ in range(more)))
@@ -129,7 +129,7 @@ class LoadGenerator:
 
     @property
     def first(self) -> float:
-        """When the first byte of the last answer came, of the first connection; a time of `time.perf_counter`."""
+        """Time of the first byte of the first connection's last response, as of `time.perf_counter`."""
         return self._open[0].first
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class LoadGenerator:
                 one.transport.close()
 
     async def run(self, seconds: float) -> LoadResult:
-        """Every connection asks again and again for so long; 0: once. Then all answers are awaited."""
+        """Repeat the request on every connection for that many seconds (0: once), then wait for all responses."""
         self._tally, self._over = LoadResult(), self._loop.create_future()
         started = time.perf_counter()
         self._until, self._running = started + seconds, len(self._open)
@@ -148,7 +148,7 @@ class LoadGenerator:
         try:
             await asyncio.wait_for(self._over, PATIENCE_SECONDS)
         except TimeoutError:
-            self._tally.faults.append(f"{self._running} answers did not come within {PATIENCE_SECONDS:.0f} s")
+            self._tally.faults.append(f"{self._running} responses did not arrive within {PATIENCE_SECONDS:.0f} s")
         self._tally.seconds = time.perf_counter() - started
         return self._tally
 
@@ -167,14 +167,14 @@ class LoadGenerator:
             self._loop.create_task(self._replace_connection(one))
 
     async def _replace_connection(self, gone: LoadConnection) -> None:
-        """A server may end a connection after an answer: a new one takes its place."""
+        """Replace a connection that the server has closed after a response."""
         fresh = await self._connect()
         self._open[self._open.index(gone)] = fresh
         fresh.send()
 
 
 async def measure_first_chunks(port: int, request: bytes, expected: Expected, count: int, gap: float) -> list[float]:
-    """Seconds until the first byte of the answer's body, for requests one at a time with a pause between."""
+    """Return seconds until the first byte of the response's body, for sequential requests with a pause between."""
     load, found = LoadGenerator(port, request, expected), []
     await load.open(1)
     for _ in range(count):
@@ -187,7 +187,7 @@ async def measure_first_chunks(port: int, request: bytes, expected: Expected, co
 
 
 async def run_and_watch(load: LoadGenerator, glance: Callable[[], None], every: float) -> LoadResult:
-    """Every connection asks once; meanwhile `glance` is called."""
+    """Send one request per connection; `glance` is called meanwhile."""
     running = asyncio.create_task(load.run(0))
     while not running.done():
         glance()

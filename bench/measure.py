@@ -1,4 +1,4 @@
-"""One measurement of one running side, each a function. Times are seconds, memory kilobytes, unless a name says otherwise."""
+"""Measurements of one running side, one function each. Times are seconds, memory kilobytes, unless a name says otherwise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WATCH_SECONDS = 0.25
 
 
 def prepare() -> None:
-    """This process makes the load: on its core, with as many files as the machine lets it open; what it starts ends with it."""
+    """Prepare this process as load generator: pin it to its core, raise the limit of open files, end children with it."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if LOAD_CORE in os.sched_getaffinity(0):
         os.sched_setaffinity(0, {LOAD_CORE})
@@ -41,14 +41,14 @@ def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one request: CPU time of the side, and how many came through in a second."""
+    """Cost of one request: CPU time of the side, and requests per second."""
 
     micros: float
     per_second: float
 
 
 def measure_cost(side: RunningSide, case: Case, seconds: float) -> Cost:
-    """Raises BadAnswer when one answer was wrong."""
+    """Measure a case. Raises BadAnswer if a response is wrong."""
 
     async def measured() -> Cost:
         load = LoadGenerator(side.port, side.request(case), case.expected)
@@ -67,14 +67,14 @@ def measure_cost(side: RunningSide, case: Case, seconds: float) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class FirstChunkDelay:
-    """Milliseconds until the first piece of a stream, of requests one at a time."""
+    """Milliseconds until the first chunk of a stream, for sequential requests."""
 
     p50: float
     p99: float
 
 
 def measure_delay(port: int, request: bytes, case: Case, count: int, gap: float = 0.01) -> FirstChunkDelay:
-    """Raises BadAnswer."""
+    """Measure the latency of the first chunk. Raises BadAnswer."""
     run_in_loop(measure_first_chunks(port, request, case.expected, 10, gap))
     found = run_in_loop(measure_first_chunks(port, request, case.expected, count, gap))
     cuts = statistics.quantiles(found, n=100)
@@ -83,7 +83,7 @@ def measure_delay(port: int, request: bytes, case: Case, count: int, gap: float 
 
 @dataclass(frozen=True, slots=True)
 class StreamFigures:
-    """So many slow streams at once."""
+    """That many concurrent slow streams."""
 
     count: int
     complete: int
@@ -97,7 +97,7 @@ IDEAL_SECONDS = upstream.CHUNKS * upstream.GAP_SECONDS
 
 
 def measure_slow_streams(port: int, request: bytes, process: int | None, count: int) -> StreamFigures:
-    """Memory is the most that was seen, less what was used before; `process` None: nothing of the kind."""
+    """Measure slow streams. Memory is the maximum during the measurement minus the memory before; None without `process`."""
 
     async def measured() -> StreamFigures:
         load = LoadGenerator(port, request, SLOW_CASE.expected)

@@ -1,4 +1,4 @@
-"""What processes use: CPU time, memory, room on the disk. Everything of a process is that of all below it, too."""
+"""Resource usage of processes: CPU time, memory, disk space. Values include all child processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def list_process_tree(process: int) -> list[int]:
-    """A process and all below it; nothing for one that is gone."""
+    """Return a process and its descendants; nothing if it has ended."""
     try:
         tasks = list(Path(f"/proc/{process}/task").iterdir())
         children = [int(one) for task in tasks for one in (task / "children").read_text(encoding="ascii").split()]
@@ -26,14 +26,14 @@ def read_cpu_seconds(process: int) -> float:
     for one in list_process_tree(process):
         try:
             used += time.clock_gettime((~one << 3) | 2)  # CPUCLOCK_SCHED of a whole process: linux/posix-timers.h
-        except OSError:  # it has ended since
+        except OSError:  # it has just ended
             continue
     return used
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Kilobytes: resident, and with what is shared divided among those who share it."""
+    """Memory in kilobytes: resident (RSS), and with shared pages divided among their users (PSS)."""
 
     rss: int
     pss: int
@@ -52,7 +52,7 @@ def read_memory(process: int) -> MemoryUse:
 
 
 def measure_folder_megabytes(folder: Path) -> float:
-    """What the files below a folder take on the disk, each inode once, symbolic links not followed."""
+    """Return the disk space of the files in a folder, each inode once, without following symbolic links."""
     seen: set[int] = set()
     total = 0
     for path in folder.rglob("*"):

@@ -1,9 +1,9 @@
-"""Our command, watched from inside. Used by bench/profiling.py.
+"""Runs the gateway's command under a profiler. Used by bench/profiling.py.
 
-Usage: python -m bench.profiled cprofile|sample FILE -- ARGUMENTS OF tornado-gate. Watching begins at SIGUSR2, so that the
-start is left out, and what was seen is written to FILE when the command ends: statistics of cProfile, or collapsed stacks, a
-line each ("outer;inner;innermost COUNT"), as flame graphs are made of. Samples are taken by CPU time (ITIMER_PROF), at each
-tick of the kernel's clock: every 1 to 10 ms.
+Usage: python -m bench.profiled cprofile|sample FILE -- ARGUMENTS OF tornado-gate. Profiling begins at SIGUSR2, so the start is
+excluded. The result is written to FILE when the command ends: cProfile statistics, or collapsed stacks for flame graphs, one
+per line ("outer;inner;innermost COUNT"). Samples are taken by CPU time (ITIMER_PROF), at each tick of the kernel's clock: every
+1 to 10 ms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Profiler(Protocol):
 
 
 class CallProfiler:
-    """Every call, by cProfile: exact counts, and about a microsecond more for each."""
+    """Records every call with cProfile: exact counts, with about a microsecond of overhead each."""
 
     def __init__(self) -> None:
         self._profile = cProfile.Profile()
@@ -41,7 +41,7 @@ class CallProfiler:
 
 
 class SampleProfiler:
-    """Where the main thread is, some hundred times in a second of CPU time; costs next to nothing."""
+    """Samples the main thread's stack some hundred times per second of CPU time, with negligible overhead."""
 
     def __init__(self) -> None:
         self._stacks: Counter[str] = Counter()

@@ -1,9 +1,9 @@
-"""Where our time goes: one case under cProfile, then under a sampler.
+"""Profiles the gateway: one case under cProfile, then under a sampler.
 
-Usage: python -m bench.profiling [CASE] [--seconds 5] [--top 30]. CASE is a name of bench/cases.py. Prints the functions with
-the most time of their own, and a table by stage (module; what builtins take is their caller's), per request; from the sampler the
-innermost functions, without what cProfile adds to each call. Writes below bench/var: CASE.prof for pstats, CASE.stages.txt,
-and CASE.collapsed for a flame graph.
+Usage: python -m bench.profiling [CASE] [--seconds 5] [--top 30]. CASE is a name in bench/cases.py. Prints the functions with the
+most own time, and a table by stage (module; builtins count for their callers), per request; from the sampler the innermost
+functions, without cProfile's overhead per call. Writes to bench/var: CASE.prof for pstats, CASE.stages.txt, and CASE.collapsed
+for a flame graph.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Function = tuple[str, int, str]  # file, line, name
 Caller = tuple[int, int, float, float]
 Row = tuple[
     int, int, float, float, Mapping[Function, Caller]
-]  # primitive calls, calls, own seconds, seconds with all below
+]  # primitive calls, calls, own seconds, cumulative seconds
 WARM_SECONDS = 0.5
 PACKAGE = re.compile(r".*/(?:site-packages|lib/python3\.\d+|plugins/[^/]+)/(.+?)(?:/__init__)?\.py$")
 OWN_MODULE = re.compile(r".*/(tornado_gate/.+?)(?:/__init__)?\.py$")
 
 
 def run_watched(case: Case, how: str, file: Path, seconds: float) -> int:
-    """How many requests were answered while the gateway was watched. Raises NotStarted or BadAnswer."""
+    """Return the number of requests answered under the profiler. Raises NotStarted or BadAnswer."""
     ours = load_facts("ours")
     command = ("$bin/python", "-m", "bench.profiled", how, str(file), "--", *ours.command[1:])
     with run_upstream() as upstream, run_side(replace(ours, command=command), upstream) as side:
@@ -53,14 +53,14 @@ def run_watched(case: Case, how: str, file: Path, seconds: float) -> int:
 
 
 def get_stage(function: Function) -> str:
-    """The module of a function, with dots; the name of a builtin's own kind for one that nobody called."""
+    """Return the module of a function, with dots; for a builtin without callers the name of its kind."""
     path = function[0]
     found = OWN_MODULE.match(path) or PACKAGE.match(path)
     return found[1].replace("/", ".") if found else "builtins" if path == "~" else Path(path).stem
 
 
 def sum_stages(found: Mapping[Function, Row]) -> dict[str, float]:
-    """Seconds of own time by module, the largest first."""
+    """Return seconds of own time by module, the largest first."""
     table: defaultdict[str, float] = defaultdict(float)
     for function, (_, _, own, _, callers) in found.items():
         if function[0] != "~" or not callers:
@@ -72,7 +72,7 @@ def sum_stages(found: Mapping[Function, Row]) -> dict[str, float]:
 
 
 def is_waiting(function: Function) -> bool:
-    """It is what waits for events, not work."""
+    """Whether the function only waits for events."""
     return function[0] == "~" and "poll" in function[2]
 
 
@@ -81,7 +81,7 @@ def format_line(seconds: float, requests: int, whole: float, name: str) -> str:
 
 
 def show(case: Case, file: Path, requests: int, top: int) -> None:
-    """Both tables, the second also to a file."""
+    """Print both tables; the second also to a file."""
     found = pstats.Stats(str(file)).stats  # type: ignore[attr-defined]
     work = {name: row for name, row in found.items() if not is_waiting(name)}
     print(f"{case.title}: {requests} requests under cProfile; µs and calls per request\n")
@@ -120,7 +120,7 @@ def main(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Show where a request's time goes.")
+    parser = argparse.ArgumentParser(description="Profile the CPU time of a request.")
     parser.add_argument("case", nargs="?", default="chat", choices=sorted(CASES_BY_NAME))
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--top", type=int, default=30)

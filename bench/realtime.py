@@ -1,12 +1,12 @@
-"""What a realtime session through the gateway costs: time for each message both ways, and memory while nothing is said.
+"""Cost of realtime sessions: CPU time and latency per message in both directions, and memory of idle sessions.
 
 Usage: .venv/bin/python bench/realtime.py [--trips 3000] [--rounds 5] [--json] [--skip-memory] [--profile WAY].
-Four ways lead to the same mock upstream, which answers each message of 4 KB with one of 4 KB: "direct", with no process
-between; "floor", a plain relay of Tornado and aiohttp on uvloop (the end of this file); "gateway", where caller and upstream
-speak the same dialect; "translated", where the caller speaks the beta dialect, the upstream the current one, and sound is
-renamed on its way. They are measured by turns in one run, so that a machine's other work hurts all alike. What is measured is
-pinned to one core, this process (client and upstream) to another where there is one. A round trip is one message up and one
-down; "per core" is what its CPU time allows, which other work blurs least, and "per s" what was to be had on the day.
+Four ways lead to the same mock upstream, which answers each message of 4 KB with one of 4 KB: "direct", without a process
+between; "floor", a plain relay of Tornado and aiohttp on uvloop (end of this file); "gateway", with the same dialect at caller
+and upstream; "translated", where the caller uses the beta dialect, the upstream the current one, and audio events are renamed.
+They are measured alternately in one run, so that other load affects all alike. The measured process is pinned to one core, this
+process (client and upstream) to another if there is one. A round trip is one message up and one down; "per core" is computed from
+its CPU time, which other load affects least; "per s" is the measured rate.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from tornado.websocket import WebSocketHandler
 TICKS = os.sysconf("SC_CLK_TCK")
 MESSAGE_BYTES = 4096
 CONNECTIONS = 16
-PACED, PACE_SECONDS = 300, 0.005  # messages of each way, one at a time, for the latency
-SESSIONS, AT_ONCE = (0, 500, 1000, 2000), 50  # that many handshakes at once, of which all are multiples
+PACED, PACE_SECONDS = 300, 0.005  # sequential messages of each way, for the latency
+SESSIONS, AT_ONCE = (0, 500, 1000, 2000), 50  # AT_ONCE: concurrent handshakes; all SESSIONS are multiples of it
 SETTLE_SECONDS = 1.0
 PROFILE = "gateway.prof"
 KEY = "bench-key-of-the-caller"
@@ -59,12 +59,12 @@ keys: [{{name: bench, key: {key}}}]
 """
 PATH = "/v1/realtime?model=voice"
 AUTHORIZED = f"Authorization: Bearer {KEY}\r\n"
-SDK = "User-Agent: OpenAI/Python 3.52.0\r\n"  # who calls itself so speaks the current dialect
+SDK = "User-Agent: OpenAI/Python 3.52.0\r\n"  # this client uses the current dialect
 TEXT, CLOSE, PING, PONG = 0x81, 0x88, 0x89, 0x8A
 
 
 def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
-    """RFC 6455 5.2, with a mask of zeros, under which a payload is itself: a client of no cost. Below 64 KiB."""
+    """A client frame (RFC 6455 5.2, below 64 KiB) with a mask of zeros, which leaves the payload unchanged at no cost."""
     bit, mask = (0x80, bytes(4)) if masked else (0, b"")
     size, large = len(payload), len(payload) > 125
     length = struct.pack("!BH", bit | 126, size) if large else struct.pack("!B", bit | size)
@@ -72,18 +72,18 @@ def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
 
 
 def find_payload(data: bytes, at: int) -> slice | None:
-    """Where the payload of the frame at `at` is; None for one that is not whole."""
+    """Return the bounds of the payload of the frame at `at`; None if it is incomplete."""
     if len(data) < at + 4:
         return None
     length = data[at + 1] & 0x7F
-    assert length < 127, "a frame of 64 KiB or more"
+    assert length < 127, "frames of 64 KiB or more are not supported"
     start = at + (4 if length == 126 else 2) + (4 if data[at + 1] & 0x80 else 0)
     end = start + (int.from_bytes(data[at + 2 : at + 4], "big") if length == 126 else length)
     return slice(start, end) if len(data) >= end else None
 
 
 def make_event(kind: str, sound: str, **rest: Any) -> bytes:
-    """An event with as much sound as makes it MESSAGE_BYTES long."""
+    """Return an event with enough audio to make it MESSAGE_BYTES long."""
     bare = json.dumps({"type": kind, **rest, sound: "*"}, separators=(",", ":"))
     return bare.replace("*", "x" * (MESSAGE_BYTES - len(bare) + 1)).encode()
 
@@ -97,7 +97,7 @@ CLOSE_FRAME = make_frame(CLOSE, struct.pack("!H", 1000), masked=True)
 
 
 class WebSocketPeer(asyncio.Protocol):
-    """One end of a WebSocket, which does as little as it can."""
+    """One end of a WebSocket with minimal overhead."""
 
     client = False
     transport: asyncio.Transport
@@ -105,7 +105,7 @@ class WebSocketPeer(asyncio.Protocol):
     _open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports are not a subclass
 
     def data_received(self, data: bytes) -> None:
         data, at = self._kept + data, 0
@@ -121,11 +121,11 @@ class WebSocketPeer(asyncio.Protocol):
         self._kept = data[at:] if self._open else data
 
     def on_message(self, opcode: int | None, data: bytes) -> None:
-        """A text; before the first, with no opcode, the head of the other side's handshake."""
+        """Handle a text message; the head of the handshake is passed first, without an opcode."""
 
 
 class Upstream(WebSocketPeer):
-    """Greets, then answers each message with the same sound."""
+    """Sends a greeting, then answers each message with the same audio."""
 
     def on_message(self, opcode: int | None, data: bytes) -> None:
         if opcode == TEXT:
@@ -153,7 +153,7 @@ class Client(WebSocketPeer):
             self.news.set_exception(error or ConnectionResetError())
 
     async def make_round_trip(self, said: bytes = UPSTREAM_MESSAGE) -> bytes:
-        """One message up, and what comes down."""
+        """Send one message and return the answer."""
         self.news = asyncio.get_running_loop().create_future()
         self.transport.write(said)
         return await self.news
@@ -161,7 +161,7 @@ class Client(WebSocketPeer):
 
 @dataclass(slots=True)
 class MeasuredWay:
-    """`process` is None for the direct one. `answer` is what the sound is called at the caller's end."""
+    """`process` is None for "direct". `answer` is the event type of audio at the caller's end."""
 
     name: str
     port: int
@@ -169,12 +169,12 @@ class MeasuredWay:
     headers: str = ""
     answer: bytes = b'"response.output_audio.delta"'
     clients: list[Client] = field(default_factory=list)
-    micros: list[float] = field(default_factory=list)  # CPU time for each trip, by rounds
+    micros: list[float] = field(default_factory=list)  # CPU time per round trip, by round
     rates: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
 
     async def connect(self) -> Client:
-        """A session that has been greeted."""
+        """Open a session and wait for its greeting."""
         _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", self.port)
         await client.make_round_trip(
             f"GET {PATH} HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{self.headers}"
@@ -184,18 +184,18 @@ class MeasuredWay:
 
 
 def read_cpu_seconds(process: int) -> float:
-    """User and system time that a process has used."""
+    """Return user and system time of a process."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def read_resident_kb(process: int) -> float:
-    """What a process has in memory."""
+    """Return the memory of a process."""
     return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 1024
 
 
 async def run_burst(way: MeasuredWay, count: int) -> None:
-    """`count` round trips, over all connections at once, one after the other on each."""
+    """Make `count` round trips over all connections concurrently, sequential on each."""
     left = iter(range(count))
 
     async def speak(client: Client) -> None:
@@ -221,7 +221,7 @@ async def measure_time(ways: list[MeasuredWay], trips: int, rounds: int) -> None
 
 
 async def measure_latency(ways: list[MeasuredWay]) -> None:
-    """One message at a time, at a pace that keeps nobody busy; the ways by turns."""
+    """Measure latency with one message at a time; the ways alternate."""
     for way in ways * PACED:
         await asyncio.sleep(PACE_SECONDS)
         started = time.perf_counter()
@@ -230,7 +230,7 @@ async def measure_latency(ways: list[MeasuredWay]) -> None:
 
 
 async def measure_memory(way: MeasuredWay, counts: tuple[int, ...] = SESSIONS) -> dict[str, float]:
-    """Kilobytes of the process with so many idle sessions open, once all have spoken, and when all are closed."""
+    """Return kilobytes of the process with that many idle sessions, after a message on each, and after all have closed."""
     assert way.process is not None
     clients: list[Client] = []
     found: dict[str, float] = {}
@@ -255,7 +255,7 @@ async def measure_memory(way: MeasuredWay, counts: tuple[int, ...] = SESSIONS) -
 
 @contextmanager
 def run_child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
-    """This file as a process that says where it listens; (its id, its port). Ended at the end."""
+    """Run this file as a process that prints its port; yields (its id, its port). Ended with the block."""
     command = [sys.executable, __file__, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -272,7 +272,7 @@ def run_child(core: int, *arguments: str) -> Iterator[tuple[int, int]]:
 def compute_figures(
     ways: list[MeasuredWay], memory: dict[str, dict[str, float]]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Medians of the rounds. Latencies are what is added to the direct way, in microseconds."""
+    """Return medians of the rounds. Latencies are those added to the direct way, in microseconds."""
     bare = quantiles(ways[0].waits, n=100)
     times = {}
     for way in ways:
@@ -309,7 +309,7 @@ async def bench(options: argparse.Namespace) -> None:
             return
         memory = {}
         for way in () if options.skip_memory else ways[1:3]:
-            await measure_memory(way, (AT_ONCE,))  # so that what is opened once is there before
+            await measure_memory(way, (AT_ONCE,))  # so that one-time allocations are done before
             memory[way.name] = await measure_memory(way)
         await measure_time(ways, options.trips, options.rounds)
         await measure_latency(ways)
@@ -317,7 +317,7 @@ async def bench(options: argparse.Namespace) -> None:
 
 
 def serve(conf: Path) -> None:
-    """The gateway. cProfile watches it from SIGUSR1 on, and SIGUSR2 keeps what was seen."""
+    """The gateway. cProfile starts at SIGUSR1, and SIGUSR2 writes its result."""
     from tornado_gate.cli import main
 
     watching = cProfile.Profile()
@@ -328,14 +328,14 @@ def serve(conf: Path) -> None:
 
 
 async def profile(way: MeasuredWay, trips: int, file: Path) -> None:
-    """Print the functions that take most of the gateway's time, for each round trip. cProfile makes small ones look dear."""
+    """Print the functions that take most of the gateway's time per round trip. cProfile exaggerates small functions."""
     assert way.process is not None
     way.clients = [await way.connect() for _ in range(CONNECTIONS)]
     os.kill(way.process, signal.SIGUSR1)
     await run_burst(way, trips)
     os.kill(way.process, signal.SIGUSR2)
-    await run_burst(way, CONNECTIONS)  # what is answered after the signal shows that it was heeded
-    rows = pstats.Stats(str(file)).stats.items()  # type: ignore[attr-defined]  # the one way to the figures themselves
+    await run_burst(way, CONNECTIONS)  # answers after the signal show that it was handled
+    rows = pstats.Stats(str(file)).stats.items()  # type: ignore[attr-defined]  # the only access to the figures
     print(f"{way.name}: {'own µs':>10}{'with callees':>14}{'calls':>8}")
     for (path, line, name), (_, calls, own, whole, _) in sorted(rows, key=lambda row: -row[1][2])[:25]:
         place = "/".join(Path(path).parts[-2:])
@@ -343,7 +343,7 @@ async def profile(way: MeasuredWay, trips: int, file: Path) -> None:
 
 
 class BareRelay(WebSocketHandler):
-    """What a caller says goes up, what the upstream says comes down, and nobody asks who or what it is."""
+    """Relay messages in both directions without checks."""
 
     def initialize(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url, self.session = url, session
@@ -370,7 +370,7 @@ class BareRelay(WebSocketHandler):
 
 
 async def relay(upstream: int) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process ends."""
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
     passed = {"url": f"ws://127.0.0.1:{upstream}{PATH}", "session": session}
     sockets = bind_sockets(0, "127.0.0.1")
@@ -380,12 +380,12 @@ async def relay(upstream: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What a realtime session through the gateway costs.")
-    parser.add_argument("--trips", type=int, default=3000, help="round trips of each way in each round")
+    parser = argparse.ArgumentParser(description="Measure the cost of realtime sessions.")
+    parser.add_argument("--trips", type=int, default=3000, help="round trips per way and round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--skip-memory", action="store_true")
-    parser.add_argument("--profile", choices=("gateway", "translated"), help="print what takes its time instead")
+    parser.add_argument("--profile", choices=("gateway", "translated"), help="print a profile instead")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--relay", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -396,7 +396,7 @@ def main() -> None:
     else:
         with asyncio.Runner(
             loop_factory=uvloop.new_event_loop
-        ) as runner:  # as the gateway, or the floor would be too high
+        ) as runner:  # as the gateway does; otherwise the floor would be too high
             runner.run(relay(options.relay) if options.relay else bench(options))
 
 

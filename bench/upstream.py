@@ -1,4 +1,4 @@
-"""A mock upstream that costs next to nothing: fixed answers, made before anybody asks, from one bare protocol.
+"""A fast mock upstream: prepared responses from one asyncio protocol.
 
 Usage: python -m bench.upstream PORT. What is asked decides the answer: 50 events for ``"stream":true``, each written by itself,
 20 ms apart when the text asks for them "slowly", in one write when it asks for them "in one go"; vectors of 1,536 floats for
@@ -24,7 +24,7 @@ import uvloop
 CHUNKS = 50
 GAP_SECONDS = 0.02
 DIMENSIONS = 1536
-PICTURE_BYTES = 5_000_000  # of base64
+PICTURE_BYTES = 5_000_000  # size of the base64 text
 WORD = b"word "
 DONE = b"data: [DONE]\n\n"
 CHUNK_FIELDS = {"id": "chatcmpl-1", "created": 1, "model": "mocked"}
@@ -46,7 +46,7 @@ def frame_chunk(data: bytes) -> bytes:
 
 
 def make_answer(body: bytes) -> bytes:
-    """An answer with its length."""
+    """Return a response with a Content-Length."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     return head % len(body) + body
 
@@ -81,7 +81,7 @@ def make_picture() -> bytes:
 
 @functools.lru_cache(maxsize=4)
 def make_vectors(count: int) -> bytes:
-    """Vectors for that many inputs."""
+    """Return embeddings for that many inputs."""
     vector = [round((n % 97 - 48) / 4096, 6) for n in range(DIMENSIONS)]
     data = [{"object": "embedding", "index": n, "embedding": vector} for n in range(count)]
     usage = {"prompt_tokens": count, "total_tokens": count}
@@ -113,7 +113,7 @@ class MockUpstream(asyncio.Protocol):
         self._body += data
 
     def on_message_complete(self) -> None:
-        """The answer, at once. Streams are begun here, and `_go_on` writes the rest."""
+        """Send the response at once. Streams are started here; `_write_next` writes the rest."""
         assert self._transport is not None
         if b"/embeddings" in self._url:
             self._transport.write(make_vectors(len(json.loads(self._body)["input"])))
@@ -130,7 +130,7 @@ class MockUpstream(asyncio.Protocol):
             self._transport.write(CHAT)
 
     def _write_next(self, number: int, gap: float) -> None:
-        """One event for each turn of the loop, so that each is a write of its own."""
+        """Write one event per turn of the loop, so that each is a separate write."""
         if self._transport is None:
             return
         if number == CHUNKS:

@@ -1,4 +1,4 @@
-"""What many video tasks cost: the start of a gateway that finds them, a poll among them, the upstream of one that all ask about.
+"""Cost of many video tasks: start of a gateway that finds them, a poll among them, upstream requests if all poll one task.
 
 Usage: .venv/bin/python bench/videos.py [TASKS]. Makes a folder with 100 stored tasks and one with TASKS (default 100,000),
 starts a gateway on each, and prints how long that took and what a poll of some stored task takes, asked one after the other
@@ -52,7 +52,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 
 
 
 class MockVideoUpstream:
-    """Has one job, which never ends. `asked` counts what came, by method."""
+    """An upstream with one job that never ends. `asked` counts requests by method."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -79,7 +79,7 @@ class MockVideoUpstream:
 
 
 def fill(folder: Path, number: int) -> list[str]:
-    """So many tasks of the account that have ended, as the store would have them; their ids."""
+    """Store that many ended tasks of the account; return their ids."""
     store = FileTaskStore(folder / "var" / "tasks")
     store.disk.make("active", "accounts", *(f"records/{shard:02x}" for shard in range(256)))
     now = time.time()
@@ -99,7 +99,7 @@ def fill(folder: Path, number: int) -> list[str]:
 
 
 def start(folder: Path, port: int) -> tuple[subprocess.Popen[str], str, float]:
-    """A gateway, its address, and the seconds until it served."""
+    """Start a gateway; return it, its address, and the seconds until it served."""
     conf = folder / "gate.yaml"
     conf.write_text(CONF.format(folder=folder, port=port, poll_seconds=POLL_SECONDS), encoding="utf-8")
     began = time.perf_counter()
@@ -112,7 +112,7 @@ def start(folder: Path, port: int) -> tuple[subprocess.Popen[str], str, float]:
 
 
 async def poll(session: aiohttp.ClientSession, url: str, task: str) -> float:
-    """The seconds that one poll took."""
+    """Return the duration of one poll in seconds."""
     began = time.perf_counter()
     async with session.get(f"{url}/v1/videos/{task}") as response:
         await response.read()
@@ -128,7 +128,7 @@ async def time_polls(url: str, ids: list[str]) -> list[float]:
 
 
 async def run_crowd(url: str, upstream: MockVideoUpstream) -> str:
-    """All clients ask about one task; what came of it."""
+    """Poll one task from all clients; return the result."""
     connector = aiohttp.TCPConnector(limit=CLIENTS)
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(headers=HEADERS, connector=connector, timeout=timeout) as session:
@@ -147,7 +147,7 @@ async def run_crowd(url: str, upstream: MockVideoUpstream) -> str:
     median = statistics.median(took) * 1000
     return (
         f"{CLIENTS} clients for {seconds:.1f} s: {len(took)} polls ({len(took) / seconds:.0f} per s, p50 {median:.0f} ms); "
-        f"the upstream was asked {calls} times, of {seconds / POLL_SECONDS:.0f} at most"
+        f"the upstream got {calls} requests, of at most {seconds / POLL_SECONDS:.0f}"
     )
 
 
@@ -173,6 +173,6 @@ async def main(many: int) -> None:
 
 if __name__ == "__main__":
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # both ends of each connection are on this machine
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # both ends of each connection count on this machine
     os.environ["NO_PROXY"] = "127.0.0.1"
     asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else MANY_TASKS))

@@ -1,4 +1,4 @@
-"""The floor: bench/forwarder.py, which passes bytes on and looks at nothing but where messages end."""
+"""The floor: bench/forwarder.py, which forwards bytes and only detects the ends of messages."""
 
 from __future__ import annotations
 

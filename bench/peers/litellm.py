@@ -8,7 +8,7 @@ CONF = """
 model_list:
   - model_name: mocked
     litellm_params: {model: openai/mocked, api_base: "http://127.0.0.1:$upstream/v1", api_key: bench-key}
-litellm_settings: {telemetry: false, num_retries: 0, drop_params: true}  # else it refuses response_format of an image
+litellm_settings: {telemetry: false, num_retries: 0, drop_params: true}  # otherwise it rejects response_format of an image
 router_settings: {disable_cooldowns: true}
 general_settings: {master_key: sk-bench}
 """

@@ -1,4 +1,4 @@
-"""nginx as a reverse proxy with kept connections, when the machine has one: it comes from no package index of Python or npm."""
+"""nginx as a reverse proxy with connection reuse, if it is installed: it is not in the package indexes of Python or npm."""
 
 from __future__ import annotations
 

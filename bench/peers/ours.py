@@ -1,4 +1,4 @@
-"""This checkout, as it is: authentication, checks, routing, metering, metrics and the access log switched on."""
+"""This checkout with default settings: authentication, checks, routing, metering, metrics and access log are on."""
 
 from __future__ import annotations
 

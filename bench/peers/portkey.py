@@ -1,4 +1,4 @@
-"""Portkey's gateway. Which upstream it asks is told by the caller: https://portkey.ai/docs/api-reference/inference-api/headers"""
+"""Portkey's gateway. The caller selects the upstream: https://portkey.ai/docs/api-reference/inference-api/headers"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measure of the regression guard: bench/reference.py."""
+"""The reference of the regression guard: bench/reference.py."""
 
 from __future__ import annotations
 

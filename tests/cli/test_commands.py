@@ -63,7 +63,7 @@ def test_a_wrong_command_line_is_exit_code_2(command: list[str]) -> None:
 
 def test_a_right_file_is_exit_code_0(conf: Path) -> None:
     result = run("check", "--conf", conf)
-    assert (result.exit_code, result.output) == (0, f"{conf}: fine; 1 models at 1 providers\n")
+    assert (result.exit_code, result.output) == (0, f"{conf}: valid; 1 models, 1 providers\n")
 
 
 def test_every_fault_is_told_with_its_line(conf: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_exit_code_1(conf: Path) -> None:
 
 
 def test_without_a_file_the_built_in_configuration_is_fine(conf: Path) -> None:
-    assert run("check").output == "the built-in configuration: fine; 12 models at 1 providers\n"
+    assert run("check").output == "the built-in configuration: valid; 12 models, 1 providers\n"
 
 
 def test_keys_are_made_listed_and_revoked(conf: Path) -> None:

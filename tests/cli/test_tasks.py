@@ -277,7 +277,7 @@ def test_a_task_that_its_upstream_knows_is_ended_with_a_warning(desk: Desk) -> N
     record = desk.task(step="running", status="pending", operation={"id": "job"})
     result = desk.run("cancel", record.id)
     assert result.exit_code == 0
-    assert "upstream was not told" in result.stderr
+    assert "was not cancelled at its upstream" in result.stderr
     assert desk.get(record).error_code == "cancelled"
 
 
@@ -307,7 +307,7 @@ def test_whoever_runs_a_task_and_does_not_stop_is_told_of(desk: Desk, monkeypatc
     assert lease is not None
     result = desk.run("cancel", record.id)
     assert result.exit_code == 1
-    assert "was told to stop, but had not done so after 0.5 s" in result.stderr
+    assert "was requested to stop, but was still running after 0.5 s" in result.stderr
     assert desk.get(record).status == "queued"
     assert desk.json("show", record.id)["cancel_requested"]
     lease.release()

@@ -133,7 +133,7 @@ async def test_a_redirect_is_a_failure_and_is_not_followed(fetcher: Fetcher, rec
         ("data:,a", "valid URL"),
         ("hook", "valid URL"),
         ("", "valid URL"),
-        ("http://nowhere.test/", "not known"),
+        ("http://nowhere.test/", "cannot be resolved"),
     ],
 )
 async def test_nothing_is_posted_inside(fetcher: Fetcher, url: str, word: str) -> None:

@@ -153,7 +153,7 @@ async def test_a_post_is_never_redirected(pool: upstream.Pool) -> None:
 async def test_redirects_have_an_end(pool: upstream.Pool) -> None:
     site = Site(a=redirect("/a"))
     async with reaching(site, pool) as call:
-        with pytest.raises(errors.UpstreamError, match="one too many"):
+        with pytest.raises(errors.UpstreamError, match="there were too many"):
             await get(call, f"{site.url}/a", redirects=2)
     assert len(site.heads) == 3
 
@@ -236,7 +236,7 @@ async def test_a_host_inside_the_gateways_network_is_not_asked(pool: upstream.Po
 async def test_without_a_fetcher_no_other_host_is_asked(pool: upstream.Pool) -> None:
     site = Site(film=FILM)
     async with reaching(site, pool) as call:
-        with pytest.raises(errors.UpstreamError, match="not its own"):
+        with pytest.raises(errors.UpstreamError, match="another host"):
             await get(replace(call, fetcher=None), f"{site.elsewhere}/film", file_types=VIDEO)
     assert site.heads == []
 

@@ -228,7 +228,7 @@ def test_what_was_fetched_is_looked_at_too() -> None:
 
 
 def test_an_address_is_refused_where_nothing_fetches_it() -> None:
-    assert "address" in refused(Link(url="https://site.test/a")).message
+    assert "is a URL" in refused(Link(url="https://site.test/a")).message
 
 
 def test_an_address_is_not_looked_at_before_it_is_fetched() -> None:

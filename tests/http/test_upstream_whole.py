@@ -124,7 +124,7 @@ async def test_a_body_that_is_not_complete_is_waited_for_by_its_reader_alone(sai
 @on_both_loops
 async def test_half_an_answer_is_never_whole() -> None:
     async with stage(once(answer(BODY)[:-1])) as scene, Closing() as closing:
-        with pytest.raises(errors.UpstreamError, match="broke off"):
+        with pytest.raises(errors.UpstreamError, match="closed the connection"):
             await (await scene.ask(closing)).read()
 
 

@@ -103,7 +103,7 @@ def test_installed_plugins_are_found_by_their_entry_points() -> None:
         (
             "from tornado_gate import provider_impl\n@provider_impl\ndef translate_request(call): ...\n"
             "@provider_impl(wrapper=True)\ndef translate_response(call): yield",
-            "nothing but wrapper hooks",
+            "wrapper hooks only",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_an_import_that_hangs_is_interrupted(monkeypatch: pytest.MonkeyPatch) ->
         plugin = importable(host, "import time\ntime.sleep(1000)")
     finally:
         host.watchdog.stop()
-    assert "did not finish its import" in plugin.error
+    assert "its import took longer" in plugin.error
 
 
 def test_two_distributions_with_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_two_distributions_with_one_name_are_an_error(monkeypatch: pytest.Monkey
             self.dist = Distribution(distribution)
 
     monkeypatch.setattr(metadata, "entry_points", lambda group: [EntryPoint("one"), EntryPoint("two")])
-    assert PluginHost().load("acme").error == "both one and two have a plugin of this name"
+    assert PluginHost().load("acme").error == "one and two both install a plugin of this name; uninstall one of them"
 
 
 def test_a_lane_calls_the_plugin_and_every_wrapper_around_it() -> None:

@@ -283,7 +283,7 @@ def test_a_secret_that_cannot_be_kept_lasts_as_long_as_the_process(
 ) -> None:
     (tmp_path / "file").touch()
     assert load_media_secret(tmp_path / "file") != load_media_secret(tmp_path / "file")
-    assert "cannot be used" in caplog.text
+    assert "cannot use" in caplog.text
 
 
 # Readers

@@ -193,7 +193,7 @@ async def test_losing_the_store_keeps_known_keys_working_and_is_logged_once(
     counting.broken = False
     await ring.check()
     assert await ring.find(unseen) is not None
-    assert caplog.records[-1].message.startswith("the keys made by command can be read again")
+    assert caplog.records[-1].message.startswith("the key store is readable again")
 
 
 @pytest.mark.gen_test
@@ -227,7 +227,7 @@ async def test_the_watch_outlives_a_fault_of_its_own(
     monkeypatch.setattr(ring, "check", check)
     await asyncio.wait_for(seen.wait(), 5)
     await ring.stop()
-    assert "the watch over keys stumbled" in caplog.text
+    assert "unexpected error while polling the key store" in caplog.text
 
 
 REVOKE = """

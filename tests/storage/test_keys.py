@@ -138,7 +138,7 @@ def test_a_file_of_a_newer_version_is_refused_with_what_to_do(store: KeyStore) -
     with store._file.use_connection() as connection:
         connection.execute("PRAGMA user_version = 7")
     store.close()
-    with pytest.raises(KeyStoreError, match=r"gate\.db was made by a newer tornado-gate \(its schema is 7.*Upgrade"):
+    with pytest.raises(KeyStoreError, match=r"gate\.db was created by a newer tornado-gate \(its schema is 7.*Upgrade"):
         KeyStore.open(store.path.parent)
 
 
@@ -192,7 +192,7 @@ def test_a_lock_that_is_held_too_long_is_an_error_and_not_a_wait_without_end(
 
 def test_a_file_that_is_gone_is_not_silently_made_anew(store: KeyStore) -> None:
     store.path.unlink()
-    with pytest.raises(KeyStoreError, match="is gone"):
+    with pytest.raises(KeyStoreError, match="is missing"):
         store.revision()
     assert not store.path.exists()
 
@@ -281,7 +281,7 @@ def test_spans_and_dates_become_moments() -> None:
 
 @pytest.mark.parametrize("text", ["", "30", "d", "30 days", "-3d", "1.5d", "2027-13-01", "9999999d", "٣d "])
 def test_what_is_no_span_and_no_date_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match="neither a time span like 30d, 12h or 2w nor a date like 2027-01-01"):
+    with pytest.raises(ValueError, match="neither a duration such as 30d, 12h or 2w nor a date such as 2027-01-01"):
         parse_duration(text)
 
 

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it runs, so that `--help` and `--version` answer at once."""
+"""The command line. Each command imports its modules when it runs, so that `--help` and `--version` are fast."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tornado_gate.cli.tasks import tasks
 EXIT_CODES = """\b
 Exit codes:
   0  done
-  1  it could not be done; what is wrong stands on stderr (`check`: on stdout)
-  2  the command line was wrong
+  1  failed; the error is printed to stderr (`check`: to stdout)
+  2  invalid command line
 """
 
 
@@ -27,19 +27,19 @@ Exit codes:
 )
 @click.version_option(__version__, prog_name="tornado-gate")
 def cli() -> None:
-    """One server between applications and the makers of AI models.
+    """Run and manage tornado-gate, a gateway between applications and providers of AI models.
 
-    Start it, and it prints a line that you can paste into another terminal:
+    At its first start it prints an API key and a curl command for a first request:
 
     \b
       tornado-gate serve
 
-    Without --conf, conf/gate.yaml is read when it is there; else the embedded `local` models are served. Then:
+    Without --conf, conf/gate.yaml is read if it exists; otherwise the embedded `local` models are served. Other commands:
 
     \b
-      tornado-gate check                     is my configuration right?
-      tornado-gate plugins list              which providers and wire formats are installed?
-      tornado-gate keys create --name ann    make an API key
+      tornado-gate check                     check the configuration
+      tornado-gate plugins list              list installed providers and wire formats
+      tornado-gate keys create --name ann    create an API key
     """
 
 
@@ -51,6 +51,6 @@ def main() -> None:
     """The entry point of the `tornado-gate` command."""
     try:
         cli.main(prog_name="tornado-gate")
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the reader of the output has closed it, as `head` does
         sys.stderr.close()
         sys.exit(1)

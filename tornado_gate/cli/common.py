@@ -1,4 +1,4 @@
-"""What several commands share: the --conf option, and how a failure is said."""
+"""Options, error output and tables that several commands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def conf_option(command: F) -> F:
-    """--conf FILE, the same for every command that reads conf."""
+    """Add --conf FILE to a command."""
     return click.option(
         "--conf",
         "conf_file",
@@ -24,22 +24,22 @@ def conf_option(command: F) -> F:
         type=click.Path(path_type=Path),
         envvar="TORNADO_GATE_CONF",
         show_envvar=True,
-        help="The configuration. Default: conf/gate.yaml when it is there.",
+        help="The configuration file. Default: conf/gate.yaml if it exists.",
     )(command)
 
 
 def data_dir_option(command: F) -> F:
-    """--data-dir DIR, for commands that touch what the gateway writes."""
+    """Add --data-dir DIR to a command that uses the gateway's data directory."""
     return click.option(
         "--data-dir",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where the gateway keeps what it writes. Beats server.data_dir of the configuration.",
+        help="The gateway's data directory. Overrides server.data_dir of the configuration.",
     )(command)
 
 
 def find(conf_file: Path | None) -> Path | None:
-    """The file to read, or None. Ends the command when the one that was named is not there."""
+    """Return the configuration file, or None. Exits with a message if the given file does not exist."""
     from tornado_gate import config as conf
 
     try:
@@ -49,7 +49,7 @@ def find(conf_file: Path | None) -> Path | None:
 
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
-    """The checked configuration. Ends the command with every fault when it is wrong."""
+    """Return the checked configuration. Exits with a list of all faults if it is invalid."""
     from tornado_gate.server.process import Overrides, load_config
 
     path = find(conf_file)
@@ -60,7 +60,7 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
 
 
 def exit_with_faults(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
-    """Say every fault, and end with exit code 1."""
+    """Print every fault and exit with code 1."""
     from tornado_gate.config import FileFaults, describe
 
     lines = error.report() if isinstance(error, FileFaults) else describe(error.faults, path, {})
@@ -70,13 +70,13 @@ def exit_with_faults(error: ConfigError, path: Path | None, *, to_stdout: bool =
 
 
 def exit_with_message(message: str) -> NoReturn:
-    """Say why it cannot be done, and end with exit code 1."""
+    """Print an error message and exit with code 1."""
     click.echo(f"tornado-gate: {message}", err=True)
     raise SystemExit(1)
 
 
 def format_table(headings: list[str], rows: list[list[str]]) -> str:
-    """Columns under headings, as wide as they need to be."""
+    """Return a table with aligned columns."""
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

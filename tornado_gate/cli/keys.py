@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tornado_gate.storage.keys import KeyStore
 
 
-@click.group(short_help="Make, list and revoke API keys.")
+@click.group(short_help="Create, list and revoke API keys.")
 def keys() -> None:
-    """API keys that the gateway keeps, hashed, below its data directory. (Keys can also be given by conf, under `keys:`.)
+    """Create, list and revoke API keys, which are stored hashed in the data directory.
 
-    What these commands change is in force in running servers within a second.
+    Changes take effect in running servers within a second. Keys can also be defined in the configuration, under `keys:`.
     """
 
 
@@ -34,14 +34,14 @@ def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore, Any]
         exit_with_message(str(error))
 
 
-@keys.command(short_help="Make a key.")
+@keys.command(short_help="Create a key.")
 @conf_option
 @data_dir_option
-@click.option("--name", required=True, metavar="N", help="Whose key it is, or what for: a word you will recognise.")
-@click.option("--account", metavar="A", help="Keys of one account share what they own. Default: an account of its own.")
-@click.option("--expires", metavar="D", help="30d, 12h, or a date such as 2027-01-31 (UTC). Default: never.")
-@click.option("--models", metavar="GLOB,…", help="Only these models, e.g. 'local-*,gpt-4o'. Default: all.")
-@click.option("--operations", metavar="OP,…", help="Only these operations, e.g. 'chat,embeddings'. Default: all.")
+@click.option("--name", required=True, metavar="N", help="The owner or purpose of the key.")
+@click.option("--account", metavar="A", help="Keys of one account share tasks and stored data. Default: a new account.")
+@click.option("--expires", metavar="D", help="Expiry: 30d, 12h, or a date such as 2027-01-31 (UTC). Default: never.")
+@click.option("--models", metavar="GLOB,…", help="Allow only these models, e.g. 'local-*,gpt-4o'. Default: all.")
+@click.option("--operations", metavar="OP,…", help="Allow only these operations, e.g. 'chat,embeddings'. Default: all.")
 def create(
     conf_file: Path | None,
     data_dir: Path | None,
@@ -51,9 +51,9 @@ def create(
     models: str | None,
     operations: str | None,
 ) -> None:
-    """Make a key and print it, once. Only its hash is kept.
+    """Create a key and print it once. Only its hash is stored.
 
-    The key alone goes to stdout, so that a script can take it:
+    Only the key is printed to stdout, so that a script can read it:
 
     \b
       KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*')
@@ -71,7 +71,7 @@ def create(
         )
     except KeyStoreError as error:
         exit_with_message(str(error))
-    click.echo(f"{stored.id} made for '{name}'. The key is shown once, here:", err=True)
+    click.echo(f"{stored.id} created for '{name}'. The key is shown only once:", err=True)
     click.echo(key)
 
 
@@ -79,12 +79,12 @@ def _split_list(text: str | None) -> tuple[str, ...]:
     return tuple(word.strip() for word in (text or "").split(",") if word.strip())
 
 
-@keys.command("list", short_help="List keys; never the keys themselves.")
+@keys.command("list", short_help="List keys, without the keys themselves.")
 @conf_option
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
 def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Every key: its ID, name, first characters, what it may do, and whether it still works. Times are UTC."""
+    """List all keys: ID, name, first characters, permissions and state. Times are UTC."""
     store, config = _open(conf_file, data_dir)
     rows = [_describe_stored_key(row) for row in map(asdict, store.list())]
     rows += [_describe_conf_key(entry) for entry in config.keys]
@@ -141,16 +141,16 @@ def _format_time(seconds: float | None) -> str:
 @data_dir_option
 @click.argument("id_", metavar="ID")
 def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
-    """Make a key useless, by the ID that `keys list` prints. In force in every running server within a second."""
+    """Revoke a key, given the ID from `keys list`. Takes effect in every running server within a second."""
     from tornado_gate.storage.keys import KeyStoreError
 
     store, _ = _open(conf_file, data_dir)
     if id_.startswith("conf:"):
-        exit_with_message(f"{id_} is given by the configuration; take it out of `keys:` there.")
+        exit_with_message(f"{id_} is defined in the configuration; remove it from `keys:` there.")
     try:
         known = store.revoke(id_)
     except KeyStoreError as error:
         exit_with_message(str(error))
     if not known:
-        exit_with_message(f"there is no key with the ID '{id_}'; `tornado-gate keys list` shows those that exist.")
+        exit_with_message(f"there is no key with the ID '{id_}'; `tornado-gate keys list` lists all keys.")
     click.echo(f"{id_} is revoked.")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
-@click.group(short_help="Look at installed plugins.")
+@click.group(short_help="List installed plugins.")
 def plugins() -> None:
-    """Providers, wire formats and wrappers are plugins: packages installed with pip, switched on and off in conf."""
+    """List installed plugins: providers, wire formats and wrappers. Install them with pip; enable them in the configuration."""
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")
@@ -27,10 +27,10 @@ def plugins() -> None:
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
 def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Every installed plugin, whether conf has it on or off.
+    """List every installed plugin, enabled or not.
 
-    One that failed stands here with its error: from this command's own import of it, or from a running server that shares
-    the same data directory.
+    A failed plugin is listed with its error: from its import by this command, or from a running server with the same data
+    directory.
     """
     from tornado_gate.plugins import failure_log
     from tornado_gate.plugins.host import PluginHost
@@ -76,7 +76,7 @@ def _describe_plugin(host: PluginHost, plugin: Plugin, config: Config, noted: di
 
 
 def _list_operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
-    """What it serves: a format's routes say, a provider says for each of its entries."""
+    """Return the operations of a plugin: from the routes of a format, or from the capabilities of a provider's entries."""
     from tornado_gate.gateway.snapshot import configure_entry
     from tornado_gate.plugins.host import FormatLane, ProviderLane
 

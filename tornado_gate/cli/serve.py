@@ -14,25 +14,27 @@ from tornado_gate.errors import ConfigError
 @click.command(short_help="Run the gateway.")
 @conf_option
 @click.option("--host", metavar="H", help="Address to listen on. Default: 127.0.0.1, this machine only.")
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Port. Default: 8080; 0 takes a free one.")
-@click.option("--processes", metavar="N", type=click.IntRange(0, 256), help="Processes. Default: 1; 0: one per core.")
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Port. Default: 8080; 0: a free port.")
+@click.option(
+    "--processes", metavar="N", type=click.IntRange(0, 256), help="Number of processes. Default: 1; 0: one per core."
+)
 @data_dir_option
 def serve(
     conf_file: Path | None, host: str | None, port: int | None, processes: int | None, data_dir: Path | None
 ) -> None:
-    """Run the gateway until it is told to stop.
+    """Run the gateway until it receives SIGTERM or Ctrl-C.
 
-    A flag beats the file. On the very first start, with no API key anywhere, one is made and printed once, with a curl line
-    that works as pasted.
+    Options override the configuration file. If there is no API key at the first start, one is created and printed once, with
+    a curl command for a first request.
 
     \b
       tornado-gate serve                              conf/gate.yaml, or the embedded models
       tornado-gate serve --port 9000 --processes 0    another port, one process per core
 
-    SIGHUP, or a change of the file, reloads it without dropping a request; a faulty file is reported and the old one stays
-    in force. SIGTERM and Ctrl-C let open requests end; a second one does not wait.
+    SIGHUP, or a change of the file, reloads it without dropping requests; if the file is invalid, the faults are logged and the
+    old configuration stays active. SIGTERM and Ctrl-C wait for open requests; a second one stops at once.
     """
-    gc.disable()  # what is imported now stays; the server switches it on again when it stands
+    gc.disable()  # imported modules are permanent; the server enables it after its start
     from tornado_gate.server.process import Overrides, ServeError, run
     from tornado_gate.storage.keys import KeyStoreError
 

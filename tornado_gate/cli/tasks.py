@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 STATUSES = ("queued", "pending", "completed", "failed")
 CANCEL_SECONDS = 15.0
-"""How long `cancel` waits for a gateway that runs the task."""
+"""How long `cancel` waits for the server that runs the task."""
 SERVER_PICK_UP_SECONDS = 3.0
-"""How long a task that its upstream knows, and nobody runs, is left to a gateway, which could have the upstream stop too."""
+"""How long `cancel` leaves a task without a lease to the servers, which can also cancel it at the upstream."""
 POLL_SECONDS = 0.1
 
 _DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.IGNORECASE)
@@ -43,12 +43,12 @@ _SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 
 
 class TaskCommandError(Exception):
-    """What was asked for cannot be done; the message says why."""
+    """The command cannot be executed; the message says why."""
 
 
-@click.group(short_help="Look at video tasks, cancel and remove them.")
+@click.group(short_help="List, show, cancel and remove video tasks.")
 def tasks() -> None:
-    """Video tasks, of all accounts, as they lie below the data directory: with a running server or without one.
+    """List, show, cancel and remove video tasks of all accounts in the data directory, with or without a running server.
 
     Run these commands as the user that the server runs as.
     """
@@ -57,7 +57,7 @@ def tasks() -> None:
 def _run_with_store(
     conf_file: Path | None, data_dir: Path | None, work: Callable[[FileTaskStore, Config], Awaitable[T]]
 ) -> T:
-    """What `work` gives. Ends the command when it cannot be done. Where no task ever was, no folder is made."""
+    """Return the result of `work`. Exits with a message if it fails. Creates no folder if there were never any tasks."""
     from tornado_gate.errors import GateError
     from tornado_gate.tasks.file_store import FileTaskStore
 
@@ -88,11 +88,11 @@ async def _load_task(store: FileTaskStore, task_id: str) -> TaskRecord:
         return await store.get(task_id)
     except NotFound:
         message = f"there is no task with the ID '{escape_unprintable(task_id)}', or it has expired"
-        raise TaskCommandError(f"{message}; `tornado-gate tasks list` shows those that exist.") from None
+        raise TaskCommandError(f"{message}; `tornado-gate tasks list` lists all tasks.") from None
 
 
 async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
-    """Every record that can be read, in no order. Looks at all of them: for commands, not for servers."""
+    """Yield every readable record, in no order. Reads all records: for commands, not for servers."""
     from tornado_gate.errors import NotFound
     from tornado_gate.storage.files import MediaUnavailable
     from tornado_gate.tasks.file_index import ID
@@ -112,7 +112,7 @@ async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
                 continue
             try:
                 yield await store.get(task_id)
-            except NotFound:  # it has just gone, or is damaged, which the log says
+            except NotFound:  # it was just deleted, or is damaged (which is logged)
                 continue
             except MediaUnavailable as error:
                 if not isinstance(error.__cause__, RecordNewer):
@@ -122,19 +122,19 @@ async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
 # list
 
 
-@tasks.command("list", short_help="List tasks, those that have not ended first.")
+@tasks.command("list", short_help="List tasks, unfinished ones first.")
 @conf_option
 @data_dir_option
-@click.option("--account", metavar="A", help="Only the tasks of this account.")
-@click.option("--status", type=click.Choice(STATUSES), help="Only tasks that stand so.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--account", metavar="A", help="List only tasks of this account.")
+@click.option("--status", type=click.Choice(STATUSES), help="List only tasks with this status.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of tasks.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
 def list_tasks(
     conf_file: Path | None, data_dir: Path | None, account: str | None, status: str | None, limit: int, as_json: bool
 ) -> None:
-    """Tasks of all accounts: first those that have not ended, then the others, the newest first. Times are UTC.
+    """List tasks of all accounts: unfinished ones first, newest first. Times are UTC.
 
-    What failed lately, and why:
+    The most recent failures:
 
     \b
       tornado-gate tasks list --status failed --limit 10
@@ -154,20 +154,20 @@ def list_tasks(
         cells = [[escape_unprintable(format_cell(shown[column])) for column in columns] for shown in rows]
         click.echo(format_table([column.upper() for column in columns], cells))
     if has_more:
-        click.echo(f"There are more than these {limit}; --limit shows more of them.", err=True)
+        click.echo(f"Only the first {limit} tasks are listed; use --limit for more.", err=True)
 
 
 async def _list_account_tasks(
     store: FileTaskStore, account: str, status: str | None, limit: int
 ) -> tuple[list[TaskRecord], bool]:
-    """The newest of one account, and whether there are more. Only with `status` are all of its tasks looked at."""
+    """Return the newest tasks of an account, and whether there are more. Reads all of them only if `status` is given."""
     page = await store.list(account, "", limit if status is None else 10**9, "desc")
     records = [record for record in page.records if status in (None, record.status)]
     return sort_active_first(records[:limit]), page.has_more or len(records) > limit
 
 
 async def _list_all_tasks(store: FileTaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
-    """The first in the order of the list, whatever their account, and whether there are more. Holds no others."""
+    """Return the first tasks of the list, of all accounts, and whether there are more. Keeps no others in memory."""
     best: list[tuple[bool, int, str, TaskRecord]] = []
     has_more = False
     async for record in scan(store):
@@ -185,16 +185,16 @@ async def _list_all_tasks(store: FileTaskStore, status: str | None, limit: int) 
 # show
 
 
-@tasks.command(short_help="Everything about one task but what was asked for.")
+@tasks.command(short_help="Show one task, without its prompt.")
 @conf_option
 @data_dir_option
 @click.argument("id_", metavar="ID")
-@click.option("--prompt", is_flag=True, help="Also what the caller asked for, and what the upstream calls its work.")
+@click.option("--prompt", is_flag=True, help="Also show the request, the upstream's task ID and the full webhook URL.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object instead of lines.")
 def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, as_json: bool) -> None:
-    """How far a task is, who makes it, what went wrong, and where its files are. Times are UTC.
+    """Show the progress, provider, error and files of a task. Times are UTC.
 
-    Prompts are the callers' own affair: they are shown only with --prompt.
+    Prompts are private to the callers: they are shown only with --prompt.
 
     \b
       tornado-gate tasks show video_0123456789abcdef0123456789abcdef
@@ -220,14 +220,14 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
 # cancel
 
 
-@tasks.command(short_help="Stop a task.")
+@tasks.command(short_help="Cancel a task.")
 @conf_option
 @data_dir_option
 @click.argument("id_", metavar="ID")
 def cancel(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
-    """Stop a task that has not ended: its caller sees it as failed, "cancelled".
+    """Cancel a task that has not ended. Its status becomes failed with the code "cancelled".
 
-    A server that runs it is told, which also has the upstream stop where it can; else the task is ended here.
+    A server that runs the task is notified and also cancels it at the upstream, if possible; otherwise it is ended here.
 
     \b
       tornado-gate tasks cancel video_0123456789abcdef0123456789abcdef
@@ -237,11 +237,14 @@ def cancel(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
         exit_with_message(f"{id_} cannot be cancelled: it is {record.status} already.")
     click.echo(f"{id_} is cancelled.")
     if unheard:
-        click.echo("No server ran it, so its upstream was not told: it may go on, and cost what it costs.", err=True)
+        click.echo(
+            "No server runs the task, so it was not cancelled at its upstream, which may continue and charge for it.",
+            err=True,
+        )
 
 
 async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tuple[TaskRecord, bool]:
-    """The record of the task when it has ended, and whether its upstream may not know."""
+    """Return the record of the ended task, and whether the upstream may not have been notified."""
     record = await _load_task(store, task_id)
     if record.status in ENDED_STATUSES:
         return record, False
@@ -256,21 +259,21 @@ async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tu
                 return await _end_task(store, config, await _load_task(store, task_id), lease)
             finally:
                 lease.release()
-        if ours:  # a server has taken it this moment
+        if ours:  # a server has just taken it
             ours = False
             await store.request_cancel(task_id)
         await asyncio.sleep(POLL_SECONDS)
         record = await _load_task(store, task_id)
         if record.status in ENDED_STATUSES:
             return record, False
-    message = f"{task_id} was told to stop, but had not done so after {CANCEL_SECONDS:g} s"
+    message = f"{task_id} was requested to stop, but was still running after {CANCEL_SECONDS:g} s"
     raise TaskCommandError(
-        f"{message}: whoever runs it may be waiting for its upstream. `tasks show` says what becomes of it."
+        f"{message}: its server may be waiting for the upstream. Check its state with `tornado-gate tasks show`."
     )
 
 
 async def _end_task(store: FileTaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
-    """End a task whose lease is ours, as a server does. Its webhook is told by the next server that runs."""
+    """End a task whose lease this process holds, as a server does. The next running server sends its webhook."""
     from tornado_gate.tasks.record import advance
 
     if record.status in ENDED_STATUSES:
@@ -288,15 +291,19 @@ async def _end_task(store: FileTaskStore, config: Config, record: TaskRecord, le
 # prune
 
 
-@tasks.command(short_help="Remove tasks that have ended, and their videos.")
+@tasks.command(short_help="Remove ended tasks and their videos.")
 @conf_option
 @data_dir_option
-@click.option("--older-than", metavar="D", help="Those that ended so long ago: 7d, 12h, 30m. Default: those expired.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option(
+    "--older-than",
+    metavar="D",
+    help="Minimum time since the end: 7d, 12h, 30m. Default: expired tasks.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, without removing it.")
 def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None, dry_run: bool) -> None:
-    """Remove ended tasks with their video files before their time, which is videos.keep_seconds of the configuration.
+    """Remove ended tasks and their video files before they expire (videos.keep_seconds of the configuration).
 
-    Servers remove what has expired on their own; this makes room now:
+    Servers remove expired tasks themselves; this frees space now:
 
     \b
       tornado-gate tasks prune --older-than 12h --dry-run
@@ -308,7 +315,7 @@ def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None,
 
 
 class PruneResult(NamedTuple):
-    """`size` in bytes, as the files have them on the disk."""
+    """`size` is the size of the files on the disk, in bytes."""
 
     tasks: int
     files: int
@@ -318,7 +325,7 @@ class PruneResult(NamedTuple):
 def _parse_duration(text: str) -> float:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"'{text}' is no time span like 7d, 12h or 30m", param_hint="--older-than")
+        raise click.BadParameter(f"'{text}' is not a duration such as 7d, 12h or 30m", param_hint="--older-than")
     return float(found[1]) * _UNIT_SECONDS[found[2].lower()]
 
 
@@ -326,7 +333,7 @@ async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, 
     from tornado_gate.errors import NotFound
     from tornado_gate.storage.files import MediaStore
 
-    videos = MediaStore(config.server.data_dir / "videos", secret=b"")  # only deletes: it signs no address
+    videos = MediaStore(config.server.data_dir / "videos", secret=b"")  # only deletes: no URLs are signed
     now = time.time()
     done, files, size = 0, 0, 0
     async for record in scan(store):
@@ -342,7 +349,7 @@ async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, 
         if not dry_run:
             try:
                 await store.delete(record.id)
-            except NotFound:  # a server was faster
+            except NotFound:  # a server has just deleted it
                 continue
         done += 1
     return PruneResult(done, files, size)

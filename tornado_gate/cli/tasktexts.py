@@ -1,4 +1,4 @@
-"""Video tasks as the command line shows them: records as JSON, and as text for a terminal. Pure but for a look at files."""
+"""Renders video tasks for the command line: as JSON, and as text for a terminal. Pure, except that it checks for files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _describe_file(file: VideoFile, videos: Path) -> dict[str, Any]:
 
 
 def _describe_webhook(record: TaskRecord, whole: bool) -> dict[str, Any] | None:
-    """Without `whole`, only where it goes: addresses of webhooks are often secrets."""
+    """Return the webhook's state. Without `whole`, only the origin of its URL is shown: webhook URLs often contain secrets."""
     if record.webhook is None:
         return None
     url = str(record.webhook.get("url", ""))
@@ -104,5 +104,5 @@ def format_cell(value: Any) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """What callers and upstreams wrote, without what a terminal would obey."""
+    """Escape control characters in texts of callers and upstreams, so that they cannot control the terminal."""
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in text)

@@ -1,1 +1,1 @@
-"""HTTP towards providers: base URLs, and what a failed exchange means to the caller."""
+"""HTTP: server, client, fetcher, WebSockets, and the mapping of upstream failures to errors."""

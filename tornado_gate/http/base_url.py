@@ -1,4 +1,4 @@
-"""The base URL of a provider entry: normalised once, and compared with every URL that a key may go to. Pure."""
+"""Normalizes the base URL of a provider entry and compares it with URLs that receive the provider's key. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _VERSION: Final = re.compile(r"v[0-9]+(\.[0-9]+)?((alpha|beta)[0-9]*)?", re.IGNO
 
 
 def normalize_base_url(base_url: str, version_path: str, *, default: str = "", endpoints: Collection[str] = ()) -> str:
-    """`base_url`, or `default` where conf gives none, without a slash at its end and with `version_path` exactly once.
+    """Return `base_url` (or `default` if it is empty) without a trailing slash and with `version_path` exactly once.
 
-    The version is added unless some segment of the path is a version already. `endpoints` are the paths of the vendor's own
-    endpoints ("/chat/completions"): the address of an endpoint means its base. Raises ConfigError at ``base_url``.
+    The version is added unless a segment of the path already is a version. `endpoints` are paths of the vendor's endpoints
+    ("/chat/completions"): if the URL ends with one, it is removed. Raises ConfigError at ``base_url``.
     """
     parts = _parse((base_url or default).strip(), default or _EXAMPLE)
     path = parts.path.rstrip("/")
@@ -29,11 +29,11 @@ def normalize_base_url(base_url: str, version_path: str, *, default: str = "", e
 
 
 def _parse(url: str, example: str) -> SplitResult:
-    """The parts of a URL that keys may be sent to. Raises ConfigError for any other."""
+    """Split a URL that keys may be sent to. Raises ConfigError for any other URL."""
     try:
         parts = urlsplit(url)
         fault = _find_fault(parts, example)
-    except ValueError:  # a bracket that is not closed, a port that is no number
+    except ValueError:  # an unclosed bracket or a port that is not a number
         fault = _no_address(example)
     if fault:
         raise ConfigError([(("base_url",), fault)])
@@ -41,22 +41,22 @@ def _parse(url: str, example: str) -> SplitResult:
 
 
 def _find_fault(parts: SplitResult, example: str) -> str:
-    """What is wrong, "" for what may be used. Raises ValueError for a port that is none."""
+    """Return what is wrong with the URL, or "" if it is allowed. Raises ValueError for an invalid port."""
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         return _no_address(example)
     if parts.query or parts.fragment:
-        return "must end with its path: no '?' and no '#'"
+        return "must not contain a query ('?') or a fragment ('#')"
     if parts.username is not None or parts.password is not None:
-        return "must hold no user and no password; the key belongs in api_key"
+        return "must not contain a user or password; put the key into api_key"
     return ""
 
 
 def _no_address(example: str) -> str:
-    return f"must be an http or https address such as {example}"
+    return f"must be an http or https URL such as {example}"
 
 
 def _find_missing_segments(segments: list[str], version_path: str) -> list[str]:
-    """The end of `version_path` that `segments` do not end with: of ``openai/v1`` only ``v1`` when ``openai`` is there."""
+    """Return the segments of `version_path` that `segments` lack: only ``v1`` of ``openai/v1`` after ``openai``."""
     wanted = [segment for segment in version_path.split("/") if segment]
     for length in range(len(wanted), 0, -1):
         if segments[-length:] == wanted[:length]:
@@ -65,15 +65,15 @@ def _find_missing_segments(segments: list[str], version_path: str) -> list[str]:
 
 
 def is_same_origin(url: str, base_url: str) -> bool:
-    """Whether both have the same scheme, host and port, so that the key for `base_url` may go to `url`; ws counts as http."""
+    """Whether scheme, host and port are equal, so that the key of `base_url` may be sent to `url`. ws counts as http."""
     try:
         return _parse_origin(url) == _parse_origin(base_url)
-    except ValueError:  # no port, or a bracket that is not closed
+    except ValueError:  # an invalid port or an unclosed bracket
         return False
 
 
 def _parse_origin(url: str) -> tuple[str, str, int | None, str | None]:
-    """Scheme, host, port and what stands before an ``@``."""
+    """Return scheme, host, port and user."""
     parts = urlsplit(url)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
     port = parts.port if parts.port is not None else {"http": 80, "https": 443}.get(scheme)

@@ -1,6 +1,6 @@
-"""The default `call_upstream`: pooled HTTP. Its pools are the only way to providers; `sockets` uses them too.
+"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools, also those of `http.websocket`.
 
-Faults of the clients below `http1`, and statuses of upstreams, become errors by the table in `http/upstream_errors.py`.
+Faults of the HTTP clients and error statuses of upstreams are mapped to errors by `http/upstream_errors.py`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HOST_DELIMITERS = frozenset({"", "/", "?", "#"})
-"""What ends the part of a URL that says where it leads; RFC 3986 3.2."""
+"""Characters that end the authority part of a URL (RFC 3986 3.2)."""
 
 _DEFAULT_HEADERS = (("Accept-Encoding", "identity"), ("Accept", "*/*"))
 _JSON_HEADERS = (("Content-Type", "application/json"), *_DEFAULT_HEADERS)
 _BYTES_HEADERS = (("Content-Type", "application/octet-stream"), *_DEFAULT_HEADERS)
-"""Headers that each request has unless the plugin says otherwise."""
+"""Default headers of a request; headers that the plugin sets replace them."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 ERROR_BODY_BYTES = 64 * 1024
-"""As much of an upstream's error as is read to find its message."""
+"""Maximum number of bytes read of an upstream's error body."""
 
 ERROR_BODY_SECONDS = 5.0
-"""An upstream's error is known by its status; its words are not waited for any longer."""
+"""Maximum time for reading an upstream's error body. After it, the error is built from the status and the bytes received."""
 
 
 class Pool:
-    """The connections of one provider entry. Lives as long as the entry is unchanged; opened at first use.
+    """The connections of one provider entry. Exists as long as the entry is unchanged; connections are opened at first use.
 
-    `client` is what speaks HTTP: our own, or aiohttp. WebSockets are always aiohttp's. Only the core uses a pool: this module
-    its client, `sockets` its session.
+    `client` selects the HTTP client: `HttpClient` or aiohttp. WebSockets always use aiohttp. Only the core uses a pool: this
+    module its client, `http.websocket` its session.
     """
 
     def __init__(self, timeouts: Timeouts, client: Literal["httptools", "aiohttp"] = "httptools") -> None:
@@ -62,7 +62,7 @@ class Pool:
         self._closed = False
 
     def client(self) -> HttpClient | AiohttpClient:
-        """What sends requests; made inside the running loop. Raises NotConnected when the pool is closed."""
+        """Return the HTTP client; created inside the running loop. Raises ConnectError when the pool is closed."""
         if self._client is None:
             if self._kind == "aiohttp":
                 return _make_aiohttp_client(self.session())
@@ -71,7 +71,7 @@ class Pool:
         return self._client
 
     def session(self) -> aiohttp.ClientSession:
-        """An aiohttp session with connections of its own; made inside the running loop. Raises as `client` does."""
+        """Return an aiohttp session with its own connections; created inside the running loop. Raises as `client` does."""
         if self._session is None:
             self._check_open()
             from tornado_gate.http.client import aiohttp_pool
@@ -80,9 +80,9 @@ class Pool:
         return self._session
 
     def _check_open(self) -> None:
-        """What outlives its provider entry opens no new connections for it."""
+        """Raise ConnectError if the provider entry was removed: no new connection is opened for it."""
         if self._closed:
-            raise ConnectError("the provider entry is no longer in conf")
+            raise ConnectError("the provider entry was removed from the configuration")
 
     async def close(self) -> None:
         self._closed = True
@@ -101,11 +101,11 @@ def _make_aiohttp_client(session: aiohttp.ClientSession) -> AiohttpClient:
 
 
 async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bool = False) -> UpstreamResponse:
-    """Send `outgoing` and return when the upstream's headers are there; `chunks` reads the rest at the reader's pace.
+    """Send `outgoing` and return when the upstream's headers have arrived; `chunks` reads the body with back-pressure.
 
-    Raises UpstreamError and its kin for a status from 300 on that `outgoing` does not accept. The connection is closed by
-    `call.closing` unless the body was read to its end. A body that came with the headers is `Whole`, and its connection is
-    free again. `redirected` is for a redirect, whose URL goes out as the upstream quoted it.
+    Raises UpstreamError or a subclass for a status >= 300 that `outgoing` does not accept. `call.closing` closes the connection
+    unless the body was read to its end. A body that arrived with the headers is a `BufferedBody`; its connection is already
+    back in the pool. With `redirected`, the URL is sent exactly as the upstream wrote it.
     """
     if outgoing.file_types and not is_same_origin(outgoing.url, call.target.base_url):
         return await _open_elsewhere(call, outgoing)
@@ -114,7 +114,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     if outgoing.json is not None:
         body, usual = orjson.dumps(outgoing.json), _JSON_HEADERS
     provider = call.target.provider
-    exact = redirected or bool(outgoing.file_types)  # the upstream gave the URL, which may be signed
+    exact = redirected or bool(outgoing.file_types)  # the URL is from the upstream and may be signed
     try:
         client = call.pool.client()
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
@@ -134,7 +134,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
 async def _handle_status(
     call: Call, outgoing: UpstreamRequest, answer: HttpResponse | AiohttpResponse
 ) -> UpstreamResponse:
-    """What an answer of status 300 or above becomes: the one behind a redirect, an accepted answer, or an error."""
+    """Follow a redirect, or return an accepted response with its buffered body. Raises UpstreamError for any other."""
     status, headers = answer.status, answer.headers
     accepted = status in outgoing.accepted_statuses
     location = headers.get("location") if status in _REDIRECTS and not accepted else None
@@ -148,23 +148,25 @@ async def _handle_status(
 
 
 def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> UpstreamRequest:
-    """The request to where a redirect leads. Raises UpstreamError for another host, unless a file is sought."""
+    """Return the request for a redirect's target. Raises UpstreamError for another host, unless `outgoing` downloads a file."""
     provider = call.target.provider
     try:
         url = urljoin(outgoing.url, location)
     except ValueError as error:
-        raise UpstreamError(f"The provider '{provider}' redirects to what is no URL.") from error
+        raise UpstreamError(f"The provider '{provider}' redirects to an invalid URL.") from error
     if not outgoing.file_types and not is_same_origin(url, call.target.base_url):
-        raise UpstreamError(f"The provider '{provider}' redirects to a host that is not its own; check its base_url.")
+        raise UpstreamError(
+            f"The provider '{provider}' redirects to another host, which is not allowed. Check its base_url."
+        )
     return replace(outgoing, url=url, redirects=outgoing.redirects - 1)
 
 
 async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """A file at a host that is not the provider's own, as the fetcher opens it: from public addresses, without our headers."""
+    """Open a file at another host than the provider's with the fetcher: public addresses only, no headers of the provider."""
     provider = call.target.provider
     if call.fetcher is None:
         raise UpstreamError(
-            f"The provider '{provider}' keeps the file at a host that is not its own, which is not asked."
+            f"The provider '{provider}' keeps the file at another host, and fetching files is not available."
         )
     found = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
     length = {} if found.length is None else {"content-length": str(found.length)}
@@ -174,7 +176,7 @@ async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResp
 
 
 def connection_error(provider: str, error: Exception, *, answered: bool = False) -> UpstreamError:
-    """The error for an exchange that failed. `answered`: the head of an answer had come."""
+    """Return the error for a failed exchange. `answered`: the head of the response had arrived."""
     if isinstance(error, ConnectTimeout):
         return upstream_errors.not_connected_in_time(provider)
     log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
@@ -190,26 +192,26 @@ def connection_error(provider: str, error: Exception, *, answered: bool = False)
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
-    """A provider's key goes to its configured host and nowhere else, whatever a plugin puts together."""
+    """Raise PluginError unless the request goes to the provider's configured host: its key must not be sent elsewhere."""
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
     here = _parse_scheme_and_host(base_url)
     if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
         return
-    if not is_same_origin(url, base_url):  # the long way: other case, ws for http
-        raise PluginError(call.target.plugin, f"the request was to go to {urlsplit(url).netloc}, not to {here}")
+    if not is_same_origin(url, base_url):  # full comparison: upper case, ws for http
+        raise PluginError(call.target.plugin, f"the request's host is {urlsplit(url).netloc} instead of {here}")
 
 
 @lru_cache(maxsize=256)
 def _parse_scheme_and_host(base_url: str) -> str:
-    """Of conf's addresses only: those that requests go to may hold keys and signatures, which no cache is to keep."""
+    """Split a URL from the configuration. Request URLs are not passed here: they may hold keys, which must not be cached."""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
-    """As much of an error's body as matters, or as came."""
+    """Return the error body up to `ERROR_BODY_BYTES`, or what arrived before the connection failed or the time was over."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -220,12 +222,12 @@ async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
                 if size >= ERROR_BODY_BYTES:
                     break
     except (HttpClientError, TimeoutError):
-        log.debug("an upstream's error came without its end")
+        log.debug("an upstream's error body was not read to its end")
     return b"".join(pieces)[:ERROR_BODY_BYTES]
 
 
 def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """The error for an upstream's answer that is not what was asked for, without our key in it."""
+    """Return the error for an upstream's unexpected status. Its text does not contain the provider's key."""
     provider = call.target.provider
-    log.info("upstream '%s' answered %d", provider, status, extra={"fields": {"request_id": call.id}})
+    log.info("upstream '%s' returned status %d", provider, status, extra={"fields": {"request_id": call.id}})
     return upstream_errors.error_for_status(status, provider, upstream_errors.parse_error_body(body), headers)

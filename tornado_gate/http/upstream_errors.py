@@ -1,9 +1,9 @@
-"""Which error a caller gets for what an upstream did: one table for HTTP, WebSockets, streams, tasks and downloads. Pure.
+"""Maps upstream failures to the gateway's errors: one table for HTTP, WebSockets, streams, tasks and downloads. Pure.
 
 ::
 
     upstream                                       error                        status  code
-    401, 403; a code that names our key, account   UpstreamKeyRefused             502   upstream_authentication
+    401, 403; a code about our key or account      UpstreamKeyRefused             502   upstream_authentication
     408, 504                                       UpstreamTimeout                504   upstream_timeout
     429                                            UpstreamRateLimited            429   upstream_rate_limited
     503, 529                                       UpstreamOverloaded             503   upstream_overloaded
@@ -11,12 +11,12 @@
     any other status                               UpstreamError                  502   upstream_error
     no connection                                  UpstreamUnreachable            502   upstream_unreachable
     no connection in time                          UpstreamConnectTimeout         504   upstream_timeout
-    the connection ended before the answer did     UpstreamLost                   502   upstream_lost
-    a file that it made cannot be fetched          UpstreamError                  502   upstream_file_…
+    connection lost before the response ended      UpstreamLost                   502   upstream_lost
+    a file of the upstream cannot be fetched       UpstreamError                  502   upstream_file_…
 
-The upstream's message is shown with a 4xx, and with any status inside an answer that began well; never with the first row. The
-retryable classes (all but UpstreamRefused) let another target be tried. A `provider` is the name of the entry; without one the
-message says "The upstream". A vendor's own codes become statuses where the vendor is known: in its wire format or its plugin.
+The upstream's message is shown for a 4xx, and for any status of an error inside a successful response; never for the first
+row. All classes but UpstreamRefused are retryable: another target is tried. `provider` is the name of the entry; without it the
+message begins with "The upstream". Vendor-specific codes are mapped to statuses in the vendor's wire format or plugin.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from tornado_gate.errors import (
 from tornado_gate.types.wire import describe_provider
 
 MOST_TEXT: Final = 2000
-"""Characters of an upstream's message that are shown."""
+"""Maximum number of characters shown of an upstream's message."""
 
 KEY_REFUSED: Final = 401
-"""The status for a vendor's codes that are about the gateway's own key or account."""
+"""The status that stands for vendor codes about the gateway's own key or account."""
 
 KEY_CODES: Final = frozenset({"API_KEY_INVALID", "authentication_error", "billing_error", "invalid_api_key"})
-"""What upstreams say of a key or an account when they do not say it by the status: Google, for one, answers 400."""
+"""Error codes about a key or an account that upstreams send with another status than 401 or 403; Google sends 400."""
 
 _GONE: Final = (403, 404, 410)
-"""How stores of files answer to an address that has expired: S3 and OSS say 403."""
+"""Statuses with which file stores answer an expired URL: S3 and OSS send 403."""
 _FILE_CODES: Final = {
     "invalid_url": "upstream_file_refused",
     "private_address": "upstream_file_refused",
@@ -59,9 +59,9 @@ _FILE_CODES: Final = {
 
 
 class ErrorText(NamedTuple):
-    """What an upstream says of its error, each "" when it says nothing. `names` are all codes and types in it.
+    """The parts of an upstream's error, each "" if missing. `names` are all codes and types in it.
 
-    A code that is a number of three digits is a status, and none here.
+    A code of three digits is a status and does not appear here.
     """
 
     message: str = ""
@@ -77,20 +77,20 @@ class _Row(NamedTuple):
     statuses: Collection[int]
     error: type[UpstreamError]
     says: str
-    """The message where the upstream's own is not shown, or there is none."""
+    """The message if the upstream's own message is missing or not shown."""
 
 
 _ROWS: Final = (
-    _Row((408, 504), UpstreamTimeout, "{upstream} answered that it ran out of time."),
-    _Row((429,), UpstreamRateLimited, "{upstream} is limiting requests."),
-    _Row((503, 529), UpstreamOverloaded, "{upstream} is overloaded."),
-    _Row(range(400, 500), UpstreamRefused, "{upstream} refused the request with status {status}."),
+    _Row((408, 504), UpstreamTimeout, "{upstream} reported a timeout (status {status}). Try again."),
+    _Row((429,), UpstreamRateLimited, "{upstream} is limiting requests (status {status}). Try again later."),
+    _Row((503, 529), UpstreamOverloaded, "{upstream} is overloaded (status {status}). Try again later."),
+    _Row(range(400, 500), UpstreamRefused, "{upstream} refused the request with status {status}. Check the request."),
     _Row(
         range(300, 400),
         UpstreamError,
-        "{upstream} failed with status {status}: a redirect that is not followed, or one too many.",
+        "{upstream} failed with status {status}: the redirect is not allowed, or there were too many. Check the base_url.",
     ),
-    _Row((0,), UpstreamError, "The upstream's answer failed."),
+    _Row((0,), UpstreamError, "The upstream sent an error without a message."),
 )
 _ANY_OTHER: Final = _Row((), UpstreamError, "{upstream} failed with status {status}.")
 
@@ -103,10 +103,10 @@ def error_for_status(
     *,
     in_answer: bool = False,
 ) -> UpstreamError:
-    """The error for an upstream's status; 0 is an error that names none.
+    """Return the error for an upstream's status; 0 means that the error has no status.
 
-    `headers` are the upstream's, with lower-case names; their Retry-After comes along. `in_answer` says that the error is a
-    member of an answer that began well: its message is then the vendor's own words, not the page of a proxy.
+    `headers` are the upstream's, with lower-case names; Retry-After is copied from them. `in_answer`: the error is inside a
+    successful response, so its message is from the vendor and not an error page of a proxy.
     """
     if status in (401, 403) or not KEY_CODES.isdisjoint(text.names):
         return key_refused(provider)
@@ -121,35 +121,39 @@ def error_for_status(
 
 
 def key_refused(provider: str = "") -> UpstreamKeyRefused:
-    """The upstream refused the gateway's own key, or the account that it belongs to."""
+    """Return the error for an upstream that refused the gateway's own key or account."""
     return UpstreamKeyRefused(
         f"{describe_provider(provider)} refused the gateway's own credentials; check the provider's api_key and its account."
     )
 
 
 def unreachable(provider: str) -> UpstreamUnreachable:
-    """No connection: no such host, refused, bad TLS."""
-    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached; check the provider's base_url.")
+    """Return the error for a failed connection: unknown host, refused, TLS error."""
+    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached. Check the provider's base_url.")
 
 
 def not_connected_in_time(provider: str) -> UpstreamConnectTimeout:
-    """No connection within ``timeouts.connect``."""
-    return UpstreamConnectTimeout(f"{describe_provider(provider)} did not accept a connection in time.")
+    """Return the error for a connection that was not open within ``timeouts.connect``."""
+    return UpstreamConnectTimeout(
+        f"{describe_provider(provider)} did not accept a connection within timeouts.connect. Try again later."
+    )
 
 
 def connection_lost(provider: str, *, answered: bool) -> UpstreamLost:
-    """The connection ended: in the answer, or before it."""
-    when = "before its answer was complete" if answered else "without an answer"
-    return UpstreamLost(f"{describe_provider(provider)} broke off the connection {when}.")
+    """Return the error for a broken connection. `answered`: the head of the response had arrived."""
+    when = "before the response was complete" if answered else "without a response"
+    return UpstreamLost(f"{describe_provider(provider)} closed the connection {when}. Try again.")
 
 
 def bad_answer(provider: str) -> UpstreamError:
-    """What came is not HTTP, or not the answer that the protocol demands."""
-    return UpstreamError(f"{describe_provider(provider)} sent an answer that is not valid HTTP.")
+    """Return the error for a response that violates HTTP or the WebSocket handshake."""
+    return UpstreamError(
+        f"{describe_provider(provider)} sent a response that is not valid HTTP. Check the provider's base_url."
+    )
 
 
 def not_sent(provider: str) -> UpstreamError:
-    """The request cannot be written as HTTP. No value is shown, which may be a key."""
+    """Return the error for a request that cannot be written as HTTP. The message contains no value, which may be a key."""
     return UpstreamError(
         f"The request to the provider '{provider}' could not be sent: its URL or a header is not valid. "
         "Check the provider's base_url, api_key and headers."
@@ -157,15 +161,20 @@ def not_sent(provider: str) -> UpstreamError:
 
 
 def file_error(code: str, what: str = "", *, status: int = 0) -> UpstreamError:
-    """A file of an upstream's cannot be had. `code` is the fetcher's, `what` its sentence, `status` the file server's."""
+    """Return the error for a file of an upstream that cannot be read.
+
+    `code` is the fetcher's code, `what` its message, `status` the status of the file server.
+    """
     if status in _GONE:
-        return UpstreamError("The upstream does not have the file any more that it made.", code="upstream_file_gone")
+        return UpstreamError(
+            "The upstream's file has expired or was deleted. Send the request again.", code="upstream_file_gone"
+        )
     message = f"The upstream's file could not be fetched. {what}".rstrip()
     return UpstreamError(message, code=_FILE_CODES.get(code, "upstream_file_unreachable"))
 
 
 def parse_error_body(body: bytes) -> ErrorText:
-    """What an upstream's error body says.
+    """Return the error in an upstream's error body.
 
     Vendors put it in ``error.message`` (OpenAI, Anthropic, Google), ``error`` as a string (Ollama), ``message``
     (Mistral, Cohere) or ``detail`` (vLLM behind FastAPI); some wrap the object in an array (Google's streams).
@@ -183,7 +192,7 @@ def parse_error_body(body: bytes) -> ErrorText:
 
 
 def error_text(error: Any) -> ErrorText:
-    """What an error object says; a string is its message."""
+    """Return the parts of an error object; a string becomes the message."""
     if not isinstance(error, Mapping):
         return ErrorText(message=error[:MOST_TEXT] if isinstance(error, str) else "")
     code, message = error.get("code"), error.get("message") or error.get("detail")
@@ -191,7 +200,7 @@ def error_text(error: Any) -> ErrorText:
 
 
 def status_in(error: Mapping[str, Any], *names: str) -> int:
-    """The HTTP status that stands in one of the members `names`, as a number or as digits; 0 without one."""
+    """Return the HTTP status in one of the members `names`, as a number or as digits; 0 if none has one."""
     return next((int(error[name]) for name in names if _is_status(error.get(name))), 0)
 
 
@@ -201,7 +210,7 @@ def _is_status(value: Any) -> bool:
 
 
 def _names(error: Mapping[str, Any]) -> frozenset[str]:
-    """The codes and types of an error object; Google's stand in the ``reason`` of its ``details``."""
+    """Return the codes and types of an error object; Google puts them into ``reason`` of its ``details``."""
     details = error.get("details")
     reasons = [each.get("reason") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     found = (error.get("type"), error.get("code"), error.get("status"), *reasons)

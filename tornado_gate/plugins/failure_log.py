@@ -1,7 +1,7 @@
-"""Why plugins failed in a running server, in a file that `tornado-gate plugins list` reads.
+"""Records why plugins failed in a running server, in a file that `tornado-gate plugins list` reads.
 
-One JSON object below data_dir, by plugin: ``{"acme": {"time": 1767225600, "error": "call_upstream raised KeyError"}}``.
-Written by atomic replace, from a thread, at most once a second: a plugin that fails on every request costs nothing more.
+One JSON object in data_dir, by plugin: ``{"acme": {"time": 1767225600, "error": "call_upstream raised KeyError"}}``.
+Written by atomic replace, in a thread, at most once a second: a plugin that fails on every request causes no more writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE_NAME = "plugin-failures.json"
 
 
 class FailureLog:
-    """The writing side: one for each process; the last writer's entry for a plugin wins."""
+    """Writes the file; one per process. The entry of the last writer replaces older ones of a plugin."""
 
     def __init__(self, data_dir: Path, interval_seconds: float = 1.0) -> None:
         self._data_dir = data_dir
@@ -30,7 +30,7 @@ class FailureLog:
         self._timer: threading.Timer | None = None
 
     def note(self, plugin: str, error: str) -> None:
-        """Remember a failure; returns at once."""
+        """Record a failure; does not block."""
         with self._lock:
             self._pending[plugin] = {"time": int(time.time()), "error": error[:500]}
             if self._timer is None:
@@ -39,7 +39,7 @@ class FailureLog:
                 self._timer.start()
 
     def write(self) -> None:
-        """Write what was noted, now."""
+        """Write recorded failures now."""
         with self._lock:
             pending, self._pending = self._pending, {}
             self._timer = None
@@ -52,11 +52,11 @@ class FailureLog:
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(path)
         except OSError as error:
-            log.warning("cannot write %s: %s", path, error.strerror)
+            log.warning("cannot write the plugin failures to %s: %s; check server.data_dir", path, error.strerror)
 
 
 def read(data_dir: Path) -> dict[str, Any]:
-    """What servers have noted; {} when there is nothing, or nothing that can be read."""
+    """Return the recorded failures; {} if the file is missing or invalid."""
     try:
         noted = json.loads((data_dir / FILE_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -65,5 +65,5 @@ def read(data_dir: Path) -> dict[str, Any]:
 
 
 def clear(data_dir: Path) -> None:
-    """Forget everything, as at a start."""
+    """Delete all records; called when the server starts."""
     (data_dir / FILE_NAME).unlink(missing_ok=True)

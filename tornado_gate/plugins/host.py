@@ -1,7 +1,7 @@
-"""Find installed plugins, check them against the hook specifications, give the pipeline one Lane for each.
+"""Finds installed plugins, checks them against the hook specifications, and makes one Lane for each.
 
-Nothing here knows a plugin by name, and nothing a plugin does at import or in a hook gets past this file: it is named, and
-what needs it answers 503.
+Contains no plugin names. Exceptions of a plugin, at import or in a hook, are caught here: they are logged with the plugin's
+name, and requests that need the plugin get a 503 or a PluginError.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", 
 
 
 class Plugin(State):
-    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps its side to the names it implements."""
+    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format/provider to implemented hooks."""
 
     name: str
     module: str
@@ -81,12 +81,12 @@ class Plugin(State):
 
     @property
     def kind(self) -> str:
-        """format, provider, wrapper, both of the first two, or "" before it is loaded."""
+        """Return format, provider, wrapper, both of the first two, or "" before the plugin is loaded."""
         return "wrapper" if self.wrapper else "+".join(sorted(self.hooks))
 
 
 class PluginHost:
-    """All installed plugins of a process. Imports each once, when conf first turns it on."""
+    """All installed plugins of a process. Each is imported once, when the configuration first enables it."""
 
     def __init__(self, watchdog_seconds: float = 5.0) -> None:
         self.plugins: dict[str, Plugin] = {}
@@ -96,7 +96,7 @@ class PluginHost:
         self.discover()
 
     def discover(self) -> None:
-        """Look for newly installed plugins; keep what is loaded, try again what had failed."""
+        """Search for installed plugins. Loaded plugins are kept; those that failed can be loaded again."""
         found: dict[str, Plugin] = {}
         for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
             distribution = entry_point.dist
@@ -111,7 +111,10 @@ class PluginHost:
             if other is None:
                 found[plugin.name] = plugin
             elif other.distribution != plugin.distribution:
-                other.error = f"both {other.distribution} and {plugin.distribution} have a plugin of this name"
+                other.error = (
+                    f"{other.distribution} and {plugin.distribution} both install a plugin of this name; "
+                    "uninstall one of them"
+                )
         for name, plugin in found.items():
             known = self.plugins.get(name)
             if known is None or known.implementation is None or known.entry_point != plugin.entry_point:
@@ -121,7 +124,7 @@ class PluginHost:
                 del self.plugins[name]
 
     def add(self, name: str, implementation: Any) -> Plugin:
-        """Put a plugin in without an entry point: for tests of plugins and of the core."""
+        """Add a plugin without an entry point: for tests of plugins and of the core."""
         module = getattr(implementation, "__name__", None) or type(implementation).__module__
         entry_point = metadata.EntryPoint(name, module, ENTRY_POINT_GROUP)
         plugin = Plugin(name=name, module=module, distribution="", version="", entry_point=entry_point)
@@ -130,7 +133,7 @@ class PluginHost:
         return plugin
 
     def load(self, name: str) -> Plugin:
-        """Import and check a plugin. What goes wrong ends up in its `error`. Raises KeyError when it is not installed."""
+        """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed."""
         plugin = self.plugins[name]
         if plugin.implementation is not None or plugin.error:
             return plugin
@@ -142,15 +145,15 @@ class PluginHost:
         except BaseException as error:
             plugin.error = f"{type(error).__name__}: {error}".strip()
             if isinstance(error, EventLoopBlocked):
-                plugin.error = f"did not finish its import within {IMPORT_SECONDS:.0f} s"
+                plugin.error = f"its import took longer than {IMPORT_SECONDS:.0f} s"
             self.record_failure(name, plugin.error, error)
         return plugin
 
     def load_deferred_modules(self) -> dict[str, str]:
-        """Import what plugins have put off with `lazy_import`, so that no request waits for it.
+        """Import the modules that plugins have registered with `lazy_import`, so that no request waits for them.
 
-        What cannot be imported is noted as a failure of its plugin, and given back as a text by the plugin's name ("" for
-        modules of the core): only requests that need the module fail.
+        An import error is recorded as a failure of its plugin and returned as {plugin name: message} ("" for the core).
+        Only requests that need the module fail.
         """
         faults: dict[str, str] = {}
         for module in take_waiting():
@@ -181,21 +184,21 @@ class PluginHost:
                 raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
             plugin.hooks[side] = names
         if not plugin.hooks:
-            raise TypeError("it implements no hook; mark them with tornado_gate.provider_impl or format_impl")
+            raise TypeError("it implements no hook; decorate the hooks with tornado_gate.provider_impl or format_impl")
         if any(wrappers) and not all(wrappers):
-            raise TypeError("a plugin with wrapper hooks must have nothing but wrapper hooks")
+            raise TypeError("a plugin with wrapper hooks must have wrapper hooks only")
         plugin.wrapper = any(wrappers)
         plugin.implementation = implementation
 
     def record_failure(self, name: str, detail: str, error: BaseException | None = None) -> None:
-        """Note that a plugin failed, name it in the log, and tell whoever listens."""
+        """Record a failure of a plugin, log it with the plugin's name, and call the listeners in `on_failure`."""
         self.failures[name] = (time.time(), detail)
         log.error("plugin '%s' failed: %s", name, detail, exc_info=error, extra={"fields": {"plugin": name}})
         for listener in self.on_failure:
             listener(name, detail)
 
     def find_owner(self, frame: FrameType) -> str:
-        """The plugin whose module a frame runs in, or ""."""
+        """Return the plugin whose module a frame runs in, or ""."""
         return self._find_module_owner(str(frame.f_globals.get("__name__", "")))
 
     def _find_module_owner(self, module: str) -> str:
@@ -205,7 +208,7 @@ class PluginHost:
         return ""
 
     def select_wrappers(self, names: Iterable[str]) -> list[Plugin]:
-        """The wrappers among the plugins `names`, in their order."""
+        """Return the wrappers among the plugins `names`, in their order."""
         return [plugin for name in names if (plugin := self.plugins[name]).wrapper]
 
 
@@ -219,11 +222,11 @@ def _make_manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) 
 
 
 def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
-    """A hook without the machinery that calls several, where nobody wraps it: a request has some seven calls."""
+    """Return a function that calls a hook without pluggy if it has no wrapper: a request makes about seven hook calls."""
     implementations = caller.get_hookimpls()
     if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
         return caller
-    *others, only = (_adapt_to_keyword_arguments(one, caller) for one in implementations)  # the last is asked first
+    *others, only = (_adapt_to_keyword_arguments(one, caller) for one in implementations)  # the last is called first
     if not others:
         return only
 
@@ -239,7 +242,7 @@ def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
 
 
 def _adapt_to_keyword_arguments(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
-    """The function of an implementation, which may take fewer arguments than there are, taken by their names."""
+    """Return a function that takes all arguments of a hook by name; the implementation may take fewer."""
     function, names = implementation.function, implementation.argnames
     parameters = inspect.signature(function).parameters.values()
     by_name = not any(parameter.kind is inspect.Parameter.POSITIONAL_ONLY for parameter in parameters)
@@ -249,7 +252,7 @@ def _adapt_to_keyword_arguments(implementation: pluggy.HookImpl, caller: pluggy.
 
 
 class _DefaultProviderHooks:
-    """What the core does where a provider plugin does not say."""
+    """Default implementations of hooks that a provider plugin does not implement."""
 
     @provider_impl(trylast=True)
     def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[UpstreamResponse]:
@@ -262,7 +265,7 @@ class _DefaultProviderHooks:
     @provider_impl(trylast=True)
     def configure(self, entry: ProviderEntry) -> Capabilities:
         if entry.settings:
-            raise ConfigError([((str(name),), "unknown key; this plugin takes no settings") for name in entry.settings])
+            raise ConfigError([((str(name),), "unknown key; this plugin has no settings") for name in entry.settings])
         return Capabilities()
 
 
@@ -270,10 +273,10 @@ _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
 class Lane:
-    """One plugin as the pipeline sees it: its hooks, the core's defaults, all wrappers, no other plugin.
+    """The hooks of one plugin, with the core's defaults and all wrappers, but no other plugin.
 
-    Every method raises PluginError, and names the plugin in the log, when the plugin raises something that is no GateError
-    or returns what the specification does not allow.
+    Every method raises PluginError, and logs the plugin's name, if the plugin raises an exception other than GateError or returns
+    a value that the specification does not allow.
     """
 
     def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
@@ -289,7 +292,7 @@ class Lane:
         }
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
-        """Call a hook and check that what it returns is of `kind`."""
+        """Call a hook and check that its result is of `kind`."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
@@ -299,12 +302,12 @@ class Lane:
         return self._check_result(hook, result, kind)
 
     async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
-        """Call a hook that may be a coroutine function, and check what it gives in the end."""
+        """Call a hook that may be a coroutine function; return its checked result."""
         given = self.invoke(hook, kind, **arguments)
         return (await given) if inspect.iscoroutine(given) else given
 
     def invoke(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
-        """Call a hook that may be a coroutine function: what it gives at once, which most do, or an awaitable of it; checked."""
+        """Call a hook that may be a coroutine function; return its checked result (the usual case) or an awaitable of it."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
@@ -325,18 +328,22 @@ class Lane:
         return self._check_result(hook, result, kind)
 
     def as_plugin_error(self, error: BaseException) -> BaseException:
-        """What is raised when a plugin's items end with `error`: a PluginError where it is the plugin's fault."""
+        """Map an exception of a plugin's iterator: to PluginError if it is the plugin's fault, else unchanged."""
         if isinstance(error, (GateError, asyncio.CancelledError)):
             return error
-        return self.record_exception(error, "its answer") if isinstance(error, (Exception, EventLoopBlocked)) else error
+        return (
+            self.record_exception(error, "its response") if isinstance(error, (Exception, EventLoopBlocked)) else error
+        )
 
     def _check_result(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
         if not isinstance(result, kind):
-            raise self.contract_error(f"{hook} gave {type(result).__name__}, which the specification does not allow")
+            raise self.contract_error(
+                f"{hook} returned {type(result).__name__}, which the hook specification does not allow"
+            )
         return result
 
     def record_exception(self, error: BaseException, where: str) -> GateError:
-        """The PluginError for something that the plugin, or a wrapper around it, raised."""
+        """Log an exception of the plugin, or of a wrapper around it, and return the PluginError for it."""
         if isinstance(error, GateError):
             return error
         culprit = self.name
@@ -352,13 +359,13 @@ class Lane:
         return PluginError(culprit, detail)
 
     def contract_error(self, detail: str) -> PluginError:
-        """The PluginError for a contract that was not kept."""
+        """Log a violation of the hook specification and return the PluginError for it."""
         self.host.record_failure(self.name, detail)
         return PluginError(self.name, detail)
 
 
 class FormatLane(Lane):
-    """A wire format. `routes` are those it serves; `forwards` says whether it can take the verbatim lane."""
+    """A wire format. `routes` are the routes it serves; `forwards` tells whether it supports the verbatim lane."""
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
         super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
@@ -372,7 +379,7 @@ class FormatLane(Lane):
     async def translate_modelless_request(
         self, call: Call, wire: WireRequest
     ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
-        """`translate_request` of a route that names no model: what it asks of the core, or at once the reply."""
+        """`translate_request` of a route without a model: returns a request to the core, or the reply."""
         kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
         result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.invoke_async(
             "translate_request", kinds, call=call, wire=wire
@@ -385,7 +392,7 @@ class FormatLane(Lane):
     def invoke_forward_request(
         self, call: Call, wire: WireRequest
     ) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
-        """`forward_request`, but what is there at once is given at once."""
+        """As `forward_request`, but returns a result that needs no waiting directly."""
         result: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = self.invoke(
             "forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire
         )
@@ -396,7 +403,7 @@ class FormatLane(Lane):
         return result
 
     def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-        """The reply of the verbatim lane. The format does not see the target's secrets."""
+        """Return the reply of the verbatim lane. The target's secrets are masked in the response that the format receives."""
         incoming = redact_answer(call.target, incoming)
         result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
         return result
@@ -404,7 +411,7 @@ class FormatLane(Lane):
     async def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
         side: RealtimeAdapter = await self.invoke_async("open_session", object, call=call, wire=wire)
         if side is None:
-            raise self.contract_error("it has a route for sockets, but no open_session")
+            raise self.contract_error("it has a WebSocket route, but open_session returned None")
         return side
 
     def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
@@ -413,7 +420,7 @@ class FormatLane(Lane):
 
 
 class ProviderLane(Lane):
-    """A provider plugin; the same for all its entries."""
+    """A provider plugin; one lane for all its entries."""
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
@@ -426,14 +433,14 @@ class ProviderLane(Lane):
         return self.invoke_async("translate_request", UpstreamRequest, call=call, request=request)
 
     def invoke_translate_request(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
-        """`translate_request`, but what is there at once is given at once."""
+        """As `translate_request`, but returns a result that needs no waiting directly."""
         result: UpstreamRequest | Awaitable[UpstreamRequest] = self.invoke(
             "translate_request", UpstreamRequest, call=call, request=request
         )
         return result
 
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        """The upstream's answer as it came. Its errors are without the target's secrets."""
+        """Return the upstream's response unchanged. The target's secrets are masked in errors."""
         try:
             given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
             incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
@@ -443,7 +450,7 @@ class ProviderLane(Lane):
         return incoming
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
-        """The provider's end of a realtime session. Its errors are without the target's secrets."""
+        """Open the provider's end of a realtime session. The target's secrets are masked in errors."""
         try:
             socket: Socket = await self.invoke_async("open_socket", object, call=call, outgoing=outgoing)
         except GateError as error:
@@ -454,7 +461,7 @@ class ProviderLane(Lane):
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse
     ) -> AsyncIterator[StreamEvent]:
-        """The events of an answer. The provider does not see the target's secrets in it."""
+        """Return the events of a response. The target's secrets are masked in the response that the provider receives."""
         incoming = redact_answer(call.target, incoming)
         events: AsyncIterator[StreamEvent] = self.call(
             "translate_response", object, call=call, request=request, incoming=incoming
@@ -462,5 +469,5 @@ class ProviderLane(Lane):
         if not hasattr(events, "__aiter__"):
             if inspect.iscoroutine(events):
                 events.close()
-            raise self.contract_error("translate_response must return an async iterator, as an async generator does")
+            raise self.contract_error("translate_response must return an async iterator, such as an async generator")
         return events

@@ -1,9 +1,9 @@
-"""Interrupts plugin code that blocks the event loop, and names it.
+"""Interrupts plugin code that blocks the event loop.
 
-A hook that never returns would stop every request of the process. A thread looks at the loop's heartbeat; when it is late,
-a signal runs `_interrupt` in the main thread, which raises `Blocked` if the code that is running there belongs to a plugin.
-No work is done for a hook that behaves. Code that blocks inside a C extension without looking at signals cannot be
-interrupted; it is logged when it returns.
+A hook that never returns would stop every request of the process. A thread checks the loop's heartbeat; if it is late, a signal
+runs `_interrupt` in the main thread, which raises `EventLoopBlocked` if plugin code is running there. A hook that returns in
+time has no overhead. Code that blocks inside a C extension without checking signals cannot be interrupted; it is logged when it
+returns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEAT_SECONDS = 0.25
 
 
 class EventLoopBlocked(BaseException):
-    """Raised inside plugin code that ran for too long. No Exception, so that the plugin does not swallow it."""
+    """Raised inside plugin code that ran for too long. A BaseException, so that plugins do not catch it by accident."""
 
     def __init__(self, plugin: str) -> None:
         super().__init__(f"plugin '{plugin}' blocked the event loop")
@@ -32,7 +32,7 @@ class EventLoopBlocked(BaseException):
 
 
 class Watchdog:
-    """One for each process. `owner(frame)` names the plugin whose code runs in a frame, or gives ""."""
+    """One per process. `owner(frame)` returns the plugin whose code runs in a frame, or ""."""
 
     def __init__(self, owner: Callable[[FrameType], str], limit_seconds: float) -> None:
         self.limit_seconds = limit_seconds
@@ -45,7 +45,7 @@ class Watchdog:
         self._main = threading.main_thread().ident or 0
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Begin to watch; with `loop`, its heartbeat too. Does nothing outside of the main thread."""
+        """Start watching; with `loop`, also its heartbeat. Does nothing outside of the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         if loop is not None:
@@ -68,7 +68,7 @@ class Watchdog:
 
     @contextmanager
     def guard(self, plugin: str, limit_seconds: float) -> Iterator[None]:
-        """Watch code that runs outside of the loop, such as an import. Blames `plugin` whatever frame runs."""
+        """Watch code that runs outside of the loop, such as an import. Timeouts are attributed to `plugin`."""
         if threading.current_thread() is not threading.main_thread() or self._thread is None:
             yield
             return
@@ -93,7 +93,7 @@ class Watchdog:
         while not self._stop.wait(BEAT_SECONDS):
             if self._is_late():
                 signal.pthread_kill(self._main, signal.SIGALRM)
-                self._stop.wait(1)  # one signal a second is enough
+                self._stop.wait(1)  # at most one signal per second
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         if not self._is_late():

@@ -1,1 +1,1 @@
-"""What is kept on disk: files, keys, conversation state."""
+"""Data on disk: files, keys, conversation state."""

@@ -1,8 +1,8 @@
-"""What one turn of a conversation must remember for the next: small values, by account, bounded and expiring.
+"""Conversation state: small values that later turns need, per account, limited in size and time.
 
-A stored response that `previous_response_id` names; the thinking that a client dropped and an upstream insists on. Kept in
-one SQLite file, which all processes of a machine share, with the newest values in memory too. Losing it loses comfort, never
-a request: a file that fails is logged, and what was asked for is not there.
+Examples: a stored response that `previous_response_id` refers to; thinking that a client dropped and an upstream requires. Kept
+in one SQLite file that all processes of a machine share; recent values are also cached in memory. A failure of the file fails no
+request: it is logged, and the value counts as missing.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _SCHEMA = Schema(
 
 
 class MemoryFileError(Exception):
-    """The file cannot be used; the message says what to do."""
+    """The file cannot be used; the message says why and what to do."""
 
 
 class MemoryStore:
-    """The file. Synchronous: call it from a thread. Raises MemoryFileError."""
+    """The SQLite file. Synchronous: call it from a thread. Raises MemoryFileError."""
 
     def __init__(self, data_dir: Path) -> None:
         self._file = SqliteFile(data_dir / FILE_NAME, _SCHEMA, MemoryFileError)
@@ -50,7 +50,7 @@ class MemoryStore:
         self._made = False
 
     def get(self, account: str, names: Iterable[str]) -> dict[str, bytes]:
-        """The values of those names that are there and have not expired."""
+        """Return the values of those names that exist and have not expired."""
         self._make()
         found: dict[str, bytes] = {}
         with self._file.use_connection() as connection:
@@ -64,7 +64,7 @@ class MemoryStore:
         return found
 
     def put(self, account: str, values: Mapping[str, bytes], expires: float) -> None:
-        """Keep values until `expires` (Unix seconds), in place of what had their names."""
+        """Store values until `expires` (Unix seconds); existing values of the same names are replaced."""
         self._make()
         rows = [(account, name, value, len(value), expires) for name, value in values.items()]
         with self._file.transaction() as connection:
@@ -74,7 +74,7 @@ class MemoryStore:
                 self._prune(connection)
 
     def delete(self, account: str, name: str) -> bool:
-        """Forget a value. False when it was not there."""
+        """Delete a value. Returns False if it does not exist."""
         self._make()
         with self._file.transaction() as connection:
             done = connection.execute("DELETE FROM memory WHERE account = ? AND name = ?", (account, name))
@@ -86,7 +86,7 @@ class MemoryStore:
             self._made = True
 
     def _prune(self, connection: Any) -> None:
-        """Expired values go first, then those that would expire soonest, until the rest fits."""
+        """Delete expired values, then those that expire soonest, until the rest fits."""
         connection.execute("DELETE FROM memory WHERE expires <= ?", (time.time(),))
         (total,) = connection.execute("SELECT COALESCE(SUM(bytes), 0) FROM memory").fetchone()
         while total > MAX_BYTES:
@@ -96,7 +96,7 @@ class MemoryStore:
 
 
 class SharedMemory:
-    """The async side: one for each process. `of` gives the part that belongs to an account."""
+    """The async interface; one per process. `get_account_memory` returns the part of one account."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -118,7 +118,7 @@ class SharedMemory:
             try:
                 found |= await asyncio.to_thread(self._store.get, account, missing)
             except MemoryFileError as error:
-                log.warning("what was remembered cannot be read: %s", error)
+                log.warning("could not read conversation state: %s", error)
         return {name: orjson.loads(value) for name, value in found.items()}
 
     async def put(self, account: str, values: Mapping[str, Any], seconds: float) -> None:
@@ -130,19 +130,19 @@ class SharedMemory:
         try:
             await asyncio.to_thread(self._store.put, account, raw, expires)
         except MemoryFileError as error:
-            log.warning("what should be remembered cannot be written: %s", error)
+            log.warning("could not write conversation state: %s", error)
 
     async def delete(self, account: str, name: str) -> bool:
         self._cache.pop((account, name), None)
         try:
             return await asyncio.to_thread(self._store.delete, account, name)
         except MemoryFileError as error:
-            log.warning("what was remembered cannot be forgotten: %s", error)
+            log.warning("could not delete conversation state: %s", error)
             return False
 
 
 class AccountMemory:
-    """What `call.memory` is: JSON values by name, seen by one account only."""
+    """The type of `call.memory`: JSON values by name, visible to one account only."""
 
     __slots__ = ("_account", "_memory")
 
@@ -151,20 +151,20 @@ class AccountMemory:
         self._account = account
 
     async def get(self, name: str) -> Any | None:
-        """The value, or None when it is not there, has expired or was pushed out."""
+        """Return the value, or None if it is missing, expired or evicted."""
         return (await self._memory.get(self._account, [name])).get(name)
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        """The values of those names that are there."""
+        """Return the existing values of those names."""
         return await self._memory.get(self._account, names)
 
     async def put(self, name: str, value: Any, seconds: float) -> None:
-        """Keep a JSON value for `seconds`; one above 8 MiB is not kept."""
+        """Store a JSON value for `seconds`; a value above 8 MiB is not stored."""
         await self._memory.put(self._account, {name: value}, seconds)
 
     async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
         await self._memory.put(self._account, values, seconds)
 
     async def delete(self, name: str) -> bool:
-        """Forget a value. False when it was not there."""
+        """Delete a value. Returns False if it does not exist."""
         return await self._memory.delete(self._account, name)

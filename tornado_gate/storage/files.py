@@ -1,12 +1,12 @@
-"""Files that the gateway creates and serves for a limited time: images, sounds, videos. One folder, shared by processes.
+"""Files that the gateway creates and serves for a limited time: images, audio, videos. One folder, shared by processes.
 
 A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a file is
-either complete or not there. While a process writes or reads a file, it holds a lock on it (flock, which ends with the process):
-a locked file is never evicted, and an unfinished file without a lock was left by a process that died. Expired files are
-evicted first, then the oldest. A caller's input never becomes a name: an id is 128 random bits and an extension.
+either complete or missing. While a process writes or reads a file, it holds a lock on it (flock, released when the process ends):
+a locked file is never evicted, and an unfinished file without a lock was left by a process that ended. Expired files are
+evicted first, then the oldest. File names contain no caller input: an id is 128 random bits and an extension.
 
-An address is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the
-folder block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
+A URL is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the folder
+block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ SECRET_FILE = "media.secret"
 SECRET_BYTES = 32
 MEDIA_PATH = "/media/"
 BYTES_BETWEEN_SCANS = 16 * 1024 * 1024
-"""How much a file of unknown size may grow before room is made for it again."""
+"""A file of unknown size reserves space again after growing by this much."""
 ABANDONED_SECONDS = 60.0
-"""Age from which an unfinished file counts as left behind: a younger one may not have been locked yet."""
+"""Age from which an unfinished, unlocked file counts as left behind: a younger one may not have been locked yet."""
 LONGEST_NAME = 200
 MAX_METADATA_BYTES = 1024
-"""More than the metadata of a file takes."""
+"""Upper bound of the size of a file's metadata."""
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class MediaUnavailable(Unavailable):
 
 
 class MediaFile(Value, frozen=True, kw_only=True):
-    """`size` in bytes, `created` and `expires` in Unix seconds; `name` is what a caller may save it as, "" for any."""
+    """`size` in bytes, `created` and `expires` in Unix seconds; `name` is the suggested file name for saving, "" for none."""
 
     id: str
     size: int
@@ -81,7 +81,7 @@ class MediaFile(Value, frozen=True, kw_only=True):
 
 
 class ReadableFile(Protocol):
-    """What `MediaStore.reading` gives: an open file."""
+    """Interface of the open file that `MediaStore.open_for_reading` yields."""
 
     async def read(self, size: int = -1, /) -> bytes: ...
     async def seek(self, offset: int, /) -> int: ...
@@ -95,9 +95,9 @@ class _StoredFile(NamedTuple):
 
 
 def load_media_secret(data_dir: Path) -> bytes:
-    """The secret that addresses below `data_dir` are signed with: created once, shared by processes, readable by its owner only.
+    """Return the secret for signed URLs; created once in `data_dir`, shared by processes, readable by its owner only.
 
-    If it cannot be stored, the secret and the addresses are valid for this process only. Blocks on the disk.
+    If it cannot be stored, the secret and the URLs are valid for this process only. Blocks on the disk.
     """
     path = data_dir / SECRET_FILE
     try:
@@ -115,7 +115,9 @@ def load_media_secret(data_dir: Path) -> bytes:
                 file.write(found)
             return found
     except OSError as error:
-        log.error("%s cannot be used: %s. Signed addresses end with this process.", path, error)
+        log.error(
+            "cannot use %s: %s. Signed URLs are valid until this process ends; check server.data_dir.", path, error
+        )
         return secrets.token_bytes(SECRET_BYTES)
 
 
@@ -132,7 +134,7 @@ class MediaStore:
         address: str = MEDIA_PATH,
         evicts: bool = True,
     ) -> None:
-        """`evicts` false keeps files until they expire: a full store then rejects new ones."""
+        """With `evicts` false, files are kept until they expire: a full store rejects new ones."""
         self.address = address
         self.evicts = evicts
         self.folder = folder
@@ -140,15 +142,15 @@ class MediaStore:
         self.seconds = seconds
         self._secret = secret
 
-    # Addresses
+    # Signed URLs
 
     def sign(self, file_id: str, expires: float) -> str:
-        """The path that serves a file without a key until `expires` (Unix seconds), or until the file expires."""
+        """Return the path that serves a file without a key until `expires` (Unix seconds), or until the file expires."""
         until = str(int(expires))
         return f"{self.address}{file_id}?expires={until}&signature={self._make_signature(file_id, until)}"
 
     def verify_signature(self, file_id: str, expires: str, signature: str) -> bool:
-        """Whether an address has a valid signature and has not expired. Takes the same time for every wrong signature."""
+        """Whether a URL has a valid signature and has not expired. Compares signatures in constant time."""
         right = hmac.compare_digest(
             self._make_signature(file_id, expires).encode(), signature.encode("utf-8", "replace")
         )
@@ -161,9 +163,9 @@ class MediaStore:
     # Writing
 
     async def put(self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "") -> MediaFile:
-        """Store a file, which can be found when this returns and not before.
+        """Store a file. It can be found when this returns and not before.
 
-        Raises MediaFull (507), MediaUnavailable (503), and what `chunks` raises; then nothing of the file is left.
+        Raises MediaFull (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then deleted.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
         file_id = f"{secrets.token_hex(16)}.{get_extension(media_type)}"
@@ -189,7 +191,7 @@ class MediaStore:
             for unfinished in (part, about):
                 with suppress(OSError):
                     os.unlink(unfinished)
-            with suppress(OSError):  # what could not be written is tried again by closing
+            with suppress(OSError):  # closing tries to write the remaining buffer again
                 await file.close()
         return kept
 
@@ -197,7 +199,7 @@ class MediaStore:
         size = looked = 0
         async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
-            if size + MAX_METADATA_BYTES > self.max_bytes:  # before others are evicted for it
+            if size + MAX_METADATA_BYTES > self.max_bytes:  # checked before other files are evicted
                 raise _media_full_error()
             await self._await_disk(file.write(chunk))
             if size - looked > BYTES_BETWEEN_SCANS:
@@ -207,17 +209,17 @@ class MediaStore:
         return size
 
     async def _reserve_growth(self, file: Any) -> None:
-        """Make room for the present size of this file, which counts as content of the folder."""
-        await self._await_disk(file.flush())  # a full disk must be noticed before the file is visible
+        """Reserve space for the current size of this file, which already counts as content of the folder."""
+        await self._await_disk(file.flush())  # detects a full disk before the file is visible
         await self._await_disk(asyncio.to_thread(self._make_room, MAX_METADATA_BYTES))
 
     async def _await_disk(self, work: Awaitable[T]) -> T:
-        """Await work on the disk and map its errors; those of others, such as the source of the chunks, are not mapped."""
+        """Await work on the disk and map its OSErrors. Errors of the source of the chunks must not be awaited here."""
         with self._map_disk_errors():
             return await work
 
     def _commit(self, kept: MediaFile) -> None:
-        """Give the file and its metadata their names, the metadata last; its modification time is when the file expires."""
+        """Rename the file and its metadata to their final names, metadata last; the modification time is the expiry time."""
         path = self.folder / kept.id
         about = Path(f"{path}.about")
         try:
@@ -232,7 +234,7 @@ class MediaStore:
 
     @asynccontextmanager
     async def open_for_reading(self, file_id: str) -> AsyncIterator[tuple[MediaFile, ReadableFile]]:
-        """A file and its open content, protected from eviction inside the block. Raises NotFound, MediaUnavailable."""
+        """Yield a file and its open content, protected from eviction inside the block. Raises NotFound, MediaUnavailable."""
         kept = await self.find(file_id)
         file = await self._open_file(kept.id)
         try:
@@ -244,7 +246,7 @@ class MediaStore:
             await file.close()
 
     async def find(self, file_id: str) -> MediaFile:
-        """The metadata of a file that has not expired. Raises NotFound, MediaUnavailable."""
+        """Return the metadata of a file that has not expired. Raises NotFound, MediaUnavailable."""
         if not _ID.fullmatch(file_id):
             raise file_not_found_error()
         file = await self._open_file(f"{file_id}.about")
@@ -255,7 +257,7 @@ class MediaStore:
         except (ValueError, TypeError):
             log.error("%s.about in %s is damaged", file_id, self.folder)
         finally:
-            file.raw.close()  # not in a thread: to close a file that was only read does not block
+            file.raw.close()  # not in a thread: closing a file that was only read does not block
         raise file_not_found_error()
 
     async def _open_file(self, name: str) -> Any:
@@ -266,18 +268,18 @@ class MediaStore:
                 raise file_not_found_error() from None
 
     async def delete(self, file_id: str) -> None:
-        """Delete a file, unless it is being read. A file that does not exist is not an error."""
+        """Delete a file, unless it is being read. A missing file is not an error."""
         if _ID.fullmatch(file_id):
             await asyncio.to_thread(self._remove, file_id)
 
     async def sweep(self) -> None:
-        """Delete expired files and those of dead processes. `put` does so too; this is for times without new files."""
+        """Delete expired and abandoned files. `put` does so too; this is for times without new files."""
         await self._await_disk(asyncio.to_thread(self._make_room, 0))
 
     # Eviction
 
     def _make_room(self, needed: int) -> None:
-        """Delete expired files, then the oldest, until `needed` more bytes fit. Raises MediaFull when they do not."""
+        """Delete expired files, then the oldest, until `needed` more bytes fit. Raises MediaFull if they do not."""
         if needed > self.max_bytes:
             raise _media_full_error()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -292,13 +294,13 @@ class MediaStore:
             self._remove(file_id)
         if total + needed > self.max_bytes:
             log.error(
-                "%s is full: files that are in use or have not expired take its %d bytes", self.folder, self.max_bytes
+                "%s is full: files in use or not yet expired take all of its %d bytes", self.folder, self.max_bytes
             )
             raise _media_full_error()
 
     def _scan_folder(self) -> tuple[list[_StoredFile], list[str], int]:
-        """Complete files, the ids of unfinished ones that were left behind, and the bytes of all."""
-        found: dict[str, dict[str, os.stat_result]] = {}  # by id, by what follows it in the name
+        """Return complete files, the ids of abandoned unfinished ones, and the bytes of all."""
+        found: dict[str, dict[str, os.stat_result]] = {}  # by id, then by suffix
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if ours := _OWN_FILE_NAME.fullmatch(entry.name):
@@ -328,12 +330,12 @@ class MediaStore:
                 ".about.part",
                 "",
                 ".part",
-            ):  # the metadata first, so that half a file is never found
+            ):  # the metadata first, so that an incomplete file is never found
                 with suppress(FileNotFoundError):
                     os.unlink(f"{self.folder / file_id}{suffix}")
             return True
         except OSError as error:
-            log.warning("%s cannot be removed from %s: %s", file_id, self.folder, error)
+            log.warning("cannot delete the file %s in %s: %s", file_id, self.folder, error)
             return False
         finally:
             for descriptor in locked:
@@ -341,38 +343,38 @@ class MediaStore:
 
     @contextmanager
     def _map_disk_errors(self) -> Iterator[None]:
-        """Raise errors of the disk as MediaFull or MediaUnavailable; the log has the path and the cause."""
+        """Map OSErrors to MediaFull or MediaUnavailable; the log has the path and the cause."""
         try:
             yield
         except OSError as error:
-            log.error("files cannot be stored in %s: %s. Check server.data_dir and its disk.", self.folder, error)
+            log.error("cannot store files in %s: %s. Check server.data_dir and its disk.", self.folder, error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise MediaFull("The gateway's disk is full. Try again later.") from error
-            raise MediaUnavailable("The gateway cannot use its storage for files. Try again later.") from error
+            raise MediaUnavailable("The gateway's file storage is unavailable. Try again later.") from error
 
 
 class SignedFileStore:
-    """Stores the files of one answer, at addresses below `public_url` (scheme and host, without a trailing slash)."""
+    """Stores the files of one response; their URLs are below `public_url` (scheme and host, without a trailing slash)."""
 
     def __init__(self, store: MediaStore, public_url: str) -> None:
         self._store = store
         self.public_url = public_url
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
-        """Store a file. Returns its signed address. Raises MediaFull (507), MediaUnavailable (503)."""
+        """Store a file and return its signed URL. Raises MediaFull (507), MediaUnavailable (503)."""
         kept = await self._store.put(data, media_type, name)
         return self.public_url + self._store.sign(kept.id, kept.expires)
 
 
 def _media_full_error() -> MediaFull:
-    return MediaFull(
-        "The gateway's storage for files has no room for this one. Try again later, or ask for a smaller one."
-    )
+    return MediaFull("The gateway's file storage is full. Try again later, or request a smaller file.")
 
 
 def file_not_found_error() -> NotFound:
-    """The error for a file that never existed, one that has expired, and an address without a valid signature."""
-    return NotFound("There is no such file, or its address has expired. Ask for a new one.", code="file_not_found")
+    """Return the error for a missing or expired file, and for a URL without a valid signature."""
+    return NotFound(
+        "The file does not exist, or its URL has expired or is invalid. Request a new file.", code="file_not_found"
+    )
 
 
 def _create(path: str | Path, flags: int) -> int:

@@ -1,7 +1,7 @@
-"""API keys made by command: hashed, in SQLite below the data directory; and the ring that looks them up for the event loop.
+"""API keys created by command: hashed, in an SQLite file in the data directory; and `KeyRing`, which looks them up.
 
-A key is 256 random bits, so its SHA-256 is all that must be kept and no slow hash is needed. Every change bumps
-`revision`, which each process watches: that is how a revocation comes into force everywhere within a second.
+A key is 256 random bits, so its SHA-256 is stored and no slow hash is needed. Every change increments `revision`, which each
+process polls: a revocation takes effect everywhere within a second.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _SCHEMA = Schema(
 
 
 class KeyStoreError(Exception):
-    """The file of keys cannot be used. The message says which file, what is wrong and what to do."""
+    """The key file cannot be used. The message names the file, the cause and what to do."""
 
 
 def digest_key(key: str) -> bytes:
-    """What is kept of a key. Never raises, whatever a caller sent."""
+    """Return the stored hash of a key. Never raises, whatever a caller sent."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -79,9 +79,9 @@ _UNIT_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def parse_duration(text: str, now: float | None = None) -> float:
-    """The Unix time that ``30d``, ``12h``, ``2w`` from now or ``2027-01-01`` (its first moment in UTC) stands for.
+    """Return the Unix time of ``30d``, ``12h``, ``2w`` from now, or of ``2027-01-01`` (00:00 UTC).
 
-    Raises ValueError, with a message for whoever typed it.
+    Raises ValueError with a message for the user.
     """
     now = time.time() if now is None else now
     if (match := _DURATION.fullmatch(text.strip())) is not None:
@@ -91,16 +91,16 @@ def parse_duration(text: str, now: float | None = None) -> float:
             date = datetime.fromisoformat(text.strip())
         except ValueError:
             raise ValueError(
-                f"'{text}' is neither a time span like 30d, 12h or 2w nor a date like 2027-01-01"
+                f"'{text}' is neither a duration such as 30d, 12h or 2w nor a date such as 2027-01-01"
             ) from None
         moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     if moment <= now:
-        raise ValueError(f"'{text}' is not in the future")
+        raise ValueError(f"'{text}' is not in the future; use a later time")
     return moment
 
 
 class StoredKey(Value, frozen=True, kw_only=True):
-    """A key in the file. Times are Unix seconds; empty `models` and `operations` mean all."""
+    """A stored key. Times are Unix seconds; empty `models` and `operations` mean all."""
 
     id: str
     name: str
@@ -128,9 +128,9 @@ def _parse_stored_key(row: Sequence[Any]) -> StoredKey:
 
 
 class KeyStore:
-    """The file of keys. Synchronous: call it from a thread when an event loop runs. For threads, processes and forks.
+    """The key file. Synchronous: call it from a thread if an event loop runs. Safe for threads, processes and forks.
 
-    Every method raises KeyStoreError for a file that is gone, damaged, locked for too long, or cannot be written.
+    Every method raises KeyStoreError if the file is missing, damaged, locked for too long, or not writable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -139,7 +139,7 @@ class KeyStore:
 
     @classmethod
     def open(cls, data_dir: Path) -> KeyStore:
-        """The store below `data_dir`, both made when they are missing, readable by their owner only."""
+        """Open the store in `data_dir`; creates both if they are missing, readable by their owner only."""
         store = cls(data_dir / FILE_NAME)
         store._file.make()
         return store
@@ -156,7 +156,7 @@ class KeyStore:
         operations: Iterable[str] = (),
         expires: float | None = None,
     ) -> tuple[str, StoredKey]:
-        """Make a key: its text, which is kept nowhere, and what is stored of it. ValueError for an unfit name."""
+        """Create a key; return its text, which is not stored, and the stored record. Raises ValueError for an invalid name."""
         if not name.strip() or len(name) > LONGEST_NAME:
             raise ValueError(f"a key's name must have 1 to {LONGEST_NAME} characters")
         text = "tg-" + secrets.token_urlsafe(32)
@@ -181,13 +181,13 @@ class KeyStore:
         return text, stored
 
     def list(self) -> tuple[StoredKey, ...]:
-        """All keys, those out of force too, oldest first."""
+        """Return all keys, also revoked and expired ones, oldest first."""
         with self._file.use_connection() as connection:
             rows = connection.execute(f"{_SELECT} ORDER BY created, id").fetchall()
             return tuple(_parse_stored_key(row) for row in rows)
 
     def find(self, wanted: bytes) -> StoredKey | None:
-        """The key with this digest; None for one that is unknown, revoked or expired."""
+        """Return the key with this digest; None if it is unknown, revoked or expired."""
         with self._file.use_connection() as connection:
             row = connection.execute(f"{_SELECT} WHERE digest = ?", (wanted,)).fetchone()
             key = None if row is None else _parse_stored_key(row)
@@ -196,38 +196,38 @@ class KeyStore:
         return key
 
     def revoke(self, identity: str) -> bool:
-        """Put the key with this id out of force for good. False when there is none, or it was revoked before."""
+        """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
         with self._begin_change() as connection:
             update = "UPDATE api_keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
             return bool(connection.execute(update, (time.time(), identity)).rowcount)
 
     def revision(self) -> int:
-        """A number that differs after every change to what keys there are or may do."""
+        """Return a number that changes with every change of the keys or their permissions."""
         with self._file.use_connection() as connection:
             (revision,) = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
             return int(revision)
 
     def has_keys(self) -> bool:
-        """Whether a key was ever made here, in force or not."""
+        """Whether any key was ever created, also revoked and expired ones."""
         with self._file.use_connection() as connection:
             return connection.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is not None
 
     def touch(self, times: Mapping[str, float]) -> None:
-        """Note when keys were used last, by id. Changes no revision, as no key may do more or less for it."""
+        """Record when keys were last used, by id. Does not change the revision, as permissions stay the same."""
         update = "UPDATE api_keys SET last_used = MAX(COALESCE(last_used, 0), ?) WHERE id = ?"
         with self._file.transaction() as connection:
             connection.executemany(update, [(moment, identity) for identity, moment in times.items()])
 
     @contextmanager
     def _begin_change(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that every process will notice."""
+        """A transaction that increments the revision."""
         with self._file.transaction() as connection:
             yield connection
             connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
 
 
 class KeyRecord(Value, frozen=True, kw_only=True):
-    """What a key that was presented may do. `id` is safe to log; limits are None where the key says nothing."""
+    """The permissions of a presented key. `id` is safe to log; limits are None if the key defines none."""
 
     id: str
     account: str
@@ -265,10 +265,10 @@ def _make_store_record(key: StoredKey) -> KeyRecord:
 
 
 class KeyRing:
-    """Keys of conf and of the store, for the event loop. What was found is kept until the store's revision changes.
+    """Keys of the configuration and of the store, for the event loop. Lookups are cached until the store's revision changes.
 
-    `conf` maps digests to entries. When the store cannot be read, keys of conf and keys that were used since the
-    last change go on working, and the log says so once.
+    `conf` maps digests to entries. While the store cannot be read, keys of the configuration and cached keys remain valid, and
+    the failure is logged once.
     """
 
     def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:
@@ -285,11 +285,11 @@ class KeyRing:
         self.replace(conf)
 
     def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
-        """Take these keys for conf's. An empty key is no key."""
+        """Replace the keys of the configuration. An empty key is ignored."""
         self._conf = {digest: _make_conf_record(entry) for digest, entry in conf.items() if entry.key}
 
     async def start(self) -> None:
-        """Read the revision, and watch it from now on."""
+        """Read the revision and start polling it."""
         await self.check()
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
@@ -303,14 +303,14 @@ class KeyRing:
         await self._write_last_used()
 
     async def find(self, key: str) -> KeyRecord | None:
-        """What the key may do; None for one that is unknown, revoked or expired.
+        """Return the permissions of a key; None if it is unknown, revoked or expired.
 
-        Raises Unavailable for a key that is not known yet while the store cannot be read.
+        Raises Unavailable if the key is not cached and the store cannot be read.
         """
         return await self.find_by_digest(digest_key(key)) if key else None
 
     async def find_by_digest(self, wanted: bytes) -> KeyRecord | None:
-        """`find` by the digest of a key."""
+        """As `find`, by the digest of a key."""
         record = self.find_cached(wanted)
         if record is not None or wanted in self._found or wanted in self._unknown:
             return record
@@ -318,7 +318,7 @@ class KeyRing:
         return None if record is None else self._mark_used(record)
 
     def find_cached(self, wanted: bytes) -> KeyRecord | None:
-        """`find_digest` without the store: None where it must be asked, and for a key that has expired."""
+        """As `find_by_digest`, from the cache only: None if the store must be read, or the key has expired."""
         record = self._conf.get(wanted)
         if record is not None:
             return record
@@ -328,7 +328,7 @@ class KeyRing:
         return self._mark_used(record)
 
     def _mark_used(self, record: KeyRecord) -> KeyRecord | None:
-        """A record that is used now; None when it has expired."""
+        """Record the use of a key and return it; None if it has expired."""
         now = time.time()
         if record.expires is not None and record.expires <= now:
             return None
@@ -341,8 +341,8 @@ class KeyRing:
             key = await asyncio.to_thread(self._store.find, wanted)
         except KeyStoreError as error:
             self._log_store_failure(error)
-            raise Unavailable("API keys cannot be checked at the moment. Try again soon.") from error
-        if changes == self._changes:  # else what was read may be older than a revocation
+            raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
+        if changes == self._changes:  # otherwise the result may be older than a revocation
             if key is None:
                 self._unknown[wanted] = None
             else:
@@ -350,7 +350,7 @@ class KeyRing:
         return None if key is None else _make_store_record(key)
 
     async def check(self) -> None:
-        """Look for changes now. A change makes the ring forget what it knows of the store. Never raises."""
+        """Check for changes now; a change clears the cache. Never raises."""
         try:
             revision = await asyncio.to_thread(self._store.revision)
         except KeyStoreError as error:
@@ -361,12 +361,14 @@ class KeyRing:
             self._found.clear()
             self._unknown.clear()
         if self._lost:
-            log.warning("the keys made by command can be read again: %s", self._store.path)
+            log.warning("the key store is readable again: %s", self._store.path)
         self._revision, self._lost = revision, False
 
     def _log_store_failure(self, error: KeyStoreError) -> None:
         if not self._lost:
-            log.error("keys made by command are known only as far as they were used before: %s", error)
+            log.error(
+                "cannot read the key store; only cached keys and keys of the configuration are accepted: %s", error
+            )
         self._lost = True
 
     async def _watch(self) -> None:
@@ -378,8 +380,8 @@ class KeyRing:
                 if time.monotonic() >= next_write:
                     next_write = time.monotonic() + TOUCH_SECONDS
                     await self._write_last_used()
-            except Exception:  # a watch that ended would leave revoked keys in force
-                log.exception("the watch over keys stumbled")
+            except Exception:  # if polling ended, revoked keys would stay valid
+                log.exception("unexpected error while polling the key store")
 
     async def _write_last_used(self) -> None:
         used, self._used = self._used, {}
@@ -387,4 +389,4 @@ class KeyRing:
             try:
                 await asyncio.to_thread(self._store.touch, used)
             except KeyStoreError as error:
-                log.warning("when keys were used last could not be noted: %s", error)
+                log.warning("could not store when keys were last used: %s", error)

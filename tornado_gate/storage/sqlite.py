@@ -1,6 +1,6 @@
-"""One SQLite file that threads, processes and forks share: opened, watched for replacement, its failures explained.
+"""One SQLite file that threads, processes and forks share; detects a replaced file and explains failures.
 
-Knows no table. Everything here waits for the disk: call it from a thread when an event loop runs.
+Knows no table. Everything here blocks on the disk: call it from a thread if an event loop runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUSY_SECONDS = 5.0
 
 
 class Schema(Value, frozen=True, kw_only=True):
-    """What makes the tables, each statement harmless when done twice. `version` is kept in the file's ``user_version``."""
+    """Idempotent statements that create the tables. `version` is kept in the file's ``user_version``."""
 
     version: int
     statements: tuple[str, ...]
@@ -39,12 +39,12 @@ class SqliteFile:
         self._of_the_parent: list[sqlite3.Connection] = []
 
     def make(self) -> None:
-        """Make the file and its folder where they are missing, for their owner's eyes only, and the tables."""
+        """Create the file, its folder (both readable by their owner only) and the tables, where they are missing."""
         with self._map_errors():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with suppress(PermissionError):  # of another owner, who let us in: theirs to decide
+            with suppress(PermissionError):  # the folder has another owner, who sets its permissions
                 self.path.chmod(0o600)
         with self.use_connection():
             pass
@@ -57,23 +57,23 @@ class SqliteFile:
 
     @contextmanager
     def use_connection(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone while the block runs."""
+        """Yield the connection, locked for this thread inside the block."""
         with self._lock, self._map_errors():
             yield self._get_connection()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The connection inside a transaction, which the block's end commits and its failure rolls back."""
+        """Yield the connection inside a transaction; the end of the block commits it, an exception rolls it back."""
         with self.use_connection() as connection, _open_transaction(connection):
             yield connection
 
     def _get_connection(self) -> sqlite3.Connection:
-        """A connection to the file that has the name now: it may have been replaced, and we may be a fork."""
+        """Return a connection to the current file: it may have been replaced, and the process may be a fork."""
         status = self.path.stat()
         wanted = (os.getpid(), status.st_dev, status.st_ino)
         if self._connection is not None and wanted != self._connected_to:
             if self._connected_to is not None and self._connected_to[0] != wanted[0]:
-                self._of_the_parent.append(self._connection)  # SQLite forbids even to close it here
+                self._of_the_parent.append(self._connection)  # SQLite forbids using or closing it after a fork
             else:
                 self._connection.close()
             self._connection = None
@@ -83,7 +83,7 @@ class SqliteFile:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        address = f"{self.path.as_uri()}?mode=rw"  # never make a file here: one that is gone must be noticed
+        address = f"{self.path.as_uri()}?mode=rw"  # never create a file here: a missing one must be noticed
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -91,7 +91,7 @@ class SqliteFile:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > self._schema.version:
                 raise self._error(
-                    f"{self.path} was made by a newer tornado-gate (its schema is {version}, this version knows "
+                    f"{self.path} was created by a newer tornado-gate (its schema is {version}, this version supports "
                     f"{self._schema.version}). Upgrade, or use another server.data_dir."
                 )
             if version < self._schema.version:
@@ -110,13 +110,13 @@ class SqliteFile:
 
 
 def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Several processes may be here at once."""
+    """Create the tables. Several processes may run this at once."""
     ends = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             break
-        except sqlite3.OperationalError as error:  # this one statement does not wait for others by itself
+        except sqlite3.OperationalError as error:  # the busy timeout does not apply to this statement
             if not _get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
                 raise
             time.sleep(0.02)
@@ -143,7 +143,7 @@ def _get_error_code(error: Exception) -> str:
 
 
 def _explain_error(error: Exception) -> str:
-    """What is wrong, and what to do."""
+    """Return what is wrong and what to do."""
     number = error.errno if isinstance(error, OSError) else None
     code = _get_error_code(error)
     if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
@@ -154,9 +154,9 @@ def _explain_error(error: Exception) -> str:
             "write there, or name another folder in server.data_dir."
         )
     if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or isinstance(error, (ValueError, TypeError)):
-        return "is damaged, or no database of the gateway. Put a backup in its place, or move it away to start afresh."
+        return "is damaged, or not a database of the gateway. Restore a backup, or move the file away to start with an empty one."
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return f"was locked by another process for more than {BUSY_SECONDS:g} seconds. Try again."
     if number == errno.ENOENT:
-        return "is gone. Put it back, or restart the gateway to start afresh."
+        return "is missing. Restore it, or restart the gateway to start with an empty one."
     return f"cannot be used: {error}. Check server.data_dir and the disk."

@@ -1,6 +1,6 @@
-"""What is said of each request, on its way from the event loop to the thread that writes the log. Knows no format.
+"""Access log lines on their way from the event loop to the thread that writes the log. Knows no wire format.
 
-A line is a tuple on a deque: no lock, no `logging.LogRecord`, and no wake-up of the thread but one for each batch.
+A line is a tuple on a deque: no lock, no `logging.LogRecord`, and one wake-up of the thread per batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOGGER = "tornado_gate.access"
 
 
 class AccessLine(Value, frozen=True):
-    """What is said of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` the body's bytes."""
+    """The log line of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` is the size of the body."""
 
     method: str
     path: str
@@ -32,15 +32,15 @@ class AccessLine(Value, frozen=True):
     attempts: int = 0
 
     def message(self) -> str:
-        """Method, path and status. Whatever `path` holds, its query is not logged."""
+        """Return method, path without query, and status."""
         return f"{self.method} {self.path.partition('?')[0]} {self.status}"
 
     def secret_bearing_texts(self) -> str:
-        """All that a secret could be in, by a caller's doing or by conf's: one line for each text."""
+        """Return all texts that may contain a secret, from the caller or the configuration, one per line."""
         return f"{self.message()}\n{self.request_id}\n{self.caller}\n{self.model}\n{self.provider}"
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the line in their order; what is not known has none."""
+        """Return the fields of the line in order; unknown ones are left out."""
         usage = self.usage
         fields: dict[str, Any] = {
             "method": self.method,
@@ -65,14 +65,14 @@ class AccessLine(Value, frozen=True):
 
 
 StampedLine = tuple[int, AccessLine]
-"""A line, and when its request ended, in nanoseconds since 1970."""
+"""A line, and the end of its request in nanoseconds since 1970."""
 
 
 class AccessBuffer:
-    """Lines that wait to be written, at most `most`; one that comes when it is full is lost, and counted.
+    """A queue of at most `most` lines; lines that exceed it are dropped and counted.
 
-    `add` is the event loop's, all else the writer's: each number has one thread that changes it, so nothing is locked.
-    `wake` is called when a line comes and nobody has been woken since `rest`; it must not wait.
+    The event loop calls `add`, the writer thread all other methods: each number is changed by one thread only, so no lock is
+    needed. `wake` is called for the first line after `request_wake`; it must not block.
     """
 
     __slots__ = ("_awake", "_counted", "_lines", "_lost", "_most", "_wake")
@@ -98,11 +98,11 @@ class AccessBuffer:
             self._wake()
 
     def request_wake(self) -> None:
-        """Call `wake` for the next line. Look once more for lines after this: one that came before it has woken nobody."""
+        """Call `wake` for the next line. Check for lines again after this: one added just before has not called `wake`."""
         self._awake = False
 
     def take(self, most: int, until: int | None = None) -> list[StampedLine]:
-        """Up to `most` lines in order, none that came after `until` (nanoseconds)."""
+        """Return up to `most` lines in order, none newer than `until` (nanoseconds)."""
         lines = self._lines
         taken: list[StampedLine] = []
         while lines and len(taken) < most and (until is None or lines[0][0] <= until):
@@ -110,7 +110,7 @@ class AccessBuffer:
         return taken
 
     def take_dropped(self) -> int:
-        """How many were lost since this was asked last."""
+        """Return the number of dropped lines since the last call."""
         lost = self._lost
         dropped, self._counted = lost - self._counted, lost
         return dropped

@@ -1,11 +1,11 @@
-"""Structured logs without secrets, on the standard library. Knows nothing of requests but `AccessLine`.
+"""Structured logs without secrets, on the standard library. Knows nothing of requests except `AccessLine`.
 
-The event loop only puts a record on a bounded queue; a thread scrubs, formats and writes. A queue that is full loses
-records and says later how many: a slow terminal must not slow a request. Lines of requests, which are nearly all there
-is, are no records: they wait in a buffer of their own and are written many at once, `BATCH_SECONDS` later at most.
+The event loop only puts a record into a bounded queue; a thread redacts, formats and writes it. A full queue drops records and
+logs their number later: a slow terminal must not slow requests. Access log lines are not records: they wait in their own buffer
+and are written in batches, at most `BATCH_SECONDS` later.
 
-One JSON object a line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, whatever was logged
-with ``extra={"fields": {...}}``, and ``exception`` or ``stack`` where there is one. As text, the same as ``key=value``.
+One JSON object per line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, the fields logged with
+``extra={"fields": {...}}``, and ``exception`` or ``stack`` if present. As text, the same as ``key=value``.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _PLAIN_VALUE = re.compile(r"[^\s\"=]+")
 
 
 def log_access(line: AccessLine) -> None:
-    """Log one request, unless `configure` was told not to. Call it from the event loop only.
+    """Log one request, unless the access log is off. Call it from the event loop only.
 
-    It becomes a record of `logging` where `configure` was not called, and for whoever has put a handler or a filter on
-    the logger "tornado_gate.access".
+    It becomes a `logging` record if `configure` was not called, or if the logger "tornado_gate.access" has a handler or a
+    filter.
     """
     if not _access_log.isEnabledFor(logging.INFO):
         return
@@ -78,7 +78,7 @@ class _Formatter(logging.Formatter):
         )
 
     def format_lines(self, batch: Sequence[StampedLine]) -> str:
-        """What `format` would make of lines of requests. All are searched for secrets at once, and each only if need be."""
+        """Format access log lines as `format` would. All are searched for secrets at once, singly only after a hit."""
         texts = [line.secret_bearing_texts() for _, line in batch]
         harmless = self.scrubber.is_clean("\n".join(texts))
         written: list[str] = []
@@ -90,7 +90,7 @@ class _Formatter(logging.Formatter):
         return "\n".join(written) + "\n"
 
     def _format_time(self, moment: int) -> str:
-        """Nanoseconds since 1970 as `format` writes a time; nearly every line is of the same second as the one before."""
+        """Format nanoseconds since 1970 as `format` does; cached per second."""
         second, rest = divmod(moment, 1_000_000_000)
         if second != self._second:
             self._second, self._second_text = second, datetime.fromtimestamp(second, UTC).isoformat()[:-6]
@@ -99,7 +99,7 @@ class _Formatter(logging.Formatter):
     def render(
         self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
     ) -> str:
-        """A record as it is written: scrubbed, with nothing left to compute."""
+        """Return the final text of a redacted record."""
         raise NotImplementedError
 
 
@@ -112,7 +112,7 @@ class _JsonFormatter(_Formatter):
         line = {"time": moment, "level": level, "logger": logger, "message": message, **fields, **traces}
         try:
             return orjson.dumps(line).decode()
-        except TypeError:  # an integer beyond 64 bits, half a surrogate pair: rare, and json takes them
+        except TypeError:  # an integer beyond 64 bits, half a surrogate pair: rare, and the json module accepts them
             return json.dumps(line)
 
 
@@ -132,7 +132,7 @@ class _TextFormatter(_Formatter):
 
 
 def _escape_control_characters(text: str) -> str:
-    """No caller may start a log line of its own, or speak to the terminal."""
+    """Escape control characters, so that callers cannot start a log line or control the terminal."""
     if text.isprintable():
         return text
     return _CONTROL.sub(lambda sign: sign.group().encode("unicode_escape").decode(), text)
@@ -148,7 +148,7 @@ def _format_value(value: Any) -> str:
 def _get_message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()[: MESSAGE_CHARACTERS * 2]
-    except Exception:  # whatever an argument's own __str__ raises: a fault in a log call is no reason to fail
+    except Exception:  # __str__ of an argument may raise anything; a log call must not fail
         return f"{record.msg} (its arguments do not fit)"
 
 
@@ -159,7 +159,7 @@ class _Output(logging.StreamHandler[TextIO]):
         self._lines = formatter.format_lines
 
     def write_lines(self, batch: Sequence[StampedLine]) -> None:
-        """Write lines of requests at once. Never raises: the thread that calls this must live."""
+        """Write access log lines in one call. Never raises, because the writer thread must go on."""
         try:
             text = self._lines(batch)
             self.acquire()
@@ -169,21 +169,21 @@ class _Output(logging.StreamHandler[TextIO]):
             finally:
                 self.release()
         except Exception:
-            """There is nobody to tell: what fails is where faults are told."""
+            """Ignored: logging itself has failed, so the failure cannot be logged."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """The standard one prints the record as it was before it was scrubbed, to a stream that has just failed."""
+        """Do nothing: the standard handler would print the record before redaction, to a stream that has just failed."""
 
 
 class _Queue(QueueHandler):
-    """The event loop's end. `emit` never waits."""
+    """The event loop's end of the queue. `emit` never blocks."""
 
     def __init__(self) -> None:
         super().__init__(queue.Queue(QUEUE_RECORDS))
         self._dropped = 0
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """What may have changed by the time of writing, or would keep a request's memory alive, is made text now."""
+        """Convert to text what may change before writing or would keep a request's memory alive."""
         prepared = logging.LogRecord.__new__(logging.LogRecord)  # copy.copy takes six times as long
         prepared.__dict__.update(record.__dict__)
         prepared.msg, prepared.args = _get_message(record), None
@@ -194,18 +194,18 @@ class _Queue(QueueHandler):
         return prepared
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Called with the handler's lock held, which is what makes the count true."""
+        """Put a record or count it as dropped. Called with the handler's lock held, which makes the count exact."""
         try:
             self.queue.put_nowait(record)
         except queue.Full:
             self._dropped += 1
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A record that cannot be prepared is a lost one; the standard handler would print it with its secrets."""
+        """Count a record that cannot be prepared as dropped; the standard handler would print it with its secrets."""
         self._dropped += 1
 
     def take_dropped(self) -> int:
-        """How many were lost since this was asked last."""
+        """Return the number of dropped records since the last call."""
         if not self._dropped:
             return 0
         self.acquire()
@@ -217,11 +217,11 @@ class _Queue(QueueHandler):
 
 
 _WAKE_RECORD = logging.makeLogRecord({})
-"""Stands in the queue for lines of requests that have come; itself never written."""
+"""Marks access log lines in the queue; never written itself."""
 
 
 class _Writer(QueueListener):
-    """The thread's end. Records are written as they come, lines of requests when the oldest has waited for a while."""
+    """The thread's end. Records are written at once, access log lines when the oldest has waited for `BATCH_SECONDS`."""
 
     def __init__(self, source: _Queue, lines: AccessBuffer, output: _Output) -> None:
         super().__init__(source.queue, output)
@@ -231,7 +231,7 @@ class _Writer(QueueListener):
         self._due: float | None = None
 
     def dequeue(self, block: bool) -> Any:
-        """The next record, or None at the end; what requests said before it is written by then."""
+        """Return the next record, or None at the end; older access log lines are written before."""
         records: Any = self.queue
         while True:
             try:
@@ -246,7 +246,7 @@ class _Writer(QueueListener):
     def _seconds_left(self) -> float | None:
         if not self._lines:
             self._lines.request_wake()
-            if not self._lines:  # still: one that came before `rest` has woken nobody
+            if not self._lines:  # check again: a line added before `request_wake` has not woken the thread
                 self._due = None
                 return None
         now = time.monotonic()
@@ -266,14 +266,14 @@ class _Writer(QueueListener):
 
     def _report_dropped(self) -> None:
         if dropped := self._source.take_dropped() + self._lines.take_dropped():
-            text = f"{dropped} log records were dropped: they came faster than they could be written"
+            text = f"{dropped} log records were dropped because the log queue was full"
             super().handle(logging.LogRecord(log.name, logging.WARNING, __file__, 0, text, None, None))
 
     def enqueue_sentinel(self) -> None:
         self.queue.put(self._sentinel, timeout=_SECONDS_TO_FLUSH)  # type: ignore[attr-defined]  # typeshed omits it
 
     def finish(self) -> None:
-        """Write what is queued, and end; give up on a terminal that takes nothing for some seconds."""
+        """Write queued records and stop; gives up after some seconds if the stream blocks."""
         thread: threading.Thread | None = self._thread
         if thread is None:
             return
@@ -285,7 +285,7 @@ class _Writer(QueueListener):
 
 
 class Logging:
-    """What `configure` installed. `close` writes what is queued; what is logged after it is written at once."""
+    """The installed logging. `close` writes what is queued; later records are written synchronously."""
 
     def __init__(self, output: _Output, scrubber: Scrubber) -> None:
         self.scrubber = scrubber
@@ -306,10 +306,10 @@ class Logging:
         try:
             self._queue.queue.put_nowait(_WAKE_RECORD)
         except queue.Full:
-            """The writer has records to write, and looks for lines after each."""
+            """The queue is full: the writer runs, and checks for lines after each record."""
 
     def restart_after_fork(self) -> None:
-        """A fork copies what is queued but not the thread: it is the parent's to write."""
+        """Empty the queue and start a new thread: a fork copies queued records, which the parent writes, but not the thread."""
         self._queue.queue = queue.Queue(QUEUE_RECORDS)
         self._queue.take_dropped()
         if self.lines is not None:
@@ -339,12 +339,12 @@ def configure(
     access_log: bool = True,
     stream: TextIO | None = None,
 ) -> Logging:
-    """Send every log record of this process to stderr (or `stream`), in place of what was configured before.
+    """Send all log records of this process to stderr (or `stream`), replacing earlier configuration.
 
-    `level` is debug, info, warning or error; lines of requests are governed by `access_log` alone. On a reload call
-    ``.scrubber.replace(secrets)`` of what this returns.
+    `level` is debug, info, warning or error; access log lines depend on `access_log` only. After a reload, call
+    ``.scrubber.replace(secrets)`` of the result.
     """
-    global _installed  # noqa: PLW0603  logging is the process's own: there is one of it
+    global _installed  # noqa: PLW0603  logging is global to the process
     if _installed is None:
         atexit.register(_close)
         os.register_at_fork(after_in_child=_restart)

@@ -1,11 +1,11 @@
-"""Prometheus counters with bounded labels, and how late the event loop runs.
+"""Prometheus metrics with bounded labels, and the delay of the event loop.
 
-Labels come from conf: a model or provider that conf does not name is counted as "other", so that no caller can make
-series. With PROMETHEUS_MULTIPROC_DIR set when `Metrics` is made, every process writes to files there and any of them
-renders the sum of all.
+Labels come from the configuration: unknown models and providers are counted as "other", so that callers cannot create series.
+If PROMETHEUS_MULTIPROC_DIR is set when `Metrics` is created, every process writes to files there and each of them renders
+the sum.
 
-What requests add is tallied first. `render` shows all of it; the files of several processes get it from `LoopLag` every
-quarter of a second while one runs, and at once when none does.
+Requests are first counted in `RequestCounters`. `render` includes them; `LoopLagMonitor` copies them to the series every quarter
+of a second while it runs, otherwise they are copied at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 OTHER_LABEL = "other"
 MAX_CHILDREN = 20_000
-"""A last bound: conf with thousands of models times formats times statuses ends here, and counts as "other"."""
+"""Maximum number of label combinations (models x formats x statuses); further ones count as "other"."""
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
@@ -38,8 +38,8 @@ VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 
 
 class Metrics:
-    """Every counter of the gateway. Make one for each process, before `Gate`; call it from the event loop only, but for
-    `flush` and `render`, which any thread may call."""
+    """All metrics of the gateway. Create one per process, before `Gate`. Call it from the event loop only, except `flush` and
+    `render`, which any thread may call."""
 
     def __init__(self) -> None:
         self._multiprocess = bool(os.environ.get(DIRECTORY_VARIABLE))
@@ -62,33 +62,33 @@ class Metrics:
         registry = self._registry
         self._requests = Counter(
             "tornado_gate_requests",
-            "Requests that were answered, by the status of the answer.",
+            "Requests, by the status of the response.",
             ["format", "operation", "model", "provider", "status"],
             registry=registry,
         )
         self._seconds = Histogram(
             "tornado_gate_request_seconds",
-            "From the request's first byte to the answer's last.",
+            "Seconds from the request's first byte to the response's last byte.",
             ["format", "operation"],
             registry=registry,
             buckets=REQUEST_BUCKETS,
         )
         self._first_event = Histogram(
             "tornado_gate_first_event_seconds",
-            "From the request's first byte to the upstream's first event.",
+            "Seconds from the request's first byte to the upstream's first event.",
             ["format", "operation", "provider"],
             registry=registry,
             buckets=FIRST_EVENT_BUCKETS,
         )
         self._tokens = Counter(
             "tornado_gate_tokens",
-            "Tokens that upstreams reported; cached ones are also input, reasoning is also output.",
+            "Tokens reported by upstreams; cached tokens also count as input, reasoning tokens as output.",
             ["model", "provider", "direction"],
             registry=registry,
         )
         self._upstream_errors = Counter(
             "tornado_gate_upstream_errors",
-            "Attempts at a target that failed, by the error's code.",
+            "Failed attempts at a target, by error code.",
             ["provider", "kind"],
             registry=registry,
         )
@@ -99,23 +99,23 @@ class Metrics:
         registry = self._registry
         self._open_streams: Gauge = Gauge(
             "tornado_gate_open_streams",
-            "Streamed answers under way.",
+            "Open streamed responses.",
             registry=registry,
             multiprocess_mode="livesum",
         )
         self._loop_lag: Gauge = Gauge(
             "tornado_gate_event_loop_lag_seconds",
-            "The longest that the event loop was late in the last period; of the worst process.",
+            "Largest delay of the event loop in the last period, of the worst process.",
             registry=registry,
             multiprocess_mode="livemax",
         )
-        self._plugin_errors = Counter(
-            "tornado_gate_plugin_errors", "Failures of plugins.", ["plugin"], registry=registry
+        self._plugin_errors = Counter("tornado_gate_plugin_errors", "Plugin failures.", ["plugin"], registry=registry)
+        self._reloads = Counter(
+            "tornado_gate_reloads", "Reloads of the configuration, by result.", ["result"], registry=registry
         )
-        self._reloads = Counter("tornado_gate_reloads", "Reloads of conf.", ["result"], registry=registry)
         build = Gauge(
             "tornado_gate_build_info",
-            "Always 1; the labels say what runs.",
+            "Always 1; the labels contain the versions.",
             ["version", "python"],
             registry=registry,
             multiprocess_mode="max",
@@ -128,7 +128,7 @@ class Metrics:
         registry = self._registry
         self._videos_told: set[tuple[str, str]] = set()
         self._videos_ended: set[tuple[str, str]] = set()
-        # Every process sees the tasks of all: the last to look is right, and a sum would count them many times.
+        # Every process counts all tasks, so the most recent value is right; a sum would count each task several times.
         self._videos: Gauge = Gauge(
             "tornado_gate_open_video_tasks",
             "Video tasks that have not ended, of all processes.",
@@ -138,32 +138,32 @@ class Metrics:
         )
         self._video_oldest: Gauge = Gauge(
             "tornado_gate_video_oldest_seconds",
-            "The age of the oldest video task that has not ended.",
+            "Age of the oldest video task that has not ended, in seconds.",
             registry=registry,
             multiprocess_mode="livemostrecent",
         )
         self._video_tasks = Counter(
             "tornado_gate_video_tasks",
-            "Video tasks that have ended.",
+            "Ended video tasks, by result.",
             ["provider", "model", "outcome"],
             registry=registry,
         )
         self._video_seconds = Histogram(
             "tornado_gate_video_task_seconds",
-            "From a video task's request to its end.",
+            "Seconds from a video task's request to its end.",
             ["provider", "outcome"],
             registry=registry,
             buckets=VIDEO_BUCKETS,
         )
 
     def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
-        """The names in conf, which are the only ones that labels may have. On a reload, series of gone names go too."""
+        """Set the names in the configuration, the only ones used as labels. On a reload, series of removed names are deleted."""
         with self._flushing:
             self._flush()
             self._models, self._providers = frozenset(models), frozenset(providers)
             gone = [tally for tally in self._cache.values() if not self._is_known(tally.labels)]
             self._cache = {key: tally for key, tally in self._cache.items() if self._is_known(tally.labels)}
-            if not self._multiprocess:  # the files of several processes only ever grow, until the next start
+            if not self._multiprocess:  # series in the files of several processes cannot be removed
                 for tally in gone:
                     self._remove_series(tally.labels)
             self._remove_unknown_video_series()
@@ -204,9 +204,9 @@ class Metrics:
         first_event_seconds: float | None = None,
         usage: Usage | None = None,
     ) -> None:
-        """Count a request that has ended. `model` is the name of conf's entry; "" where the request reached none."""
+        """Count a finished request. `model` is the name of the configured entry, "" if the request reached none."""
         tally = self._cache.get((format, operation, model, provider, status))
-        if tally is None:  # conf's own names are found above
+        if tally is None:  # configured names are found above
             tally = self._get_counters(RequestLabels(format, operation, *self._bound_labels(model, provider), status))
         tally.add(seconds, first_event_seconds, usage)
         if not tally.waiting:
@@ -229,13 +229,13 @@ class Metrics:
         return self._cache[labels]
 
     def defer(self, deferred: bool) -> None:
-        """Say that somebody calls `flush` every now and then, or does so no more: then all is flushed, now and later."""
+        """With true, `flush` is called periodically; with false, every count is flushed at once, also those pending."""
         self._at_once = self._multiprocess and not deferred
         if not deferred:
             self.flush()
 
     def flush(self) -> None:
-        """Tell Prometheus' series what has been tallied since the last time."""
+        """Add the pending counts to the Prometheus series."""
         with self._flushing:
             self._flush()
 
@@ -248,7 +248,7 @@ class Metrics:
             self._streams_told = streams
 
     def count_upstream_error(self, provider: str, kind: str) -> None:
-        """Count a failed attempt. `kind` is the error's code; one that an upstream made up is counted as "other"."""
+        """Count a failed attempt. `kind` is the error's code; codes made up by upstreams count as "other"."""
         known = provider if provider in self._providers else OTHER_LABEL
         self._upstream_errors.labels(known, kind if kind in self._kinds else OTHER_LABEL).inc()
 
@@ -267,8 +267,8 @@ class Metrics:
             self.flush()
 
     def set_video_tasks(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
-        """Say how many video tasks of all processes have not ended, by provider entry and by "queued" or "running", and the
-        age of the oldest, 0 without any. Each process says it every now and then; what is not named is none."""
+        """Set the number of unfinished video tasks of all processes, by (provider entry, "queued" or "running"), and the age
+        of the oldest, 0 if there is none. Each process calls this periodically; missing combinations become 0."""
         told = dict.fromkeys(self._videos_told, 0)
         for (provider, state), count in counts.items():
             labels = (provider if provider in self._providers else OTHER_LABEL, state)
@@ -281,7 +281,7 @@ class Metrics:
     def count_video_ended(
         self, provider: str, model: str, outcome: Literal["completed", "failed"], seconds: float
     ) -> None:
-        """Count a video task that has ended, `seconds` after it was asked for. Call it in the process that ended it, once."""
+        """Count an ended video task, `seconds` after its request. Call it once, in the process that ended it."""
         labels = (
             provider if provider in self._providers else OTHER_LABEL,
             model if model in self._models else OTHER_LABEL,
@@ -290,17 +290,17 @@ class Metrics:
             labels = (OTHER_LABEL, OTHER_LABEL)
         self._videos_ended.add(labels)
         self._video_tasks.labels(*labels, outcome).inc()
-        self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # a clock may have been set back
+        self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # the clock may have been set back
 
     def observe_loop_lag(self, seconds: float) -> None:
         self._loop_lag.set(seconds)
 
     def count_reload(self, ok: bool) -> None:
-        """Count a reload that took effect, or one that was refused."""
+        """Count a reload that succeeded or was rejected."""
         self._reloads.labels("ok" if ok else "failed").inc()
 
     def render(self) -> tuple[bytes, str]:
-        """The text that Prometheus scrapes, and its content type. Reads files when there are several processes."""
+        """Return the text for Prometheus and its content type. Reads files if there are several processes."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -319,7 +319,7 @@ def _make_registry() -> CollectorRegistry:
 
 
 def _list_error_codes() -> frozenset[str]:
-    """The codes that the gateway itself gives to failures of upstreams and plugins."""
+    """Return the error codes that the gateway itself assigns to failures of upstreams and plugins."""
     codes = {"upstream_authentication", PluginError.code}
     pending: list[type[GateError]] = [UpstreamError]
     while pending:
@@ -330,9 +330,9 @@ def _list_error_codes() -> frozenset[str]:
 
 
 def prepare_directory(directory: Path) -> None:
-    """Make a directory for several processes, and name it in the environment. Call before the first `Metrics`.
+    """Create the directory for several processes, and name it in the environment. Call before the first `Metrics`.
 
-    What a former run counted is removed: it must not be added to what this one counts.
+    Files of an earlier run are deleted, so that their counts are not added.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left_over in directory.glob("*.db"):
@@ -341,7 +341,7 @@ def prepare_directory(directory: Path) -> None:
 
 
 def remove_process(process_id: int) -> None:
-    """Forget the open streams and the lag of a process that is gone; what it counted stays."""
+    """Remove the open streams and the delay of an ended process; its counters stay."""
     if os.environ.get(DIRECTORY_VARIABLE):
         from prometheus_client.multiprocess import mark_process_dead
 
@@ -349,10 +349,10 @@ def remove_process(process_id: int) -> None:
 
 
 class LoopLagMonitor:
-    """Asks the event loop to be called back every `interval_seconds`, and notes how much later it was.
+    """Schedules a callback in the event loop every `interval_seconds` and measures its delay.
 
-    The largest delay of each `period_seconds` goes to `metrics`, which is flushed at every call, and at the end. `start`
-    inside the loop; both calls may be repeated.
+    Reports the largest delay of each `period_seconds` to `metrics`, and flushes `metrics` at every callback and at the end. Call
+    `start` inside the loop; both calls may be repeated.
     """
 
     def __init__(

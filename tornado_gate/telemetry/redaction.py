@@ -1,7 +1,7 @@
-"""Text without secrets. Knows nothing of logs; pure.
+"""Removes secrets from text. Knows nothing of logs; pure.
 
-`Scrubber` is for logs. `redact_answer` and `redact_error` are for what comes from an upstream and goes to a caller: the key
-of the target never does, even when the upstream repeats it.
+`Scrubber` is for logs. `redact_answer` and `redact_error` are for data from an upstream to a caller: it must not contain the
+target's key, even if the upstream repeats it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FIELD_CHARACTERS = 2_048
 FIELD_ITEMS = 64
 FIELD_DEPTH = 4
 MANY_SECRETS = 2000
-"""From here on looking at every few characters of a text is quicker than looking for each secret in it."""
+"""From this number of secrets on, the text is searched for prefixes instead of for each secret."""
 SHORTEST_SECRET = 8
-"""Anything shorter would blot out ordinary words; a key of that length protects nothing anyway."""
+"""Shorter values are not masked: they would match ordinary words, and a key of that length is not secret anyway."""
 
 MASK = "***"
 
@@ -36,7 +36,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(sk-|tg-|xai-|gsk_|AIza)[A-Za-z0-9_\-]{8,}"), rf"\1{MASK}"),
 )
 _SUSPICIOUS = re.compile(r"bearer|key[\"'\s:=.]|token=|sk-|tg-|xai-|gsk_|aiza")
-"""Whatever a pattern matches holds one of these in lower case. Nearly no text does, and one search is cheaper than five."""
+"""Every match of a pattern contains one of these in lower case; one search for them is cheaper than five patterns."""
 
 _SECRET_FIELDS = frozenset(
     ("authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api_key", "key", "password", "cookie")
@@ -50,9 +50,9 @@ _OWN_FIELDS = frozenset(
 
 
 class Scrubber:
-    """Puts ``***`` in the place of known secrets and of whatever looks like a key. May be called from any thread.
+    """Replaces known secrets, and texts that look like keys, with ``***``. Thread-safe.
 
-    Its cost is bounded: text is cut to a given length, structures to a depth and a number of items.
+    Its cost is bounded: text is cut to a maximum length, structures to a depth and a number of items.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -62,7 +62,7 @@ class Scrubber:
         self.replace(secrets)
 
     def replace(self, secrets: Iterable[str]) -> None:
-        """Know these values and no others. Their spellings inside an address and inside JSON are known too."""
+        """Set the known secrets. Their spellings in URLs and in JSON are derived."""
         known: set[str] = set()
         for secret in map(str, secrets):
             if len(secret) >= SHORTEST_SECRET:
@@ -72,7 +72,7 @@ class Scrubber:
         self._longest = max(map(len, self._secrets), default=0)
 
     def _contains_secret(self, text: str) -> bool:
-        """Of very many secrets only those are looked for whose beginnings stand somewhere in `text`."""
+        """Whether `text` contains a secret. With very many secrets, only those whose prefix occurs in `text` are searched for."""
         if len(self._secrets) > MANY_SECRETS:
             windows = {text[at : at + SHORTEST_SECRET] for at in range(len(text) - SHORTEST_SECRET + 1)}
             if self._heads.isdisjoint(windows):
@@ -80,7 +80,7 @@ class Scrubber:
         return any(secret in text for secret in self._secrets)
 
     def scrub_text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
-        """`text` without secrets, of at most `longest` characters."""
+        """Return `text` without secrets, cut to `longest` characters."""
         margin = self._longest
         cut = len(text) > longest + margin
         if cut:
@@ -92,16 +92,16 @@ class Scrubber:
             for pattern, mask in _PATTERNS:
                 text = pattern.sub(mask, text)
         if cut:
-            # A secret that the cut went through ends the text, and is shorter than the margin.
+            # A secret that was cut is at the end of the text, and is shorter than the margin.
             text = text[: len(text) - margin]
         return text[:longest] + "…" if cut or len(text) > longest else text
 
     def is_clean(self, text: str) -> bool:
-        """Whether `text`, of any length, would stay as it is."""
+        """Whether `text`, of any length, would stay unchanged."""
         return _SUSPICIOUS.search(text.lower()) is None and not self._contains_secret(text)
 
     def scrub_value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
-        """A field's value without secrets, made of what JSON knows."""
+        """Return a field's value without secrets, converted to JSON types."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
@@ -113,7 +113,7 @@ class Scrubber:
         return self.scrub_text(str(value), FIELD_CHARACTERS)
 
     def scrub_fields(self, fields: Mapping[Any, Any], depth: int = FIELD_DEPTH) -> dict[str, Any]:
-        """A mapping without secrets; a value whose very name says that it is one is masked whatever it looks like."""
+        """Return a mapping without secrets; values of fields with a secret name (such as api_key) are always masked."""
         clean: dict[str, Any] = {}
         for name, value in list(fields.items())[:FIELD_ITEMS]:
             shown = name if name in _OWN_FIELDS else self.scrub_text(str(name), FIELD_CHARACTERS)
@@ -121,38 +121,38 @@ class Scrubber:
         return clean
 
 
-# What comes from an upstream
+# Data from an upstream
 
 MASKED_CHARACTERS: Final = 16
-"""Shorter secrets are often ordinary words (`none`, `EMPTY`, `ollama`): they are left alone in answers and in headers."""
+"""Shorter secrets are often ordinary words (`none`, `EMPTY`, `ollama`): they are not masked in responses and headers."""
 SHORTEST_NAMED: Final = 4
-"""A secret from this length on is masked in an error, if the error itself says that it is a key."""
+"""Secrets of at least this length are masked in an error after a word such as `key`."""
 LONG_PIECE_BYTES: Final = 4096
-"""In a longer piece single bytes of a secret are looked for first, which takes a fraction of the time."""
+"""In a longer piece, single bytes of a secret are searched for first, which takes a fraction of the time."""
 
 _MASK_BYTES: Final = MASK.encode()
 _MOST_MARKS: Final = 8
 _CONTEXT_BYTES: Final = 6
-"""How far back `_BEFORE` looks."""
+"""Number of bytes that `_BEFORE` looks back."""
 _BEFORE: Final = (
     rb"(?:(?<![A-Za-z0-9_.-])|(?<=[^A-Za-z0-9_-]\.)"
     rb"|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 )
-"""What stands before a whole word: no character of the key alphabet, unless it ends an escape of JSON or of an address."""
+"""Left boundary of a word: no character of the key alphabet, unless it ends an escape of JSON or of a URL."""
 _AFTER: Final = rb"(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])"
-"""What stands after one. A full stop belongs to the word only when the word goes on after it."""
+"""Right boundary of a word. A full stop belongs to the word only if the word goes on after it."""
 _NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|sent|is|was))?[\s:=\"'`]{1,4})"
-"""What an error says before a key."""
+"""Text in an error before a key."""
 _SECRET_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|password|credential|cookie")
 _KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
 _BINARY: Final = ("audio/", "image/", "video/")
 
 
 def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamResponse:
-    """`incoming` with `***` in place of the target's secrets, in its headers and in its body; `incoming` itself if it has none.
+    """Return `incoming` with `***` in place of the target's secrets in headers and body; `incoming` itself if it has none.
 
-    In a body a secret is masked where it stands as a whole word, also when it comes in two chunks. Audio, images and videos
-    are left alone. The body becomes a `flow.Flow`, which carries the steps that are added later: no iterator is added.
+    In a body, a secret is masked if it is a whole word, also if it is split across two chunks. Audio, images and videos are not
+    changed. The body becomes a `stages.Flow`, which carries steps that are added later: no iterator is added.
     """
     mask = make_mask(target)
     if mask is None or not mask.masks_answers:
@@ -171,17 +171,17 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
 
 
 def redact_error(target: Target, error: GateError) -> GateError:
-    """`error` itself, with `***` in place of the target's secrets wherever they stand in what a caller gets of it.
+    """Return `error` itself, with `***` in place of the target's secrets in every text that a caller receives.
 
-    A secret of fewer than 16 characters is masked only after a word such as `key` or `Bearer`, and only if it is not made of
-    letters alone.
+    A secret of fewer than 16 characters is masked only after a word such as `key` or `Bearer`, and only if it does not consist
+    of letters alone.
     """
     mask = make_mask(target)
     return error if mask is None else mask.mask_error(error)
 
 
 def make_mask(target: Target) -> SecretMask | None:
-    """What masks the secrets of `target`; None when it has none."""
+    """Return the mask for the secrets of `target`; None if it has none."""
     return _mask_of(target.api_key, tuple(target.headers.items()) if target.headers else ())
 
 
@@ -195,7 +195,7 @@ def _mask_of(api_key: str, headers: tuple[tuple[str, str], ...]) -> SecretMask |
 
 
 class SecretMask:
-    """Puts `***` in the place of some secrets: in whole bodies and single messages, in headers, in the words of errors."""
+    """Replaces secrets with `***`: in whole bodies and single messages, in headers, in error messages."""
 
     __slots__ = ("_ends", "_last_bytes", "_marked", "_named", "_texts", "_words")
 
@@ -213,15 +213,15 @@ class SecretMask:
 
     @property
     def masks_answers(self) -> bool:
-        """Whether a secret is long enough to be masked in more than errors."""
+        """Whether a secret is long enough to be masked outside of errors."""
         return bool(self._texts)
 
     def mask_body(self, raw: bytes) -> bytes:
-        """`raw`, which is whole, with its secrets masked; `raw` itself when there are none."""
+        """Return the complete body `raw` with its secrets masked; `raw` itself if there are none."""
         return self._words.sub(_MASK_BYTES, raw) if self.holds(raw) else raw
 
     def mask_text(self, text: str) -> str:
-        """As `body`, for a text."""
+        """As `mask_body`, for a text."""
         for secret in self._texts:
             if secret in text:
                 return self._words.sub(_MASK_BYTES, text.encode("utf-8", "surrogatepass")).decode(
@@ -230,7 +230,7 @@ class SecretMask:
         return text
 
     def mask_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """`headers` with their secrets masked wherever they stand; `headers` itself when there are none."""
+        """Return `headers` with secrets masked anywhere in a value; `headers` itself if there are none."""
         values = "\n".join(headers.values())
         for secret in self._texts:
             if secret in values:
@@ -238,7 +238,7 @@ class SecretMask:
         return headers
 
     def mask_error(self, error: GateError) -> GateError:
-        """`error` itself, with its secrets masked wherever they stand."""
+        """Return `error` itself, with secrets masked anywhere."""
         error.message, error.param = self._error_text(error.message), self._error_text(error.param)
         if (code := self._error_text(error.code)) != error.code:
             error.code = code
@@ -256,7 +256,7 @@ class SecretMask:
         return text
 
     def holds(self, raw: bytes) -> bool:
-        """Whether a secret is somewhere in `raw`, as a whole word or not."""
+        """Whether `raw` contains a secret, as a whole word or not."""
         long = len(raw) > LONG_PIECE_BYTES
         for needle, marks in self._marked:
             if long and _lacks_a_mark(raw, marks):
@@ -266,13 +266,13 @@ class SecretMask:
         return False
 
     def count_undecided(self, raw: bytes) -> int:
-        """How many bytes at the end of `raw` may be a secret, or its beginning: what follows is needed to know."""
+        """Return how many bytes at the end of `raw` may be a secret or its beginning; the next chunk decides."""
         if not raw or raw[-1] not in self._last_bytes:
             return 0
         return max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
 
     def mask_slice(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
-        """The bytes of `raw` from `start` on with each secret masked that begins before `until`, and where they end."""
+        """Mask each secret of `raw` that begins between `start` and `until`; return the pieces and where they end."""
         pieces: list[bytes] = []
         for found in self._words.finditer(raw, start):
             if found.start() >= until:
@@ -285,7 +285,7 @@ class SecretMask:
 
 
 def _list_spellings(secret: str) -> Iterator[str]:
-    """A secret as it may stand in an answer: as it is, inside JSON, inside an address."""
+    """Yield the spellings of a secret in a response: plain, in JSON, in a URL."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
@@ -294,7 +294,7 @@ def _list_spellings(secret: str) -> Iterator[str]:
 
 
 def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds short secrets that are called so. Letters alone are a word, and no secret."""
+    """Return a pattern for short secrets after a word such as `key`. Those of letters alone are words and not masked."""
     kept = sorted((secret for secret in secrets if not secret.isalpha()), key=len, reverse=True)
     if not kept:
         return None
@@ -302,7 +302,7 @@ def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _find_rare_bytes(needle: bytes) -> tuple[bytes, ...]:
-    """Single bytes of a secret, first those that are rare in base64 and in numbers."""
+    """Return single bytes of a secret, rare ones in base64 and in numbers first."""
     rarest = sorted(set(needle), key=lambda mark: (chr(mark).isdigit(), chr(mark).isalpha(), mark))
     return tuple(bytes((mark,)) for mark in rarest[:_MOST_MARKS])
 
@@ -313,7 +313,7 @@ def _lacks_a_mark(raw: bytes, marks: tuple[bytes, ...]) -> bool:
 
 
 def _measure_overlap(tail: bytes, needle: bytes) -> int:
-    """With how many bytes of the beginning of `needle` (all of it, at most) `tail` ends."""
+    """Return the length of the longest prefix of `needle` that `tail` ends with."""
     start = tail.find(needle[:1])
     while start >= 0 and not needle.startswith(tail[start:]):
         start = tail.find(needle[:1], start + 1)
@@ -321,14 +321,14 @@ def _measure_overlap(tail: bytes, needle: bytes) -> int:
 
 
 class _MaskChunks(stages.Step[bytes, bytes]):
-    """Masks secrets in the chunks of a body. The end of a chunk that may be the beginning of a secret waits for the next."""
+    """Masks secrets in the chunks of a body. A chunk's end that may begin a secret is held back until the next chunk."""
 
     __slots__ = ("_context", "_held", "_mask")
 
     def __init__(self, mask: SecretMask) -> None:
         self._mask = mask
         self._held = b""
-        self._context = b""  # the bytes before `_held`, as they came
+        self._context = b""  # the bytes before `_held`, unmasked
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for item in items:
@@ -350,7 +350,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
         return self._mask.mask_error(error)
 
     def _pass(self, chunk: bytes, until: int) -> bytes:
-        """What can go on of `chunk`, all but its end from `until` on. The end waits."""
+        """Return `chunk` up to `until`, masked, and hold back the rest."""
         before = self._context
         pieces, end = self._mask.mask_slice(before + chunk, len(before), len(before) + until)
         self._held = chunk[end - len(before) :]

@@ -1,8 +1,8 @@
-"""What requests of one kind add up to: plain numbers, brought to Prometheus' series every now and then.
+"""Plain counters of requests, which are added to the Prometheus series periodically.
 
-A series of prometheus_client takes a lock for each change, and writes to a file where there are several processes; a
-request changes a dozen. Here it changes integers. They only grow, the event loop alone changes them, and whoever
-flushes keeps what it has told: so a flush in another thread needs no lock against the loop, and loses nothing.
+A series of prometheus_client takes a lock for each change, and writes to a file with several processes; a request changes a
+dozen. These counters are integers that only grow. Only the event loop changes them, and the flushing side remembers what it has
+already added: a flush in another thread needs no lock and loses nothing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _USAGE_FIELDS = {
     "reasoning": "reasoning_tokens",
 }
 TOKEN_DIRECTIONS = tuple(_USAGE_FIELDS)
-"""Of tokens, as a label says them."""
+"""Values of the label of token counts."""
 _get_token_counts: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*_USAGE_FIELDS.values())
 
 
 class DeferredCounter:
-    """A number that grows, and how much of it a counter knows."""
+    """A growing number, and how much of it has been added to a Prometheus counter."""
 
     __slots__ = ("_told", "value")
 
@@ -39,7 +39,7 @@ class DeferredCounter:
         self.value = self._told = 0
 
     def flush(self, counter: Callable[[], Counter]) -> None:
-        """`counter` is asked for when there is something to tell, and not before: a series of zero is none."""
+        """Add the difference to `counter()`, which is called only if there is one: a series of zero must not exist."""
         value = self.value
         if value > self._told:
             counter().inc(value - self._told)
@@ -47,7 +47,7 @@ class DeferredCounter:
 
 
 class DeferredHistogram:
-    """Seconds by bucket, and how much of them a histogram of the same `bounds` knows."""
+    """Seconds by bucket, and how much of them has been added to a Prometheus histogram with the same `bounds`."""
 
     __slots__ = ("_bounds", "_buckets", "_sum", "_told", "_told_sum")
 
@@ -62,11 +62,11 @@ class DeferredHistogram:
         self._sum += seconds
 
     def flush(self, histogram: Callable[[], Histogram]) -> None:
-        """`histogram` is asked for when there is something to tell."""
+        """Add the difference to `histogram()`, which is called only if there is one."""
         buckets, total = self._buckets.copy(), self._sum
         if buckets == self._told:
             return
-        # There is no public way to observe many at once; `observe` does this, one by one.
+        # prometheus_client has no public method for many values at once; this is what `observe` does for each.
         told = histogram()
         for bucket, value, before in zip(told._buckets, buckets, self._told, strict=True):
             if value > before:
@@ -76,7 +76,7 @@ class DeferredHistogram:
 
 
 class RequestLabels(NamedTuple):
-    """What a request is counted by. Equal to a plain tuple of the same, which is cheaper to look up with."""
+    """The labels of a request. Equal to a plain tuple, which makes faster lookups."""
 
     format: str
     operation: str
@@ -86,7 +86,7 @@ class RequestLabels(NamedTuple):
 
 
 class RequestCounters:
-    """The requests of one combination of labels. `waiting`: it has changed, and whoever flushes will come to it."""
+    """The requests of one combination of labels. `waiting`: it has changed since the last flush."""
 
     __slots__ = ("_first_event", "_requests", "_seconds", "_tokens", "labels", "waiting")
 
@@ -99,19 +99,19 @@ class RequestCounters:
         self._tokens = tuple(DeferredCounter() for _ in TOKEN_DIRECTIONS)
 
     def add(self, seconds: float, first_event_seconds: float | None, usage: Usage | None) -> None:
-        """A request has ended."""
+        """Count a finished request."""
         self._requests.value += 1
         self._seconds.add(seconds)
         if first_event_seconds is not None:
             self._first_event.add(first_event_seconds)
         if usage is not None:
             for count, tokens in zip(self._tokens, _get_token_counts(usage), strict=True):
-                if tokens and tokens > 0:  # a counter never falls, whatever an upstream says
+                if tokens and tokens > 0:  # a counter must not fall, even if an upstream reports a negative number
                     count.value += tokens
 
     def flush(self, requests: Counter, seconds: Histogram, first_event: Histogram, tokens: Counter) -> None:
-        """Tell metrics what they do not know yet. One thread at a time."""
-        self.waiting = False  # first: what is added from now on waits again
+        """Add the changes since the last call to the series. One thread at a time."""
+        self.waiting = False  # first, because a request may be added during the flush
         format, operation, model, provider, status = self.labels
         self._requests.flush(partial(requests.labels, format, operation, model, provider, str(status)))
         self._seconds.flush(partial(seconds.labels, format, operation))

@@ -129,7 +129,7 @@ def test_a_failed_task_says_why() -> None:
         ("InvalidParameter.DataInspection", UpstreamRefused, 400, "said"),
         ("Throttling.RateQuota", UpstreamRateLimited, 429, "said"),
         ("ModelNotFound", UpstreamRefused, 404, "said"),
-        ("InternalError.Timeout", UpstreamTimeout, 504, "ran out of time"),
+        ("InternalError.Timeout", UpstreamTimeout, 504, "reported a timeout"),
         ("InternalError.Algo", UpstreamError, 502, "InternalError.Algo"),
         ("", UpstreamError, 502, "no reason"),
         ("Arrearage", UpstreamKeyRefused, 502, "check the provider's api_key"),

@@ -57,7 +57,7 @@ def test_the_gateways_own_key_is_no_callers_business(error: Any) -> None:
 
 @pytest.mark.parametrize("error", [5, [], {}, {"message": ""}, {"message": None}, True])
 def test_an_error_without_words_gets_some(error: Any) -> None:
-    assert parse_error(error).message == "The upstream's answer failed."
+    assert parse_error(error).message == "The upstream sent an error without a message."
 
 
 def test_a_message_that_is_no_text_is_shown_as_json() -> None:

@@ -204,7 +204,7 @@ def test_every_failure_has_its_class(body: Any, kind: type[GateError], status: i
 def test_a_failure_without_words_gets_some(body: Any) -> None:
     error = find_error(body)
     assert error is not None
-    assert error.message == "The upstream's answer failed."
+    assert error.message == "The upstream sent an error without a message."
 
 
 def test_what_is_no_failure_is_none() -> None:

@@ -1,4 +1,4 @@
-"""The same client on aiohttp: slower, and general."""
+"""The same client interface on aiohttp: slower, with more features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def create_session(connect_seconds: float) -> aiohttp.ClientSession:
-    """A session that keeps connections and notes, for `AiohttpClient`, when it uses one again."""
+    """Create a session that keeps connections open and marks reused ones for `AiohttpClient`."""
     import aiohttp
 
     trace = aiohttp.TraceConfig()
@@ -40,16 +40,16 @@ def create_session(connect_seconds: float) -> aiohttp.ClientSession:
 
 
 async def _mark_reused(_session: Any, context: SimpleNamespace, _parameters: Any) -> None:
-    if context.trace_request_ctx is not None:  # as for a WebSocket, whose handshake is not tried again
+    if context.trace_request_ctx is not None:  # None for a WebSocket, whose handshake is not retried
         context.trace_request_ctx.reused = True
 
 
 def as_fault(error: Exception) -> HttpClientError:
-    """The fault, as all clients have it, for what aiohttp raises until the head of an answer is there."""
+    """Map an aiohttp exception raised before the response's head to an exception of `client.faults`."""
     import aiohttp
 
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return ConnectTimeout("no connection in time")
+        return ConnectTimeout("no connection within the connect timeout")
     kind: type[HttpClientError] = ConnectionBroken
     if isinstance(error, aiohttp.ClientConnectorError):
         kind = ConnectError
@@ -59,7 +59,7 @@ def as_fault(error: Exception) -> HttpClientError:
 
 
 class AiohttpResponse:
-    """As `client_answer.Answer`."""
+    """Interface of `client.response.HttpResponse` on an aiohttp response."""
 
     __slots__ = ("_response", "explain", "headers", "status")
 
@@ -90,7 +90,7 @@ class AiohttpResponse:
         return piece
 
     def take_complete_body(self) -> bytes:
-        """Of a body of aiohttp's nobody knows whether it has come to its end."""
+        """Return b"": aiohttp does not tell whether a body is complete."""
         return b""
 
     async def aclose(self) -> None:
@@ -101,7 +101,7 @@ class AiohttpResponse:
 
 
 class AiohttpClient:
-    """As `client.Client`, on an aiohttp session."""
+    """Interface of `client.pool.HttpClient` on an aiohttp session."""
 
     __slots__ = ("_session",)
 
@@ -118,7 +118,7 @@ class AiohttpClient:
         *,
         exact: bool = False,
     ) -> AiohttpResponse:
-        """Raises as `client.Client` does."""
+        """As `HttpClient.request`; raises the same exceptions."""
         import aiohttp
         from yarl import URL
 
@@ -128,17 +128,17 @@ class AiohttpClient:
                 await self._request_with_retry(method, place, add_default_headers(headers, usual), body)
             )
         except aiohttp.InvalidURL:
-            raise  # a ValueError: nothing was sent
+            raise  # it is a ValueError, as of `HttpClient`
         except (aiohttp.ClientError, OSError) as error:
             raise as_fault(error) from error
 
     async def _request_with_retry(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | SizedBody | None
     ) -> aiohttp.ClientResponse:
-        """One exchange; a second when a kept connection was closed by the other side in the moment we used it."""
+        """Send a request; send it again once if a reused connection was closed by the upstream before a response."""
         import aiohttp
 
-        if body is not None and not isinstance(body, bytes):  # or it would be sent in chunks
+        if body is not None and not isinstance(body, bytes):  # otherwise aiohttp sends it chunked
             headers = {**headers, "Content-Length": str(body.length)}
         for last_try in (False, True):
             context = SimpleNamespace(reused=False)

@@ -1,7 +1,7 @@
-"""One connection to an upstream: a request goes out, its answer is parsed, and then it is good for another or it is not.
+"""One connection to an upstream: sends a request, parses the response, and is then reused or closed.
 
-It is only when the answer ended exactly where its own head says, nothing came after it, and all of the request had been sent:
-otherwise the next answer could be somebody else's.
+It is reused only if the response ended exactly where its head defines, no data followed, and the whole request had been sent:
+otherwise the next response could belong to another request.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tornado_gate.http.client.request import Origin
 from tornado_gate.http.client.response import HttpResponse
 
 UNREAD_BYTES = 64 * 1024
-"""With more of an answer unread, nothing is taken from the network until the reader comes."""
+"""Above this many unread bytes, reading from the network pauses until the reader continues (back-pressure)."""
 
 HEAD_BYTES = 64 * 1024
-"""A longer head is none; the same for trailers and whatever else is not body."""
+"""Maximum size of a head, and of trailers and other data outside of the body."""
 
 JOIN_BYTES = 256 * 1024
-"""Up to here head and body are copied into one; above it the kernel is given both."""
+"""Up to this size, head and body are joined into one write; above it they are passed to the kernel separately."""
 
 MIN_BYTES_PAST_PARSER = 128 * 1024
-"""Of a body of known length with so much still to come, the parser sees no more: it would copy every byte of it."""
+"""If at least this much of a sized body is missing, the rest bypasses the parser, which would copy every byte."""
 
 LENGTH_DIGITS = 18
-"""Longer lengths are all noughts or of no body that ever ends, and left to the parser."""
+"""Content-Length values with more digits are absurd; the parser handles them."""
 
 
 class SizedBody(Protocol):
-    """A body that is sent in pieces; `length` in bytes."""
+    """A body that is sent in chunks; `length` in bytes."""
 
     @property
     def length(self) -> int: ...
@@ -44,14 +44,14 @@ class SizedBody(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """Whom a connection tells what became of it."""
+    """The pool, which is notified when a connection becomes idle or is lost."""
 
     def on_connection_idle(self, connection: ClientConnection) -> None: ...
     def on_connection_lost(self, connection: ClientConnection) -> None: ...
 
 
 _HEADER_NAMES: dict[bytes, str] = {}
-"""Names of headers as they came -> in lower case."""
+"""Header names as received -> in lower case."""
 
 _MAX_HEADER_NAMES = 512
 
@@ -64,7 +64,7 @@ def _intern_header_name(raw_name: bytes) -> str:
 
 
 class ClientConnection(asyncio.Protocol):
-    """Made by `loop.create_connection`. `ask` is called for one request at a time."""
+    """Created by `loop.create_connection`. `send_request` is called for one request at a time."""
 
     __slots__ = (
         "_answer",
@@ -95,33 +95,33 @@ class ClientConnection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = None
         self._answer: HttpResponse | None = None
         self._bodiless = False
-        self._bounded = False  # the answer's head says where its body ends
+        self._bounded = False  # the response's head defines where its body ends
         self._keep = False
-        self._headers: dict[str, str] | None = None  # those of the answer, until all of them are there
-        self._head = 0  # as `_silent`, before what has come just now, and with the headers that were found in it
-        self._silent = 0  # bytes that came since the last one of a body
-        self._came: list[bytes] = []  # of the answer's body, until it is read or complete; else what nobody gets
-        # The parser's callback, without a call of ours: one read may hold hundreds of chunks.
+        self._headers: dict[str, str] | None = None  # headers of the response, until its head is complete
+        self._head = 0  # `_silent` before the current data, plus the headers parsed from it
+        self._silent = 0  # bytes received since the last byte of a body
+        self._came: list[bytes] = []  # the response's body, until it is read or complete; else data to discard
+        # The parser calls this directly, without a method of this class: one read may hold hundreds of chunks.
         self.on_body: Callable[[bytes], None] = self._came.append
-        self._length = ""  # of the body, as its head says, until some of it has come
-        self._left = 0  # bytes of the body that are still to come, past the parser
+        self._length = ""  # Content-Length, until the first bytes of the body arrive
+        self._left = 0  # bytes of the body still missing that bypass the parser
         self._sender: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether `Home.lost` is still to come."""
+        """Whether `on_connection_lost` has not been called yet."""
         return self._transport is not None
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open as far as anybody knows."""
+        """Whether the connection is open and not closing."""
         return self._transport is not None and not self._transport.is_closing()
 
     async def send_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
-        """Send a request; its answer, as soon as the head is there. `bodiless`: that answer has no body, as for HEAD.
+        """Send a request and return the response when its head has arrived. `bodiless`: the response has no body, as for HEAD.
 
-        Raises Broken and Malformed.
+        Raises ConnectionBroken and MalformedResponse.
         """
         self._answer = answer = HttpResponse(self, self._loop, self._came)
         self._headers = answer.headers
@@ -132,7 +132,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             transport = self._transport
             if transport is None:
-                raise ConnectionBroken("closed before it was used", unanswered=True)
+                raise ConnectionBroken("the connection was closed before it was used", unanswered=True)
             if not isinstance(body, bytes):
                 transport.write(head)
                 self._sender = self._loop.create_task(self._send_pieces(body))
@@ -149,14 +149,14 @@ class ClientConnection(asyncio.Protocol):
             raise
         return answer
 
-    # What the answer's reader does.
+    # Called by the response's reader.
 
     def resume(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close at once, whatever is still to be sent."""
+        """Close at once and discard unsent data."""
         self._stop_sending()
         if self._transport is not None:
             self._transport.abort()
@@ -164,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
     # Sending.
 
     async def _send_pieces(self, body: SizedBody) -> None:
-        """All of `body`, at the pace of the connection; meanwhile an answer may come."""
+        """Send all of `body` with back-pressure; a response may arrive meanwhile."""
         pieces, left = body.chunks(), body.length
         try:
             async for piece in pieces:
@@ -198,7 +198,7 @@ class ClientConnection(asyncio.Protocol):
         if writable is not None and not writable.done():
             writable.set_result(None)
 
-    # What comes.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -206,14 +206,14 @@ class ClientConnection(asyncio.Protocol):
 
     def _new_parser(self) -> httptools.HttpResponseParser:
         parser = httptools.HttpResponseParser(self)
-        # RFC 9112 2.2 and 7.1: what a recipient may take although nobody should send it.
+        # RFC 9112 2.2 and 7.1: deviations that a recipient may accept.
         parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
         return parser
 
     def data_received(self, data: bytes) -> None:
         answer, parser = self._answer, self._parser
         if answer is None or parser is None:
-            self.abort()  # nobody has asked anything
+            self.abort()  # data without a request
             return
         came = self._came
         before = len(came)
@@ -240,19 +240,19 @@ class ClientConnection(asyncio.Protocol):
                 answer.paused = True
                 self._transport.pause_reading()
         elif self._silent > HEAD_BYTES:
-            self._fail_response(MalformedResponse("more than 64 KiB without a byte of the body"))
+            self._fail_response(MalformedResponse("more than 64 KiB of data outside of the body"))
         if answer.waiter is not None and answer.status:
             answer.notify_change()
 
     def _decide_parser_bypass(self) -> None:
-        """The first of a body has come, but not all: whether the parser shall see the rest."""
+        """After the first bytes of an incomplete body: decide whether the rest bypasses the parser."""
         left = int(self._length) - sum(map(len, self._came))
         self._length = ""
         if left >= MIN_BYTES_PAST_PARSER:
             self._left = left
 
     def _append_past_parser(self, answer: HttpResponse, data: bytes) -> None:
-        """More of a body whose length is known, and what may follow it. Raises what the parser does."""
+        """Append data of a sized body without the parser; feed the parser what follows the body. Raises as the parser does."""
         left = self._left
         if len(data) < left:
             self._came.append(data)
@@ -261,7 +261,7 @@ class ClientConnection(asyncio.Protocol):
         self._came.append(data[:left])
         self._left = 0
         answer.end()
-        self._parser = self._new_parser()  # the old one waits for this body
+        self._parser = self._new_parser()  # the old one still expects this body
         if len(data) > left:
             self._parser.feed_data(data[left:])
 
@@ -276,11 +276,13 @@ class ClientConnection(asyncio.Protocol):
             answer.notify_change()
         else:
             self._fail_response(
-                ConnectionBroken("closed by the other side", unanswered=not self._silent and not answer.status)
+                ConnectionBroken(
+                    "the upstream closed the connection", unanswered=not self._silent and not answer.status
+                )
             )
 
     def _is_end_authentic(self) -> bool:
-        """Whether the end is the other side's word: over TLS anybody on the way could end the TCP connection."""
+        """Whether the upstream itself ended the connection: over TLS, an attacker could have ended the TCP connection."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         if tls is None:
             return True
@@ -297,19 +299,19 @@ class ClientConnection(asyncio.Protocol):
         self.resume_writing()
         if self._answer is not None:
             unanswered = not self._silent and not self._answer.status
-            self._fail_response(ConnectionBroken(f"the connection was lost: {exc or 'closed'}", unanswered=unanswered))
+            self._fail_response(ConnectionBroken(f"the connection broke: {exc or 'closed'}", unanswered=unanswered))
         self._home.on_connection_lost(self)
 
     def _finish_response(self) -> None:
-        """The answer is complete."""
+        """End a complete response: return the connection to the pool, or close it."""
         answer, self._answer = self._answer, None
-        self._came.clear()  # what came behind the answer
+        self._came.clear()  # data after the response
         transport = self._transport
         if not self._keep or self._sender or self._writable or transport is None or transport.get_write_buffer_size():
             self.abort()
             return
         if answer is not None and answer.paused:
-            self.resume()  # or the end of the connection would not be noticed
+            self.resume()  # otherwise the end of the connection would go unnoticed
         self._home.on_connection_idle(self)
 
     def _fail_response(self, fault: ConnectionBroken | MalformedResponse) -> None:
@@ -318,14 +320,14 @@ class ClientConnection(asyncio.Protocol):
             answer.fail(fault)
         self.abort()
 
-    # What the parser finds. An answer that has ended is told no more: what comes then only spoils the connection.
+    # Called by the parser. Data after the end of a response is ignored, and the connection is not reused.
 
     def on_message_begin(self) -> None:
         if self._answer is None or self._answer.ended:
             self._keep = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._silent > HEAD_BYTES:  # else no more has come than there may be
+        if self._silent > HEAD_BYTES:  # otherwise the limit cannot be exceeded
             self._head += len(name) + len(value) + 4
             if self._head > HEAD_BYTES:
                 raise MalformedResponse("more than 64 KiB of headers")
@@ -344,12 +346,12 @@ class ClientConnection(asyncio.Protocol):
         if 100 <= status < 200:
             headers.clear()
             if status == 101:
-                raise MalformedResponse("a change of protocol that nobody asked for")
+                raise MalformedResponse("status 101 without an upgrade request")
             return
         if status < 100:
-            raise MalformedResponse(f"the status {status}")
+            raise MalformedResponse(f"invalid status {status}")
         if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
-            raise MalformedResponse("a Transfer-Encoding other than chunked")
+            raise MalformedResponse("unsupported Transfer-Encoding; only chunked is supported")
         if "content-encoding" in headers:
             answer.set_inflater(make_inflater(headers["content-encoding"]))
         self._keep = (
@@ -370,5 +372,5 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _announces_body(headers: dict[str, str]) -> bool:
-    """Whether a 204 announces a body, which must not be and might yet come (RFC 9110 15.3.5)."""
+    """Whether a 204 announces a body, which is forbidden but may still follow (RFC 9110 15.3.5)."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

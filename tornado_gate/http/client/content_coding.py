@@ -1,4 +1,4 @@
-"""Content codings that an upstream applies although none was asked for. RFC 9110 8.4.1."""
+"""Decodes content codings that an upstream applies although none was requested. RFC 9110 8.4.1."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zlib
 from tornado_gate.http.client.faults import MalformedResponse
 
 PIECE_BYTES = 256 * 1024
-"""At most so much is unpacked at once, however well it was packed."""
+"""Maximum size of one decompressed piece."""
 
 _UNSUPPORTED_CODINGS = frozenset({"br", "zstd", "compress"})
 
 
 class Inflater:
-    """Undoes gzip, also of several members, or deflate: with or without zlib's header, as servers disagree."""
+    """Decompresses gzip, also with several members, and deflate with or without the zlib header (servers send both)."""
 
     __slots__ = ("_gzip", "_object", "_over", "_packed", "_unfinished")
 
@@ -21,29 +21,29 @@ class Inflater:
         self._gzip = coding != "deflate"
         self._object: zlib._Decompress | None = None
         self._packed = b""
-        self._unfinished = False  # the last piece was full, so zlib may hold more of what it has taken in
+        self._unfinished = False  # the last piece was full: zlib may hold more output
         self._over = False
 
     def take(self, packed: bytes) -> bytes:
-        """Add `packed`; the next piece of what was packed, b"" when more is needed first. Raises Malformed."""
+        """Add `packed` and return the next decompressed piece, b"" if more input is needed. Raises MalformedResponse."""
         self._packed += packed
         while self._packed or self._unfinished:
             try:
                 piece = self._inflate_piece()
             except zlib.error as error:
-                raise MalformedResponse(f"a packed body that cannot be unpacked: {error}") from error
+                raise MalformedResponse(f"the body cannot be decompressed: {error}") from error
             if piece:
                 return piece
         return b""
 
     def finish(self) -> None:
-        """Nothing more comes. Raises Malformed when something is missing."""
+        """Check that the compressed body is complete. Raises MalformedResponse if it is not."""
         if self._object is not None:
-            raise MalformedResponse("a packed body that was cut off")
+            raise MalformedResponse("the compressed body is incomplete")
 
     def _inflate_piece(self) -> bytes:
         if self._over:
-            raise MalformedResponse("bytes after the end of a packed body")
+            raise MalformedResponse("data after the end of the compressed body")
         if self._object is None:
             bare = not self._gzip and self._packed[0] & 0x0F != zlib.DEFLATED
             self._object = zlib.decompressobj((-1 if bare else 1) * zlib.MAX_WBITS + 16 * self._gzip)
@@ -58,11 +58,11 @@ class Inflater:
 
 
 def make_inflater(coding: str) -> Inflater | None:
-    """What undoes the value of a Content-Encoding header; None when nothing is to be done, or it names no coding at all.
+    """Return the decompressor for a Content-Encoding header; None if the body is not compressed or the coding is unknown.
 
-    Raises Malformed for codings that exist and that we did not ask for.
+    Raises MalformedResponse for codings that exist but are not supported.
     """
     coding = coding.strip().lower()
     if coding in _UNSUPPORTED_CODINGS:
-        raise MalformedResponse(f"a body packed with {coding}, which was not asked for")
+        raise MalformedResponse(f"the body has the unsupported content coding {coding}")
     return Inflater(coding) if coding in ("gzip", "x-gzip", "deflate") else None

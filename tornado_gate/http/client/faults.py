@@ -1,22 +1,22 @@
-"""What can go wrong between us and an upstream, the same for every client."""
+"""Exceptions of the HTTP clients; all clients raise the same."""
 
 from __future__ import annotations
 
 
 class HttpClientError(Exception):
-    """An exchange that failed."""
+    """Base class: an exchange failed."""
 
 
 class ConnectError(HttpClientError):
-    """No connection came about, so the other side surely has nothing of the request: no such host, refused, bad TLS."""
+    """No connection was established, so nothing of the request was sent: unknown host, refused, TLS error."""
 
 
 class ConnectTimeout(ConnectError):
-    """The same, because the time for connecting was over."""
+    """No connection was established within the connect timeout."""
 
 
 class ConnectionBroken(HttpClientError):
-    """The connection ended, or was ended, before the answer did. `unanswered`: not one byte of an answer had come."""
+    """The connection ended before the response was complete. `unanswered`: no byte of a response had arrived."""
 
     def __init__(self, reason: str, *, unanswered: bool = False) -> None:
         super().__init__(reason)
@@ -24,4 +24,4 @@ class ConnectionBroken(HttpClientError):
 
 
 class MalformedResponse(HttpClientError):
-    """The other side does not speak HTTP/1.1 well enough to know where its answer ends."""
+    """The response violates HTTP/1.1, so its end cannot be determined."""

@@ -1,6 +1,6 @@
-"""A small HTTP/1.1 client: kept connections, one request at a time on each, answers read at the reader's pace.
+"""A small HTTP/1.1 client: connection reuse, one request at a time per connection, response bodies with back-pressure.
 
-No redirects, cookies, proxies, caches: what a gateway has no use for towards its upstreams.
+Without redirects, cookies, proxies and caches, which a gateway does not need towards its upstreams.
 """
 
 from __future__ import annotations
@@ -26,40 +26,38 @@ from tornado_gate.http.client.request import (
 from tornado_gate.http.client.response import HttpResponse
 
 MAX_CACHED_HEADERS = 64
-"""How many sets of headers a client remembers, and how many openings: requests to one provider differ little in them."""
+"""Size of the caches of rendered headers and of prepared heads; requests to one provider differ little in them."""
 
 IDLE_SECONDS = 30.0
-"""A connection that nobody has used for so long is closed."""
+"""Idle connections are closed after this time."""
 
 ATTEMPT_SECONDS = 0.25
-"""An address that has not answered after that gets a rival, RFC 8305 5."""
+"""Delay before the next address is tried in parallel (Happy Eyeballs, RFC 8305 5)."""
 
 
 @cache
 def make_default_ssl_context() -> ssl.SSLContext:
-    """Certificates as the system trusts them, for the host's name. Made once: it reads files."""
+    """Return the context with the system's certificates and host name checks. Created once: it reads files."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(("http/1.1",))
     return context
 
 
 class HttpClient:
-    """Connections to any number of origins, as many at a time as there are requests. Belongs to one event loop.
+    """Connections to any number of origins, one per concurrent request. Belongs to one event loop.
 
-    `connect_seconds` is for everything until a request can be sent: names, TCP, TLS. `tls` replaces the usual trust.
+    `connect_seconds` covers everything until a request can be sent: DNS, TCP, TLS. `tls` replaces the default TLS context.
     """
 
     def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None) -> None:
         self._connect_seconds = connect_seconds
         self._tls = tls
-        # Not of all clients: keys are gone with theirs. Addresses of one provider may differ where headers do not.
+        # One cache per client, so that keys are dropped with it. URLs of one provider may differ while its headers are equal.
         lines = lru_cache(maxsize=MAX_CACHED_HEADERS)(render_header_lines)
         self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_head, lines=lines))
         self._loop = asyncio.get_running_loop()
         self._open: set[ClientConnection] = set()
-        self._idle: dict[
-            Origin, dict[ClientConnection, float]
-        ] = {}  # of each origin, the one that was used last at the end
+        self._idle: dict[Origin, dict[ClientConnection, float]] = {}  # per origin, most recently used last
         self._sweep: asyncio.TimerHandle | None = None
         self._closed: asyncio.Future[None] | None = None
 
@@ -73,12 +71,11 @@ class HttpClient:
         *,
         exact: bool = False,
     ) -> HttpResponse:
-        """Send a request; its answer as soon as the head is there. Method and headers go out as they are, and with `exact` the
-        URL too, which is then not remembered.
+        """Send a request and return the response when its head has arrived.
 
-        `usual` are headers that are sent unless `headers` has them. A kept connection that the other side closes in the moment it
-        is used, before a byte of an answer, is replaced by a new one. Raises ValueError for what cannot be sent, NotConnected,
-        Broken and Malformed.
+        Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for
+        names that `headers` lacks. If a reused connection is closed before any byte of a response, the request is sent again on a
+        new one. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and MalformedResponse.
         """
         make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
         origin, start, bodiless, sized = make(method, url, tuple(headers.items()), usual)
@@ -97,7 +94,7 @@ class HttpClient:
         return await connection.send_request(head, body, bodiless=bodiless)
 
     async def close(self) -> None:
-        """Close every connection, also those in use; they are gone when this returns."""
+        """Close every connection, also those in use; returns when all are closed."""
         if self._sweep is not None:
             self._sweep.cancel()
         self._closed = self._loop.create_future()
@@ -106,7 +103,7 @@ class HttpClient:
         if self._open:
             await self._closed
 
-    # What connections tell.
+    # Called by connections.
 
     def on_connection_idle(self, connection: ClientConnection) -> None:
         if self._closed is not None:
@@ -126,7 +123,7 @@ class HttpClient:
             self._closed.set_result(None)
 
     def _take_idle_connection(self, origin: Origin) -> ClientConnection | None:
-        """The connection that was used last, so that what a quiet hour does not need gets old."""
+        """Return the most recently used idle connection, so that unneeded ones reach the idle timeout."""
         idle = self._idle.get(origin)
         while idle:
             connection, _ = idle.popitem()
@@ -153,8 +150,8 @@ class HttpClient:
             async with asyncio.timeout(self._connect_seconds):
                 return await self._connect(origin)
         except TimeoutError as error:
-            raise ConnectTimeout("no connection in time") from error
-        except (OSError, ValueError) as error:  # ValueError: names that cannot be looked up
+            raise ConnectTimeout(f"no connection within {self._connect_seconds:g} s") from error
+        except (OSError, ValueError) as error:  # ValueError: invalid host names
             raise ConnectError(f"{type(error).__name__}: {error}") from error
 
     async def _connect(self, origin: Origin) -> ClientConnection:
@@ -168,7 +165,7 @@ class HttpClient:
             ssl=trust,
             server_hostname=origin.host.rstrip(".") if trust else None,
         )
-        # Not before: of a connection whose making is cancelled uvloop says no more.
+        # Only now: uvloop does not report the end of a connection whose creation was cancelled.
         if connection.is_open:
             self._open.add(connection)
         if self._closed is not None:
@@ -178,7 +175,7 @@ class HttpClient:
     async def _resolve_origin(self, origin: Origin) -> Sequence[AddrInfoType]:
         try:
             return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        except socket.gaierror:  # no number but a name, which may take its time
+        except socket.gaierror:  # not an IP address but a name; the lookup may block
             return await self._loop.getaddrinfo(
                 origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
             )

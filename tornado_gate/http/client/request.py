@@ -1,4 +1,4 @@
-"""The head of a request: where it goes, and its bytes. Nothing gets onto the wire that could be read as two requests.
+"""Renders the head of a request. Rejects input that a server could read as two requests (request smuggling).
 
 RFC 9112 (the request line, its length), RFC 9110 5.1 and 5.5 (header names and values).
 """
@@ -18,14 +18,14 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f]")
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods whose request says nothing of a length when it has no body, RFC 9110 8.6."""
+"""Methods whose requests have no Content-Length if they have no body (RFC 9110 8.6)."""
 
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
-"""Headers that say where a request ends and whom it is for: what is given for them is not simply passed on."""
+"""Headers that define the request's end and destination; given values are not simply copied."""
 
 
 class Origin(NamedTuple):
-    """Whom a connection is to. `host` has no brackets."""
+    """The destination of a connection. `host` has no brackets."""
 
     scheme: str
     host: str
@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 
 class Address(Value, frozen=True):
-    """A URL as a request needs it: the connection, the target of the request line, the Host header."""
+    """A parsed URL: the origin to connect to, the target of the request line, the Host header."""
 
     origin: Origin
     target: str
@@ -42,15 +42,15 @@ class Address(Value, frozen=True):
 
 @lru_cache(maxsize=1024)
 def parse_address(url: str) -> Address:
-    """The parts of an http(s) URL; quoted as aiohttp does it, without its fragment and whoever stands before an ``@``.
+    """Parse an http(s) URL; quoted as aiohttp does it, without fragment and user.
 
-    Raises ValueError when it is none, also for spaces and control characters, which are no slip but an attempt.
+    Raises ValueError for any other URL, and for spaces and control characters.
     """
     return _build_address(url, encoded=False)
 
 
 def parse_exact_address(url: str) -> Address:
-    """The same, but quoted as it came, and remembered nowhere: for URLs that an upstream gave, which may be signed."""
+    """As `parse_address`, but without quoting and caching: for URLs from an upstream, which may be signed."""
     return _build_address(url, encoded=url.isascii())
 
 
@@ -58,37 +58,37 @@ def _build_address(url: str, *, encoded: bool) -> Address:
     from yarl import URL
 
     if _FORBIDDEN_IN_URL.search(url):
-        raise ValueError("a URL with a space or a control character")
+        raise ValueError("the URL contains a space or a control character")
     parts = URL(url, encoded=encoded)
     if parts.scheme not in DEFAULT_PORTS or not parts.raw_host or not parts.port:
-        raise ValueError("neither an http nor an https URL with a host")
+        raise ValueError("the URL is not an http or https URL with a host")
     origin = Origin(parts.scheme, parts.raw_host, parts.port)
     return Address(origin, parts.raw_path_qs, parts.host_port_subcomponent or parts.raw_host)
 
 
 HeaderPairs = tuple[tuple[str, str], ...]
-"""Headers: names and values, each name once."""
+"""Header names and values; each name occurs once."""
 
 
 @lru_cache(maxsize=512)
 def _check_header_name(name: str) -> str:
-    """A header's name in lower case. Raises ValueError for what is no token."""
+    """Return a header's name in lower case. Raises ValueError if it is not a token."""
     if not _TOKEN.fullmatch(name):
-        raise ValueError("a method or a header's name that is no token")
+        raise ValueError("the method or a header name is not a valid token")
     return name.lower()
 
 
 class HeaderLines(NamedTuple):
-    """Headers as they are sent, Host and Content-Length apart. `host` is the one they name, if they do."""
+    """Rendered headers without Host and Content-Length. `host` is the given Host header, or None."""
 
     host: str | None
     rest: str
 
 
 def render_header_lines(headers: HeaderPairs) -> HeaderLines:
-    """Raises ValueError for a header that cannot be sent as it is; no value stands in the message, which may be a key."""
+    """Render headers. Raises ValueError for an invalid header; the message contains no value, which may be a key."""
     if _CONTROL.search("".join([value for _, value in headers])):
-        raise ValueError("a control character in a header's value")
+        raise ValueError("a header value contains a control character")
     host, rest = None, ""
     for name, value in headers:
         lower = _check_header_name(name)
@@ -97,7 +97,7 @@ def render_header_lines(headers: HeaderPairs) -> HeaderLines:
         elif lower == "host":
             host = value
         elif lower == "transfer-encoding":
-            raise ValueError("a Transfer-Encoding for a body whose length is known")
+            raise ValueError("Transfer-Encoding is not allowed for a body of known length")
     return HeaderLines(host, rest)
 
 
@@ -108,9 +108,9 @@ def render_head(
     length: int | None,
     lines: Callable[[HeaderPairs], HeaderLines] = render_header_lines,
 ) -> bytes:
-    """Request line and headers. `length` in bytes becomes Content-Length, whatever `headers` say; None sends none.
+    """Return request line and headers. `length` in bytes becomes Content-Length and replaces a given one; None sends none.
 
-    `lines` is `header_lines`, or that with a memory. Raises ValueError as it does.
+    `lines` is `render_header_lines` or a cached version of it. Raises ValueError as it does.
     """
     _check_header_name(method)
     host, rest = lines(tuple(headers.items()))
@@ -119,26 +119,26 @@ def render_head(
     try:
         start = f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{rest}".encode("latin-1")
     except UnicodeEncodeError:
-        raise ValueError("a character in a header's value that HTTP has no byte for") from None
+        raise ValueError("a header value contains a character outside of latin-1") from None
     return finish_head(start, length)
 
 
 def finish_head(start: bytes, length: int | None) -> bytes:
-    """A head that lacks its length and its end."""
+    """Add Content-Length and the empty line to a head."""
     return start + b"\r\n" if length is None else b"%bContent-Length: %d\r\n\r\n" % (start, length)
 
 
 def add_default_headers(headers: Mapping[str, str], usual: HeaderPairs) -> dict[str, str]:
-    """`headers`, and those of `usual` that they do not name, in whatever case."""
+    """Return `headers` plus those of `usual` that are missing; names are compared without case."""
     given = {name.lower() for name in headers}
     return {**headers, **{name: value for name, value in usual if name.lower() not in given}}
 
 
 class PreparedHead(NamedTuple):
-    """What requests of one method, to one URL and with one set of headers, have in common.
+    """The part of the head that requests with the same method, URL and headers share.
 
-    `start` is their head, but for its length and its end. `bodiless`: the answer has no body. `sized`: without a body, too, a
-    request says how long it is.
+    `start` is the head without Content-Length and the final empty line. `bodiless`: the response has no body. `sized`: the
+    request has a Content-Length even without a body.
     """
 
     origin: Origin
@@ -155,7 +155,7 @@ def prepare_head(
     lines: Callable[[HeaderPairs], HeaderLines] = render_header_lines,
     find: Callable[[str], Address] = parse_address,
 ) -> PreparedHead:
-    """Of nothing but what is given, so it can be remembered. Raises ValueError as `find` and `head` do."""
+    """Build a `PreparedHead`. Depends on its arguments only, so it can be cached. Raises ValueError as `find` and `lines` do."""
     place, upper = find(url), method.upper()
     whole = render_head(method, place, add_default_headers(dict(headers), usual), None, lines)
     return PreparedHead(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY)

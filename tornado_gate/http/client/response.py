@@ -1,4 +1,4 @@
-"""An upstream's answer: its head, and its body as it comes."""
+"""An upstream's response: status and headers, and the body as an async iterator."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tornado_gate.http.client.faults import ConnectionBroken, HttpClientError
 
 
 class ResponseSource(Protocol):
-    """Where an answer comes from, while it comes."""
+    """The connection that delivers a response."""
 
     def resume(self) -> None:
-        """The reader has taken what had come."""
+        """Continue reading: the reader has taken all buffered data."""
 
     def abort(self) -> None:
-        """The reader wants no more."""
+        """Close the connection: the reader needs no more data."""
 
 
 def return_unchanged(fault: HttpClientError) -> Exception:
-    """The fault itself."""
+    """Return the fault unchanged."""
     return fault
 
 
 class HttpResponse:
-    """The body's pieces, by iterating; what has come since the last piece is one piece. For one reader.
+    """Async iterator over the body; all data since the last piece is one piece. For one reader.
 
-    `headers` have lower-case names; of those that came several times the values are joined with ", ". `explain` may turn a
-    fault into what the reader shall get. The connection is closed by `close` and by cancelling a read, unless the answer
-    had come to its end: then it was given back at once, also if the end is still unread.
+    `headers` have lower-case names; repeated values are joined with ", ". `explain` maps a fault to the exception for the
+    reader. `close` and a cancelled read close the connection, unless the response was complete: then the connection is already
+    back in the pool, even if the end is still unread.
     """
 
     __slots__ = (
@@ -49,14 +49,14 @@ class HttpResponse:
     )
 
     def __init__(self, source: ResponseSource, loop: asyncio.AbstractEventLoop, pieces: list[bytes]) -> None:
-        """`pieces` are filled by the source until the answer has ended, and emptied by the reader."""
-        self.status = 0  # until the head has come
+        """`pieces` is filled by the source until the response has ended, and emptied by the reader."""
+        self.status = 0  # until the head has arrived
         self.headers: dict[str, str] = {}
         self.explain: Callable[[HttpClientError], Exception] = return_unchanged
         self.ended = False
         self.fault: HttpClientError | None = None
-        self.size = 0  # of what has come and was not read, in bytes, with what it was wrapped in
-        self.paused = False  # no more comes before the reader has taken what is there
+        self.size = 0  # unread bytes, with the overhead of the framing
+        self.paused = False  # reading is paused until the reader takes the buffered data
         self._loop = loop
         self._source: ResponseSource | None = source
         self._pieces = pieces
@@ -84,50 +84,50 @@ class HttpResponse:
             raise
 
     async def aclose(self) -> None:
-        """As `close`, for whoever knows it as an iterator."""
+        """As `close`, for code that expects an async generator."""
         self.close()
 
     def close(self) -> None:
-        """Nobody reads on. What is missing then never looks like the end."""
+        """Stop reading and close the connection. An incomplete body then ends with a fault, never like a complete one."""
         source, self._source = self._source, None
         if source is not None:
             self._pieces.clear()
-            self.fail(ConnectionBroken("closed by the reader"))
+            self.fail(ConnectionBroken("the reader closed the response"))
             source.abort()
 
     def take_complete_body(self) -> bytes:
-        """All of a body that has come to its end already, which is read with this; b"" of others, and of what is packed."""
+        """Return all of a complete, unread body and mark it as read; b"" if it is incomplete or compressed."""
         return self._take_available() if self.ended and self._inflater is None else b""
 
-    # What the connection does.
+    # Called by the connection.
 
     def wait_for_change(self) -> asyncio.Future[None]:
-        """Done as soon as something has changed."""
+        """Return a future that is done at the next change."""
         self.waiter = self._loop.create_future()
         return self.waiter
 
     def notify_change(self) -> None:
-        """Something has changed."""
+        """Wake up the reader."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def set_inflater(self, inflater: Inflater | None) -> None:
-        """The body must be unpacked."""
+        """Decompress the body with `inflater`; None leaves it as it is."""
         self._inflater = inflater
 
     def end(self) -> None:
-        """All of it has come. The list that it came by is not the answer's any more."""
+        """Mark the response as complete. Copies the list of pieces, which the connection reuses."""
         self.ended, self._source, self._pieces = True, None, self._pieces.copy()
 
     def fail(self, fault: HttpClientError) -> None:
-        """No more will come. What came before is still given."""
+        """End the response with a fault. Data that arrived before is still delivered."""
         if not self.ended and self.fault is None:
             self.fault, self._source = fault, None
             self.notify_change()
 
     def _take_available(self) -> bytes:
-        """What has come since the last time, b"" when nothing has. Raises Fault after what came before it."""
+        """Return the data since the last call, b"" if there is none. Raises HttpClientError after all data before the fault."""
         pieces, self.size = self._pieces, 0
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()

@@ -1,18 +1,18 @@
-"""The one fetcher of addresses that strangers give: clients' images, sounds, videos and files, over http(s) or inside a data:
-URL; files that upstreams have made; and the places that are to be told when something has ended.
+"""The only fetcher of URLs that callers and upstreams supply: callers' images, audio, videos and files (http(s) or data: URLs),
+files that upstreams have made, and webhooks.
 
-A client must not reach through the gateway what it cannot reach itself. So an address is parsed once, by the library that
-also connects; its name is looked up once, every answer is checked, and the connection is made to a checked answer and to
-nothing else, whatever the name says a moment later. Each redirect starts again. No cookies, keys or proxies; bytes,
-seconds and redirects are capped while they arrive, because what a server announces need not be true.
+It prevents server-side request forgery: a caller must not reach through the gateway what it cannot reach itself. The URL is
+parsed once, by the library that also connects; its name is resolved once, every address is checked, and the connection is
+made to a checked address only, so DNS rebinding has no effect. Each redirect is checked again. No cookies, keys or proxies.
+Bytes, seconds and redirects are limited while data arrives; announced sizes are not trusted.
 
-addresses    which addresses may be reached, and how one is read
+addresses    which addresses are allowed; parsing of URLs
 inline       data: URLs
-connections  the connection to a checked address, and what comes over it
-opened       a file that is read while it arrives
+connections  connections to checked addresses; response bodies
+opened       files that are read while they arrive
 fetcher      Fetcher: fetch, open, post
 
-Knows no wire format. No refusal names an address that was found.
+Knows no wire format. No error message contains a resolved address.
 """
 
 from tornado_gate.codec.media_types import parse_image_size, sniff

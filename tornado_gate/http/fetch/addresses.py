@@ -1,4 +1,4 @@
-"""Which addresses may be reached, and how one is read. Pure, but for `system_resolve`."""
+"""Decides which addresses may be reached, and parses their URLs. Pure, except for `resolve_with_system`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolver = Callable[[str, int], Sequence[str]]
-"""(name, port) -> its addresses. Waits for the network: it is called in a thread. Raises OSError."""
+"""(name, port) -> addresses. Blocks on the network, so it is called in a thread. Raises OSError."""
 
 LONGEST_URL = 8192
 
@@ -28,12 +28,14 @@ DENIED_PORTS = frozenset((
     6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 445, 1433, 1521, 2181, 2375, 2379, 3306, 3389, 5432,
     5900, 6379, 9042, 9092, 11211, 27017,
 ))  # fmt: skip
-"""The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), then those of well-known databases and of remote control."""
+"""The "bad ports" of the Fetch standard (fetch.spec.whatwg.org), and the ports of well-known databases and of remote control."""
 
 
 class FetchRefused(Exception):
-    """Why an address is not read, before it is known who gave it: `what` is a sentence that is safe to show, `advice` what a
-    client may do. `status` is what the address's server answered, 0 when it did not."""
+    """An address cannot be read. `what` is a sentence that is safe to show, `advice` tells the caller what to do.
+
+    `status` is the HTTP status of the address's server, 0 without a response.
+    """
 
     def __init__(self, code: str, what: str, advice: str = "", status: int = 0) -> None:
         super().__init__(what)
@@ -48,13 +50,11 @@ CHECK_LOGIN_ADVICE = "Check that it opens without a login, or send the file itse
 
 
 def too_large_error(most: int) -> FetchRefused:
-    return FetchRefused(
-        "too_large", f"The file is larger than the {most} bytes that are allowed.", "Send a smaller one."
-    )
+    return FetchRefused("too_large", f"The file is larger than the limit of {most} bytes.", "Send a smaller file.")
 
 
 def resolve_with_system(name: str, port: int) -> list[str]:
-    """The addresses that the machine's own resolver knows for a name. Raises OSError."""
+    """Resolve a name with the machine's resolver. Raises OSError."""
     return [str(entry[4][0]) for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
 
 
@@ -70,22 +70,22 @@ def _parse_networks(*texts: str) -> tuple[Network, ...]:
 _PRIVATE_NETWORKS = _parse_networks(
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"
 )  # fmt: skip
-"""What `allow_private` opens."""
+"""Networks that `allow_private` permits."""
 _METADATA_NETWORKS = _parse_networks(
     "100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "fd00:ec2::/32"
 )
-"""Where clouds tell machines their secrets (Alibaba, Azure, most, Oracle, AWS); some lie inside other networks."""
+"""Metadata services of clouds (Alibaba, Azure, most, Oracle, AWS); some lie inside other networks."""
 _PUBLIC_IPV6_NETWORK = ip_network("2000::/3")
 _RESERVED_NETWORKS = _parse_networks(
     "0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
     "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20",
 )  # fmt: skip
-"""Not for the public, from IANA's registries of special-purpose addresses (iana.org/assignments/iana-ipv4-special-registry and
--ipv6-): this network, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, the rest; Teredo, ORCHID."""
+"""Not public, from IANA's registries of special-purpose addresses (iana.org/assignments/iana-ipv4-special-registry and -ipv6-):
+this network, protocol assignments, documentation, 6to4 relays, benchmarks, multicast, the rest; Teredo, ORCHID."""
 
 
 def is_allowed(address: Address, rules: FetchRules) -> bool:
-    """May a connection be made to this address? One that carries an IPv4 address inside is judged by that."""
+    """Whether a connection to this address is allowed. An address that contains an IPv4 address is judged by that one."""
     if _is_within(address, rules.allow_networks):
         return True
     inner = _extract_ipv4(address)
@@ -105,18 +105,21 @@ def _is_within(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def _extract_ipv4(address: Address) -> IPv4Address | None:
-    """The IPv4 address inside a mapped, compatible, translated, 6to4 or NAT64 one (RFC 4291 2.5.5, 2765, 3056, 6052)."""
+    """Return the IPv4 address inside a mapped, compatible, translated, 6to4 or NAT64 one (RFC 4291 2.5.5, 2765, 3056, 6052)."""
     if isinstance(address, IPv4Address):
         return None
     number = int(address)
-    if number >> 32 in (0, 0xFFFF, 0xFFFF_0000, 0x64FF9B << 64) and number > 1:  # above the last 32 bits: the kind
+    if number >> 32 in (0, 0xFFFF, 0xFFFF_0000, 0x64FF9B << 64) and number > 1:  # the upper bits define the kind
         return IPv4Address(number & 0xFFFF_FFFF)
     return address.sixtofour
 
 
 def rules_for_host(url: URL, rules: FetchRules, own_host: str) -> FetchRules:
-    """The rules, but at `own_host` ("host:port", or "host" for the port of the scheme; "" for none), which an operator has
-    named in conf: that may be in a private network, and have any port. Where clouds keep secrets stays closed there too."""
+    """Return the rules for a URL; for `own_host` they allow private networks and any port.
+
+    `own_host` is a host from the configuration: "host:port", "host" for the default port of the scheme, or "" for none. Metadata
+    services of clouds stay blocked.
+    """
     port = url.port or 0
     host = f"[{url.raw_host}]" if ":" in (url.raw_host or "") else url.raw_host
     names = {f"{host}:{port}", host if url.is_default_port() else ""}
@@ -126,9 +129,9 @@ def rules_for_host(url: URL, rules: FetchRules, own_host: str) -> FetchRules:
 
 
 def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str = "") -> URL:
-    """The URL, absolute, of an allowed scheme and port, without a user. `base` is the one that redirected here.
+    """Return the absolute URL. Its scheme and port are allowed, it has no user. `base` is the URL that redirected to it.
 
-    Raises Refused (``invalid_url``).
+    Raises FetchRefused (``invalid_url``).
     """
     what = "This address redirects to one that" if base else "This address"
     try:
@@ -136,14 +139,14 @@ def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str =
         address = parse_literal(url.raw_host or "")
         url = url.with_host(str(address)) if address else url
     except ValueError:
-        raise _invalid_url_error(f"{what} is not a valid URL.", "Give one that begins with https://.") from None
+        raise _invalid_url_error(f"{what} is not a valid URL.", "Use a URL that begins with https://.") from None
     rules = rules_for_host(url, rules, own_host)
     if url.scheme not in rules.schemes or not (address or _HOST_NAME.fullmatch(url.raw_host or "")):
-        raise _invalid_url_error(f"{what} is not a valid URL.", "Give one that begins with https:// and a host's name.")
+        raise _invalid_url_error(f"{what} is not a valid URL.", "Use a URL that begins with https:// and a host name.")
     if url.user is not None or url.password is not None:
-        raise _invalid_url_error(f"{what} holds a user name or a password.", "Give one without them.")
+        raise _invalid_url_error(f"{what} contains a user name or a password.", "Remove them from the URL.")
     if not url.port or (url.port in DENIED_PORTS if rules.ports is None else url.port not in rules.ports):
-        raise _invalid_url_error(f"{what} names a port that is not allowed.", "Give one without a port.")
+        raise _invalid_url_error(f"{what} uses a port that is not allowed.", "Use a URL without a port.")
     return url
 
 
@@ -152,24 +155,26 @@ def _invalid_url_error(what: str, advice: str) -> FetchRefused:
 
 
 def _split(text: str, base: URL | None) -> URL:
-    """Read by the library that connects, so that nothing can be one host here and another there. Raises ValueError."""
+    """Parse with the library that connects, so that both agree on the host. Raises ValueError."""
     from yarl import URL
 
     if len(text) > LONGEST_URL or _CONTROLS.search(text):
-        raise ValueError("too long, or with characters that no URL has")
-    url = URL(text, encoded=text.isascii() and " " not in text)  # as given: signatures in queries bear no rewriting
+        raise ValueError("the URL is too long or contains invalid characters")
+    url = URL(
+        text, encoded=text.isascii() and " " not in text
+    )  # unchanged: requoting would break signatures in queries
     return base.join(url) if base else url
 
 
 def parse_literal(host: str) -> Address | None:
-    """The address that a host spells, None for a name. Raises ValueError for 0x7f.1, 2130706433 and the like.
+    """Return the address if the host is an IP address, None for a name. Raises ValueError for 0x7f.1, 2130706433 and the like.
 
-    Resolvers take such spellings for IPv4 addresses; browsers too, whenever the last label is a number (url.spec.whatwg.org).
+    Resolvers accept such spellings as IPv4 addresses; browsers too, if the last label is a number (url.spec.whatwg.org).
     """
     name = host.removesuffix(".")
     if ":" in name:
         address = IPv6Address(name)
         if address.scope_id is not None:
-            raise ValueError("a zone has a meaning on one machine only")
+            raise ValueError("an IPv6 zone is not allowed")
         return address
     return IPv4Address(name) if _NUMBER.fullmatch(name.rpartition(".")[2]) else None

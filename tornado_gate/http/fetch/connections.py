@@ -1,4 +1,4 @@
-"""The connection to a checked address, and what comes over it."""
+"""Connections to checked addresses, and their response bodies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"torna
 
 @contextmanager
 def map_fetch_errors() -> Iterator[None]:
-    """Whatever a server or the way to it does wrong, as a Refused (``unreachable_url``)."""
+    """Map errors of the connection and of the server to FetchRefused (``unreachable_url``)."""
     import aiohttp
 
     try:
@@ -47,7 +47,7 @@ async def open_response(
     headers: Mapping[str, str] = HEADERS,
     body: bytes | None = None,
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """One request to one of the checked `addresses`, and its answer, redirect or not; its body is read at our pace."""
+    """Send one request to one of the checked `addresses`; return the response, also a redirect. Its body is not read yet."""
     import aiohttp
 
     async with (
@@ -65,7 +65,7 @@ async def open_response(
 
 
 def get_announced_length(response: aiohttp.ClientResponse) -> int | None:
-    """The length of a body in bytes as its server announces it, None when it does not, or packs it."""
+    """Return the announced length of the body in bytes; None if it is missing or the body is compressed."""
     length = response.headers.get("Content-Length", "")
     return int(length[:18]) if length.isdecimal() and _get_content_coding(response) in ("", "identity") else None
 
@@ -75,27 +75,27 @@ def _get_content_coding(response: aiohttp.ClientResponse) -> str:
 
 
 async def decode_body(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    """The body piece by piece; gzip and deflate, which were not asked for, in pieces of at most CHUNK_BYTES."""
+    """Yield the body in chunks of at most CHUNK_BYTES; gzip and deflate, although not requested, are decompressed."""
     coding = _get_content_coding(response)
     if coding in ("", "identity"):
         async for chunk in response.content.iter_chunked(CHUNK_BYTES):
             yield chunk
         return
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise ValueError("a coding that nobody asked for")
-    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: takes the header of either
+        raise ValueError("unsupported content coding")
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: accepts both headers
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         rest = chunk
         while rest:
             yield inflater.decompress(rest, CHUNK_BYTES)
             rest = inflater.unconsumed_tail
-        if inflater.eof:  # what follows would only be hoarded
+        if inflater.eof:  # ignores data after the end
             return
-    raise ValueError("the file was cut off")
+    raise ValueError("the compressed file is incomplete")
 
 
 def _create_connector(addresses: Collection[Address], tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
-    """Connects to the checked addresses only, under the URL's own name: Host and the certificate are checked as ever."""
+    """Return a connector that uses the checked addresses only. Host header and certificate checks use the URL's own name."""
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -116,12 +116,12 @@ def _create_connector(addresses: Collection[Address], tls: ssl.SSLContext | None
             ]
 
         async def close(self) -> None:
-            """Nothing is open."""
+            """Nothing to close."""
 
     def open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
-        # The last gate: whatever the library made of the URL, no other address gets a socket.
+        # The last check: whatever the library made of the URL, no other address gets a socket.
         if ip_address(info[4][0]) not in addresses:
-            raise OSError("an address that was not checked")
+            raise OSError("the address was not checked")
         return socket.socket(info[0], info[1], info[2])
 
     return aiohttp.TCPConnector(

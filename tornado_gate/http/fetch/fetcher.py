@@ -1,4 +1,4 @@
-"""Fetcher: fetch what a client names, open what an upstream has made, post what somebody is to be told."""
+"""Fetcher: fetches callers' files, opens upstreams' files, posts webhooks."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from yarl import URL
 
 RESOLVER_THREADS = 8
-"""Threads of its own: names that are slow to look up must not hold up the files of others."""
+"""Threads for name resolution only: slow lookups must not delay reading of files."""
 REDIRECTS = (301, 302, 303, 307, 308)
 DISCARDED_BYTES = 64 * 1024
 DISCARD_SECONDS = 2.0
-"""How long the rest of an answer is listened to that nobody will read: only so that its server need not fail to send it."""
+"""Maximum time for reading an unused response body, so that its server does not fail while sending it."""
 
 
 class FetchedFile(Value, frozen=True, kw_only=True):
-    """`media_type` without parameters; `url` is where the data came from in the end, "data:" for a data: URL."""
+    """`media_type` has no parameters; `url` is the final URL after redirects, "data:" for a data: URL."""
 
     media_type: str
     data: bytes
@@ -58,11 +58,11 @@ class FetchedFile(Value, frozen=True, kw_only=True):
 
 
 class PostFailed(Exception):
-    """Nobody took what was posted. The message is safe to show."""
+    """A post got no usable response. The message is safe to show."""
 
 
 class Fetcher:
-    """One for each process. `resolve` and `tls` are for tests, and for operators with a certificate authority of their own."""
+    """One per process. `resolve` and `tls` are for tests, and for operators with their own certificate authority."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Fetcher:
         self._posting = asyncio.Semaphore(self.rules.parallel)
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
-        """What is at `url`, if its media type begins with one of `kinds` ("image/", "application/pdf").
+        """Return the file at `url` if its media type begins with one of `kinds` ("image/", "application/pdf").
 
         Raises InvalidField for the caller's field `param`, with a code: ``invalid_url``, ``private_address``,
         ``unreachable_url``, ``too_large``, ``wrong_media_type``.
@@ -96,18 +96,18 @@ class Fetcher:
         except WrongMediaType as wrong:
             raise InvalidField(param, str(wrong), code="wrong_media_type") from None
         except TimeoutError:
-            message = f"This address did not give its file within {rules.seconds:g} seconds. {SEND_FILE_ADVICE}"
+            message = f"The file at this address did not arrive within {rules.seconds:g} seconds. {SEND_FILE_ADVICE}"
             raise InvalidField(param, message, code="unreachable_url") from None
 
     @asynccontextmanager
     async def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
     ) -> AsyncIterator[OpenedFile]:
-        """The file at an address that an upstream gave, if it begins like one of `kinds`, read while it arrives.
+        """Open a file at an upstream's URL, if its content is one of `kinds`; it is read while it arrives.
 
-        The rules are those of `fetch`, but for `max_bytes`, whose place `most_bytes` takes. `allow_host` ("host:port") is the
-        provider's own host, as conf names it, which may be in a private network. It takes no place of `parallel`: clients
-        with slow addresses must not hold up videos, nor these them.
+        The rules of `fetch` apply, with `most_bytes` instead of `max_bytes`. `allow_host` ("host:port") is the provider's host
+        from the configuration and may be in a private network. `parallel` does not count these files: slow addresses of
+        callers must not delay videos, and vice versa.
 
         Raises UpstreamError, here and while the chunks are read, with a code: ``upstream_file_gone``,
         ``upstream_file_refused`` (the address), ``upstream_file_unreachable``, ``upstream_file_too_large``,
@@ -124,10 +124,10 @@ class Fetcher:
             yield opened
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -> int:
-        """The status that the server of `url` answers to `body` within `seconds`, good or bad; what else it says is thrown away.
+        """Post `body` to `url` and return the HTTP status, whatever it is. The response's body is discarded.
 
-        The rules are those of `fetch`, but redirects are not followed. Raises PostFailed for those, and when there was no
-        answer.
+        The rules of `fetch` apply, but redirects are not followed. Raises PostFailed for a redirect, and if there is no response
+        within `seconds`.
         """
         rules = self.rules
         async with self._posting, AsyncExitStack() as stack:
@@ -143,14 +143,14 @@ class Fetcher:
             except FetchRefused as refused:
                 raise PostFailed(refused.what) from None
             except TimeoutError:
-                raise PostFailed(f"This address did not answer within {seconds:g} seconds.") from None
+                raise PostFailed(f"This address did not respond within {seconds:g} seconds.") from None
             if 300 <= response.status < 400:
-                raise PostFailed("This address redirects, which is not followed.")
+                raise PostFailed("This address redirects. Redirects are not followed; use the final URL.")
             await _discard(response)
             return response.status
 
     async def close(self) -> None:
-        """Take no more look-ups; those that run end by themselves."""
+        """Start no more name lookups; running ones end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch_file(self, given: str, kinds: Collection[str], rules: FetchRules) -> FetchedFile:
@@ -164,7 +164,7 @@ class Fetcher:
     async def _follow_redirects(
         self, stack: AsyncExitStack, given: str, rules: FetchRules, own_host: str = ""
     ) -> tuple[aiohttp.ClientResponse, URL]:
-        """The answer with the file, open until `stack` closes, and where it came from."""
+        """Return the final response and its URL; the response is open until `stack` closes."""
         url = parse(given, rules, own_host=own_host)
         for _ in range(rules.redirects + 1):
             addresses = await self._resolve_host(url, rules_for_host(url, rules, own_host))
@@ -173,7 +173,7 @@ class Fetcher:
             location = response.headers.get("Location")
             if response.status not in REDIRECTS or not location:
                 if response.status != 200:
-                    what = f"The server of this address answered with status {response.status}."
+                    what = f"The server of this address returned status {response.status}."
                     raise FetchRefused("unreachable_url", what, CHECK_LOGIN_ADVICE, response.status)
                 return response, url
             await stack.aclose()
@@ -183,7 +183,7 @@ class Fetcher:
         )
 
     async def _resolve_host(self, url: URL, rules: FetchRules) -> list[Address]:
-        """Every address of the URL's host, all of them allowed."""
+        """Resolve the URL's host and check every address. Raises FetchRefused."""
         host, loop, found = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
         spelled = parse_literal(host)
         if spelled is not None:
@@ -193,14 +193,14 @@ class Fetcher:
                 answers = await loop.run_in_executor(self._threads, self._resolve, host, url.port or 0)
                 found = [ip_address(answer.partition("%")[0]) for answer in answers]
         if not found:
-            raise FetchRefused("unreachable_url", "The host of this address is not known.", CHECK_LOGIN_ADVICE)
+            raise FetchRefused("unreachable_url", "The host of this address cannot be resolved.", CHECK_LOGIN_ADVICE)
         if not all(is_allowed(address, rules) for address in found):
-            raise FetchRefused("private_address", "This address is not one of the public internet.", SEND_FILE_ADVICE)
+            raise FetchRefused("private_address", "This address is not on the public internet.", SEND_FILE_ADVICE)
         return found
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body, decoded, as long as it stays within the limit."""
+    """Return the decoded body. Raises FetchRefused if it is larger than `most` bytes."""
     if (get_announced_length(response) or 0) > most:
         raise too_large_error(most)
     pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""A file that an upstream has made, read while it arrives: minutes of video are never whole in memory."""
+"""Files of upstreams, read while they arrive: long videos are never completely in memory."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-"""What no text has: the "binary data bytes" of the MIME Sniffing standard (mimesniff.spec.whatwg.org)."""
+"""Bytes that do not occur in text: the "binary data bytes" of the MIME Sniffing standard (mimesniff.spec.whatwg.org)."""
 
 
 class OpenedFile(Value, frozen=True, kw_only=True):
-    """`media_type` is what the file begins like, without parameters; `length` is in bytes, None when nobody has said it;
-    `url` is where the file is in the end."""
+    """`media_type` is detected from the content, without parameters; `length` is in bytes, None if unknown; `url` is the
+    final URL after redirects."""
 
     media_type: str
     length: int | None
@@ -47,12 +47,12 @@ class OpenedFile(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"body"})
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The file, once, at the reader's pace. Raises UpstreamError when it breaks off, pauses too long or is too large."""
+        """Return the content, once, with back-pressure. Raises UpstreamError if incomplete, too slow or too large."""
         return self.body
 
 
 class FileBody:
-    """The pieces of a file, none of them empty. After a failure it fails again: half a file never looks like a whole one."""
+    """Iterator over the non-empty chunks of a file. After a failure every read fails, so an incomplete file is never accepted."""
 
     def __init__(self, url: str, response: aiohttp.ClientResponse, gap_seconds: float, most: int | None) -> None:
         self._url = url
@@ -73,7 +73,7 @@ class FileBody:
         return piece
 
     async def peek(self) -> bytes:
-        """What a file's type is told by; it is still among the pieces."""
+        """Return the beginning of the file, for the detection of its type. The iterator still delivers it."""
         kept: list[bytes] = []
         while sum(map(len, kept)) < SNIFFED_BYTES and (piece := await self._next_piece()):
             kept.append(piece)
@@ -85,13 +85,13 @@ class FileBody:
         await self._source.aclose()
 
     async def _next_piece(self) -> bytes:
-        """The next piece, b"" at the end."""
+        """Return the next chunk, b"" at the end."""
         if self._failure:
             raise self._failure
         try:
             with as_upstream_errors(self._url, self._gap):
                 return await self._read()
-        except BaseException as error:  # also a cancelled reader: what was under way is lost
+        except BaseException as error:  # also a cancelled read, which loses its chunk
             self._failure = error if isinstance(error, UpstreamError) else _incomplete_file_error()
             raise
 
@@ -99,7 +99,7 @@ class FileBody:
         async with asyncio.timeout(self._gap):
             with map_fetch_errors():
                 piece: bytes | None = b""
-                while piece == b"":  # an inflater may have to see more
+                while piece == b"":  # the decompressor may need more input
                     piece = await anext(self._source, None)
         self._size += len(piece or b"")
         if self._most is not None and self._size > self._most:
@@ -108,14 +108,16 @@ class FileBody:
 
 
 def _incomplete_file_error() -> UpstreamError:
-    return file_error("unreachable_url", "It was left before its end.")
+    return file_error("unreachable_url", "The download was ended early.")
 
 
 async def open_file(
     url: str, response: aiohttp.ClientResponse, rules: FetchRules, kinds: Collection[str], most: int | None
 ) -> OpenedFile:
-    """Look at the beginning of what `response` brings. Raises Refused, TimeoutError, and UpstreamError for what is not one of
-    `kinds`. Whoever calls closes the body."""
+    """Check the beginning of a response. Raises FetchRefused, TimeoutError, and UpstreamError if the file is not one of `kinds`.
+
+    The caller closes the body.
+    """
     length = get_announced_length(response)
     if most is not None and length is not None and length > most:
         raise too_large_error(most)
@@ -131,8 +133,8 @@ async def open_file(
 
 
 def _detect_media_type(beginning: bytes, declared: str, kinds: Collection[str]) -> str:
-    """By content first: what a store of files declares may be anything. What nobody knows must not be text, at least, for that
-    would be an error that calls itself a video."""
+    """Return the media type, by content first: file stores declare wrong types. Unknown content must at least not be text, which
+    would be an error page declared as a video."""
     seen = sniff(beginning)
     if seen and normalize_media_type(declared).partition("/")[0] != seen.partition("/")[0]:
         declared = ""
@@ -142,21 +144,20 @@ def _detect_media_type(beginning: bytes, declared: str, kinds: Collection[str]) 
         return resolve_media_type(beginning, declared, kinds, trusted=False)
     except WrongMediaType:
         wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
-        raise file_error("wrong_media_type", f"It is not what it should be: {wanted}.") from None
+        raise file_error("wrong_media_type", f"Its type is not {wanted}.") from None
 
 
 @contextmanager
 def as_upstream_errors(url: str, seconds: float) -> Iterator[None]:
-    """A Refused or a TimeoutError is the upstream's fault here, not the caller's. The log learns the host, for paths and
-    queries may hold what gives access."""
+    """Map FetchRefused and TimeoutError to UpstreamError. The log contains only the host: path and query may hold credentials."""
     try:
         yield
     except FetchRefused as refused:
-        log.warning("a file of an upstream, at '%s', was not read: %s", _get_host(url), refused.what)
+        log.warning("cannot read an upstream's file from '%s': %s", _get_host(url), refused.what)
         raise file_error(refused.code, refused.what, status=refused.status) from None
     except TimeoutError:
-        log.warning("a file of an upstream, at '%s', did not come within %g seconds", _get_host(url), seconds)
-        raise file_error("unreachable_url", f"Nothing came within {seconds:g} seconds.") from None
+        log.warning("an upstream's file from '%s' sent no data for %g s", _get_host(url), seconds)
+        raise file_error("unreachable_url", f"It sent no data for {seconds:g} seconds.") from None
 
 
 def _get_host(url: str) -> str:

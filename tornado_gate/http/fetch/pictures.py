@@ -1,7 +1,7 @@
-"""Pictures that a caller gave, wherever they are: their bytes, looked at before anything decodes them.
+"""Images that a caller supplied: fetched or decoded, and checked before anything decodes their pixels.
 
-Public, for plugins. What a picture is, is read from its first bytes: a file that is none, that is called by another's name, or
-whose header announces more pixels than anybody should decode is a 400 which names the caller's field.
+Public, for plugins. The type is detected from the first bytes. A file that is not an image, has another type than declared, or
+announces too many pixels causes a 400 that names the caller's field.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value
 
 MAX_PIXELS = 64 * 1024 * 1024
-"""Of one picture: decoded it takes four bytes for each."""
+"""Limit of one image; a decoded pixel takes four bytes."""
 MAX_BYTES = 50 * 1024 * 1024
-"""Of one picture: what the vendor of gpt-image takes (openai-python 3.52, types/image_edit_params.py)."""
+"""Limit of one image: that of gpt-image's vendor (openai-python 3.52, types/image_edit_params.py)."""
 HEADER_BYTES = 256 * 1024
-"""What is looked at first."""
+"""Bytes that are read first to find the header."""
 MAX_HEADER_BYTES = 17 * 1024 * 1024
-"""What a JPEG may have before the header of its picture: a colour profile of 255 segments (ICC.1:2022 B.4), and more."""
+"""Maximum offset of a JPEG's header: after a colour profile of 255 segments (ICC.1:2022 B.4), and more."""
 DECODED_CHARS = 512 * 1024
-"""Base64 that is decoded at a stretch: 2 ms."""
+"""Base64 characters decoded at once: 2 ms."""
 
 _TO_STANDARD_ALPHABET = bytes.maketrans(b"-_", b"+/")
 _LINE_BREAKS = b" \t\r\n\f"
@@ -35,11 +35,11 @@ _ESCAPES = tuple((b"%" + code, sign) for code, sign in (
 ))  # fmt: skip
 
 IMAGE_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
-"""The kinds whose headers can be read here."""
+"""Image types whose headers can be parsed here."""
 
 
 class ImageFile(Value, frozen=True, kw_only=True):
-    """A picture as its file; `width` and `height` are pixels."""
+    """An encoded image; `width` and `height` are pixels."""
 
     data: bytes
     media_type: str
@@ -52,25 +52,25 @@ class ImageFile(Value, frozen=True, kw_only=True):
 def inspect(
     beginning: bytes, declared: str, param: str, kinds: Collection[str] = IMAGE_MEDIA_TYPES
 ) -> tuple[str, int, int]:
-    """Media type, width and height of a picture that begins so. Raises InvalidField for the caller's field `param`."""
+    """Return media type, width and height, given the first bytes. Raises InvalidField for the caller's field `param`."""
     try:
         media_type = resolve_media_type(beginning, declared, kinds)
     except WrongMediaType as wrong:
         raise InvalidField(param, str(wrong), code="wrong_media_type") from None
     size = parse_image_size(beginning)
     if size is None or not all(size):
-        message = f"'{param}' is no whole picture: its header says no size. Send a valid file."
+        message = f"'{param}' is not a complete image: its header contains no size. Send a valid file."
         raise InvalidField(param, message, code="invalid_image")
     if size[0] * size[1] > MAX_PIXELS:
-        message = f"'{param}' has {size[0]} by {size[1]} pixels; {MAX_PIXELS:,} in all are allowed."
+        message = f"'{param}' has {size[0]} by {size[1]} pixels; at most {MAX_PIXELS:,} in all are allowed."
         raise InvalidField(param, message, code="image_too_large")
     return media_type, *size
 
 
 async def check(source: FileSource, param: str) -> tuple[str, int, int] | None:
-    """Media type, width and height of a picture that came with the request, from its header.
+    """Return media type, width and height of an image in the request, from its header.
 
-    None for one at an address, which is looked at when it is fetched. Raises InvalidField for the caller's field `param`.
+    None for a URL, which is checked when it is fetched. Raises InvalidField for the caller's field `param`.
     """
     if isinstance(source, Link):
         return None
@@ -83,10 +83,10 @@ async def check(source: FileSource, param: str) -> tuple[str, int, int] | None:
 
 
 async def read_image(call: Call, source: FileSource, param: str) -> ImageFile:
-    """The whole picture, fetched if need be. Raises InvalidField for the caller's field `param`."""
+    """Return the complete image, fetched if it is a URL. Raises InvalidField for the caller's field `param`."""
     if isinstance(source, Link):
         if call.fetcher is None:
-            raise InvalidField(param, f"'{param}' is an address; only files are taken here.")
+            raise InvalidField(param, f"'{param}' is a URL; only files are accepted here.")
         fetched = await call.fetcher.fetch(source.url, kinds=("image/",), param=param)
         data, declared = fetched.data, fetched.media_type
         _check_bytes(len(data), param)
@@ -109,7 +109,9 @@ async def _read_beginning(source: Data | Upload, size: int, param: str) -> bytes
 
 def _check_bytes(size: int, param: str) -> None:
     if size > MAX_BYTES:
-        raise InvalidField(param, f"'{param}' has {size:,} bytes; {MAX_BYTES:,} are allowed.", code="image_too_large")
+        raise InvalidField(
+            param, f"'{param}' has {size:,} bytes; at most {MAX_BYTES:,} are allowed.", code="image_too_large"
+        )
 
 
 def _estimate_decoded_bytes(text: str) -> int:
@@ -117,29 +119,29 @@ def _estimate_decoded_bytes(text: str) -> int:
 
 
 async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
-    """Base64 in either alphabet, with or without its padding; line breaks and a URL's %-escapes may stand in it.
+    """Decode base64 in either alphabet, with or without padding; line breaks and URL %-escapes are accepted.
 
-    With `whole` false the text is a beginning, which may end anywhere. The event loop gets its turn between pieces. Raises
-    InvalidField for the caller's field `param`.
+    With `whole` false, the text is a prefix of any length. Yields to the event loop between pieces. Raises InvalidField for the
+    caller's field `param`.
     """
     pieces = []
     try:
         for piece in _iterate_decoded(text, whole):
             pieces.append(piece)
             await asyncio.sleep(0)
-    except ValueError:  # which binascii.Error is, and what encode raises
-        raise InvalidField(param, f"'{param}' holds data that is not base64.", code="invalid_base64") from None
+    except ValueError:  # the base class of binascii.Error, also raised by encode
+        raise InvalidField(param, f"'{param}' contains data that is not base64.", code="invalid_base64") from None
     return b"".join(pieces)
 
 
 def _iterate_decoded(text: str, whole: bool) -> Iterator[bytes]:
-    """In pieces. Raises ValueError."""
+    """Yield decoded pieces. Raises ValueError."""
     rest, escape, padding = b"", b"", b""
     for start in range(0, len(text), DECODED_CHARS):
         signs, escape = _unescape_percent(escape + text[start : start + DECODED_CHARS].encode("ascii"))
         signs, sign, behind = signs.translate(_TO_STANDARD_ALPHABET, _LINE_BREAKS).partition(b"=")
         if (padding and signs) or behind.strip(b"="):
-            raise ValueError("data behind the padding")
+            raise ValueError("data after the padding")
         padding = padding or sign
         signs = rest + signs
         ends = len(signs) // 4 * 4
@@ -151,7 +153,7 @@ def _iterate_decoded(text: str, whole: bool) -> Iterator[bytes]:
 
 
 def _unescape_percent(text: bytes) -> tuple[bytes, bytes]:
-    """The text with its %-escapes resolved, and the escape that it breaks off in."""
+    """Return the text with its %-escapes resolved, and an incomplete escape at its end."""
     if b"%" not in text:
         return text, b""
     cut = text.rfind(b"%", len(text) - 2)
@@ -162,7 +164,7 @@ def _unescape_percent(text: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_data_url(url: str, param: str) -> Data:
-    """The parts of a ``data:`` URL. Raises InvalidField for one that is not in base64."""
+    """Parse a ``data:`` URL. Raises InvalidField if it is not base64."""
     head, comma, text = url.partition(",")
     declared, _, encoding = head[5:].rpartition(";")
     if not comma or encoding.strip().lower() != "base64":
@@ -171,13 +173,13 @@ def parse_data_url(url: str, param: str) -> Data:
 
 
 def parse_image_source(value: str, param: str) -> Data | Link:
-    """What a caller wrote for a picture: an http(s) address, a ``data:`` URL, or plain base64."""
+    """Parse a caller's image: an http(s) URL, a ``data:`` URL, or plain base64. Raises InvalidField."""
     begins = value[:8].lower()
     if begins.startswith("data:"):
         return parse_data_url(value, param)
     if begins.startswith(("http://", "https://")):
         return Link(url=value)
     if not value or ":" in value[:20]:
-        message = f"'{param}' must be an http(s) address, a data: URL or base64."
+        message = f"'{param}' must be an http(s) URL, a data: URL or base64."
         raise InvalidField(param, message, code="invalid_url")
     return Data(media_type="", base64=value)

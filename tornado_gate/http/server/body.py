@@ -1,7 +1,7 @@
-"""Bodies of requests: raw bytes -> body bytes, without I/O. A reader says how many raw bytes it has used; the rest stays.
+"""Readers of request bodies: raw bytes -> body bytes, without I/O. A reader returns how many raw bytes it has used.
 
-Chunks are read here and not by llhttp, because it does not say where the last one ended, and because extensions and
-trailers, which nothing of ours reads, are what requests are smuggled with.
+Chunked bodies are parsed here and not by llhttp, because llhttp does not tell where the last chunk ended, and because
+extensions and trailers, which the gateway does not use, serve request smuggling.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Protocol
 from tornado.httputil import HTTPInputError
 
 MAX_CHUNKS_PER_TAKE = 256
-"""How many chunks are read before others get their turn, as in Tornado."""
+"""Maximum number of chunks that are read before other connections get a turn, as in Tornado."""
 
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
 _LONGEST_SIZE = 16
 
 
 class BodyReader(Protocol):
-    """Reads one body."""
+    """Reads one request body."""
 
     done: bool
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """(bytes of the body, how many of `data` they took). Raises HTTPInputError, also beyond `limit` bytes in all.
+        """Return (bytes of the body, number of bytes of `data` used). Raises HTTPInputError, also above `limit` bytes in all.
 
-        May use less than it could; when it uses nothing, it needs more.
+        May use fewer bytes than possible. If it uses none, it needs more data.
         """
 
 
 class FixedLengthBodyReader:
-    """With a Content-Length."""
+    """A body with a Content-Length."""
 
     __slots__ = ("_left", "done")
 
@@ -40,7 +40,7 @@ class FixedLengthBodyReader:
         self.done = length == 0
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """As `Body` says. The limit was held against the length before."""
+        """As `BodyReader`; the length has already been compared with the limit."""
         piece = data if len(data) <= self._left else data[: self._left]
         self._left -= len(piece)
         self.done = self._left == 0
@@ -48,18 +48,18 @@ class FixedLengthBodyReader:
 
 
 class ChunkedBodyReader:
-    """With Transfer-Encoding: chunked (RFC 9112 7.1), without extensions and trailers."""
+    """A body with Transfer-Encoding: chunked (RFC 9112 7.1). Extensions and trailers are rejected."""
 
     __slots__ = ("_last", "_left", "_total", "done")
 
     def __init__(self) -> None:
-        self._left: int | None = None  # of the chunk that is read; None: a size comes next
+        self._left: int | None = None  # bytes left of the current chunk; None: a size comes next
         self._last = False
         self._total = 0
         self.done = False
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """As `Body` says."""
+        """As `BodyReader`."""
         pieces = []
         at = 0
         for _ in range(MAX_CHUNKS_PER_TAKE):
@@ -71,7 +71,7 @@ class ChunkedBodyReader:
                 self._left = size
                 self._total += size
                 if self._total > limit:
-                    raise HTTPInputError("chunked body too large")
+                    raise HTTPInputError("the chunked body is larger than the limit")
                 self._last = size == 0
             if self._left:
                 piece = data[at : at + self._left]
@@ -89,7 +89,7 @@ class ChunkedBodyReader:
 
     @staticmethod
     def _parse_chunk_size(data: bytes, at: int) -> int:
-        """The size that stands at `at`; -1 when it has not come whole."""
+        """Return the size at `at`; -1 if it is incomplete."""
         end = data.find(b"\r", at, at + _LONGEST_SIZE + 1)
         line = data[at:end] if end >= 0 else data[at : at + _LONGEST_SIZE + 1]
         if not _SIZE.fullmatch(line) and (line or end >= 0):
@@ -98,7 +98,7 @@ class ChunkedBodyReader:
 
 
 def _has_line_end(data: bytes, at: int) -> bool:
-    """Whether CR LF stands there; False when it has not come yet. Raises HTTPInputError when something else does."""
+    """Whether CR LF is at `at`; False if it is incomplete. Raises HTTPInputError for anything else."""
     if not b"\r\n".startswith(data[at : at + 2]):
         raise HTTPInputError("improperly terminated chunk")
     return len(data) >= at + 2

@@ -1,11 +1,11 @@
-"""One connection of a client: requests are read from it one after the other, and each is answered before the next is read.
+"""One client connection: requests are read one after the other, and each is answered before the next is read.
 
-Memory is bounded: what arrives while nobody takes it is held, and above `server_pace.HELD_BYTES` no more is read. No task
-belongs to a connection.
+Memory is bounded: unread data is held, and above `pacing.MAX_HELD_BYTES` reading pauses (back-pressure). A connection has no
+task of its own.
 
-A client that closes, or closes its sending half, has left: its handler is told at once, as in Tornado's front, also while
-the handler is silent. Only requests that were already sent when it closed are still served (as Tornado's), and only a client
-with more than `server_pace.HELD_BYTES` of such requests is not seen leaving before they are.
+A client that closes the connection or its sending half has disconnected: its handler is notified at once, as in Tornado's
+server, even if the handler writes nothing. Requests that were sent before are still served (as in Tornado). Only a client with
+more than `pacing.MAX_HELD_BYTES` of such requests is noticed later, when they have been read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n"
 
 
 class ServerConnection(PacedProtocol):
-    """The transport's side; `RequestConnection` is the application's."""
+    """The transport's side of a connection; `RequestConnection` is the application's side."""
 
     __slots__ = (
         "_body",
@@ -52,19 +52,19 @@ class ServerConnection(PacedProtocol):
     def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop, server.idle_seconds)
         self._server = server
-        self._seen = 0  # how many held bytes were searched for the end of a head
+        self._seen = 0  # number of held bytes already searched for the end of a head
         self._head: Head | None = None
         self._body: BodyReader | None = None
         self._request: RequestConnection | None = None
         self._delegate: HTTPMessageDelegate | None = None
         self._then: Callable[[], None] | None = None
 
-    # What the transport says
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        # As Tornado: a Unix socket has no address.
+        # As in Tornado: a Unix socket has no address.
         self._context = ConnectionContext(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
         self._server.on_connected(self)
         self._limit_time(self._idle_seconds)
@@ -79,7 +79,7 @@ class ServerConnection(PacedProtocol):
             self._pause_or_resume_reading()
 
     def eof_received(self) -> bool:
-        """True keeps the connection open, for what the client has asked before it left."""
+        """Return True to keep the connection open for requests that the client sent before."""
         self._eof = True
         if self._phase is Phase.ANSWER and not self._held:
             self._on_lost()
@@ -90,39 +90,37 @@ class ServerConnection(PacedProtocol):
         self._server.on_disconnected(self)
 
     def _on_writable(self) -> None:
-        """The client has taken what was written."""
+        """Continue when the client has received all data that was written."""
         if self._phase is Phase.DRAIN:
             self._expect_head()
 
-    # What an answer asks for
+    # Called by a response
 
     @property
     def is_stopping(self) -> bool:
-        """Whether this is the last answer of the connection."""
+        """Whether the current response is the last of the connection."""
         return self._server.stopping
 
     def on_response_complete(self) -> None:
-        """The answer is whole. One that comes before the body has been read ends the connection."""
+        """The response is complete. If the request body is incomplete, the connection ends."""
         if self._phase is Phase.ANSWER:
             self._expect_next_request()
         elif self._phase is Phase.BODY:
             self._phase = Phase.CUT
-            self._loop.call_soon(
-                self._abandon_request_body
-            )  # not now: the delegate may be in the midst of data_received
+            self._loop.call_soon(self._abandon_request_body)  # later: the delegate may be inside of data_received
 
     def abort(self) -> None:
-        """Close at once, whatever has not gone out."""
+        """Close at once and discard unsent data."""
         self._transport.abort()
 
     def switch_protocol(self, protocol: asyncio.Protocol) -> None:
-        """Another protocol has the transport from now on, and gets what the client has sent after its request.
+        """Hand the transport to another protocol, with the data that the client has sent after its request.
 
-        The server neither counts nor closes the connection any more. Raises StreamClosedError when the client has left.
+        The server no longer counts or closes the connection. Raises StreamClosedError if the client has disconnected.
         """
         if self._phase is Phase.GONE:
             raise StreamClosedError
-        assert self._phase is Phase.ANSWER, "the request has not come whole"
+        assert self._phase is Phase.ANSWER, "the request is incomplete"
         transport, unread, slow = self._transport, self._held, self._waiters is not None
         if self._reading_paused:
             transport.resume_reading()
@@ -138,14 +136,14 @@ class ServerConnection(PacedProtocol):
             transport.close()
 
     def close_if_idle(self) -> None:
-        """The server stops: a connection that is only kept for a next request closes."""
+        """Close the connection if it only waits for another request; called when the server stops."""
         if self._phase is Phase.HEAD and not self._held:
             self._close_when_written()
 
     # Requests
 
     def _advance(self) -> None:
-        """Read what is held, as far as it may be read now."""
+        """Read held data as far as the phase allows."""
         self._scheduled = False
         try:
             if self._phase is Phase.HEAD:
@@ -162,7 +160,7 @@ class ServerConnection(PacedProtocol):
     def _read_head(self) -> None:
         held = self._held
         first = 0
-        if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is no fault
+        if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is allowed
             if len(held) < 4:
                 return
             first = 2 if held.startswith(b"\r\n") else 0
@@ -180,7 +178,7 @@ class ServerConnection(PacedProtocol):
 
     def _begin_request(self, head: Head) -> None:
         server = self._server
-        self._deadline = None  # how long a handler takes is not our affair
+        self._deadline = None  # handlers have no time limit here
         self._phase = Phase.WAIT
         self._head = head
         request = RequestConnection(self, self._context, head, server.done, server.body_bytes, server.body_seconds)
@@ -226,7 +224,7 @@ class ServerConnection(PacedProtocol):
             self._on_body_chunk_taken(bool(used))
 
     def _on_body_chunk_taken(self, used: bool = True) -> None:
-        """The application has taken a piece of the body."""
+        """Continue after the application has taken a piece of the body."""
         request, body = self._request, self._body
         assert request is not None
         assert body is not None
@@ -259,7 +257,7 @@ class ServerConnection(PacedProtocol):
         try:
             future.result()
             if self._phase is Phase.GONE:
-                self._tell_delegate()  # it left meanwhile; the application hears of it when it can
+                self._tell_delegate()  # the client has disconnected while the application waited
                 self._request = self._delegate = None
             else:
                 then()
@@ -271,10 +269,10 @@ class ServerConnection(PacedProtocol):
             self._advance()
         self._pause_or_resume_reading()
 
-    # After the answer
+    # After the response
 
     def _expect_next_request(self) -> None:
-        """The answer is whole and so was the request."""
+        """Request and response are complete: close the connection or wait for the next request."""
         request = self._request
         assert request is not None
         self._request = self._delegate = None
@@ -297,7 +295,7 @@ class ServerConnection(PacedProtocol):
             self._pause_or_resume_reading()
 
     def _abandon_request_body(self) -> None:
-        """The application has answered without reading the request to its end, or without waiting for it."""
+        """Give up the rest of a request that the application has answered before its end."""
         if self._phase not in (Phase.CUT, Phase.WAIT):
             return
         whole = self._head is not None and self._head.body == 0
@@ -315,7 +313,7 @@ class ServerConnection(PacedProtocol):
         elif self._phase is Phase.BODY:
             self._transport.abort()
         elif self._phase is Phase.ANSWER and not self._held:
-            self._loop.call_soon(self._on_client_left)  # first the handler gets to its first await, as in Tornado
+            self._loop.call_soon(self._on_client_left)  # after the handler's first await, as in Tornado
 
     def _on_client_left(self) -> None:
         if self._phase is Phase.ANSWER and not self._held:
@@ -325,7 +323,7 @@ class ServerConnection(PacedProtocol):
     # Ends
 
     def _refuse(self, answer: bytes, error: HTTPInputError) -> None:
-        """The client broke the rules: say so, unless an answer has begun, and close."""
+        """Answer an invalid request with `answer`, unless a response has begun, and close."""
         log.info("malformed request from %s: %s", self._context, error)
         request = self._request
         begun = request is not None and request.started
@@ -340,8 +338,8 @@ class ServerConnection(PacedProtocol):
             self._close_gracefully()
 
     def _abort_after_failure(self) -> None:
-        """The application failed where it should not; what it knows of the request is void."""
-        log.exception("the application failed")
+        """Abort the connection after an unexpected exception of the application."""
+        log.exception("unexpected error in the application; the connection is closed")
         if self._request is not None:
             self._request.end()
         self._tell_delegate()
@@ -350,7 +348,7 @@ class ServerConnection(PacedProtocol):
         self._on_lost()
 
     def _on_lost(self) -> None:
-        """The client has left, or we have closed: whoever is at work for it hears of it. Once."""
+        """Notify the application, once, that the connection has ended."""
         was, self._phase = self._phase, Phase.GONE
         if was is Phase.GONE:
             return
@@ -376,4 +374,4 @@ class ServerConnection(PacedProtocol):
         try:
             callback()
         except Exception:
-            log.exception("the application failed when its client had left")
+            log.exception("unexpected error in the application after its client had disconnected")

@@ -1,14 +1,15 @@
 """The fast front: HTTP/1.1 for Tornado's `Application`, on asyncio transports and llhttp instead of Tornado's HTTPServer.
 
-Applications meet only `tornado.httputil`'s interfaces, so the same handlers run behind either front. What differs:
+Applications use only the interfaces of `tornado.httputil`, so the same handlers run behind either front. Differences:
 
 - `request.connection` is a `RequestConnection`: it has no `stream`, and its `detach` returns the `ServerConnection`, whose
-  `switch_protocol` gives the transport to another protocol. A WebSocketHandler needs the protocol of `sockets.server`;
-  Tornado's own wants an IOStream.
+  `switch_protocol` hands the transport to another protocol. A WebSocketHandler needs the protocol of `http.websocket.server`;
+  Tornado's own needs an IOStream.
 - TCP_NODELAY is always on.
-- Requests are read more strictly (the table in `server_head`); a head that is too large gets a 431.
-- A client that is refused before its body has come gets to see the answer: the rest is read and thrown away for a while.
-- An answer with `Connection: close` closes its connection. A fault in a request whose answer has begun closes without a 400.
+- Requests are parsed more strictly (table in `head`); a head that is too large gets a 431.
+- A client whose request is rejected before its body has arrived receives the response: the rest is discarded for a while.
+- A response with `Connection: close` closes its connection. An error in a request after the response has begun closes without
+  a 400.
 - No TLS, no X-Forwarded-For, no compressed requests: the gateway uses none of them.
 """
 
@@ -41,10 +42,10 @@ class HttpServer:
         header_bytes: int = HEADER_BYTES,
         body_bytes: int = BODY_BYTES,
     ) -> None:
-        """`idle_seconds`: until the head of the next request has come whole, and for a client that takes nothing of its answer.
+        """`idle_seconds`: time until the head of the next request is complete, and time without progress of a client that reads.
 
-        `body_seconds`: for a whole body; None: no limit. `header_bytes`: request line and headers. `body_bytes`: of a request
-        for which the handler says nothing else.
+        `body_seconds`: time for a whole body; None: no limit. `header_bytes`: maximum size of request line and headers.
+        `body_bytes`: maximum size of a request body, unless the handler sets another.
         """
         self.application = application
         self.idle_seconds = idle_seconds
@@ -57,7 +58,7 @@ class HttpServer:
         self._empty: asyncio.Event | None = None
 
     async def listen(self, sockets: Iterable[socket.socket]) -> None:
-        """Serve what comes to these sockets, which are bound, and are ours from now on."""
+        """Serve connections of these bound sockets, which the server now owns."""
         loop = asyncio.get_running_loop()
         self.done = loop.create_future()
         self.done.set_result(None)
@@ -66,7 +67,7 @@ class HttpServer:
             self._listening.append(serving)
 
     def stop(self) -> None:
-        """Take no new connection. Idle ones close; requests under way are answered, with `Connection: close`."""
+        """Accept no new connections. Idle ones close; running requests are answered with `Connection: close`."""
         self.stopping = True
         for serving in self._listening:
             serving.close()
@@ -75,23 +76,23 @@ class HttpServer:
             connection.close_if_idle()
 
     async def close_all_connections(self) -> None:
-        """Close whatever is open, and wait until it is. WebSockets that are open stay open, as with Tornado's front."""
+        """Close all connections and wait until they are closed. WebSockets stay open, as with Tornado's server."""
         for connection in list(self._connections):
             connection.abort()
         if self._connections:
             self._empty = asyncio.Event()
             await self._empty.wait()
 
-    # For connections
+    # Called by connections
 
     def on_connected(self, connection: ServerConnection) -> None:
-        """A client has come."""
+        """Register a new connection."""
         self._connections.add(connection)
         if self.stopping:
             connection.close_if_idle()
 
     def on_disconnected(self, connection: ServerConnection) -> None:
-        """It has left, or speaks another protocol now."""
+        """Unregister a connection that is closed or has switched its protocol."""
         self._connections.discard(connection)
         self.application.on_close(connection)
         if self._empty is not None and not self._connections:

@@ -1,7 +1,7 @@
-"""The head of a request: bytes -> a start line, headers and how the body is framed; pure.
+"""Parses the head of a request: bytes -> start line, headers and the framing of the body; pure.
 
-llhttp (httptools) reads it in its strict mode; what it is lenient in is refused here, so that no two readers of one
-connection can disagree about where a request ends (RFC 9112 11.2). Verdicts beside those of Tornado's own front:
+llhttp (httptools) parses in its strict mode; where it is lenient, this module rejects, so that no two parsers of one connection
+can disagree about the end of a request (RFC 9112 11.2). Differences from Tornado's server:
 
     case                                               Tornado      here
     LF without CR, in the head                         accepted     400
@@ -9,14 +9,14 @@ connection can disagree about where a request ends (RFC 9112 11.2). Verdicts bes
     Transfer-Encoding in HTTP/1.0                      accepted     400
     HTTP/1.2 to HTTP/1.9                               accepted     400
     methods that IANA does not know; those of RTSP     the router   400
-    targets that are neither /path, * nor a URL        the router   400
+    targets other than /path, * and URLs               the router   400
     bytes above 0x7E in the target                     accepted     400
-    a size of a chunk with more than 16 digits         accepted     400
+    a chunk size with more than 16 digits              accepted     400
     a head that is too large                           closed       431
 
-and the same in everything else: Content-Length with Transfer-Encoding, lengths that are not digits, any coding but exactly
-`chunked`, controls, folded lines, space before the colon, names that are no token, HTTP/0.9, HTTP/2, chunk extensions and
-trailers are refused by both. A missing, repeated or impossible Host is refused by Tornado's HTTPServerRequest for both.
+Everything else is equal: Content-Length with Transfer-Encoding, lengths that are not digits, any coding except exactly
+`chunked`, control characters, folded lines, space before the colon, names that are not tokens, HTTP/0.9, HTTP/2, chunk extensions
+and trailers are rejected by both. A missing, repeated or invalid Host is rejected by Tornado's HTTPServerRequest for both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_CACHED_LINE_BYTES = 128
 
 
 class Head(NamedTuple):
-    """What was asked. `body`: how many bytes follow, or CHUNKED. `keep`: the client lets the connection stay open."""
+    """A parsed head. `body`: number of body bytes, or CHUNKED. `keep`: the client allows reuse of the connection."""
 
     start_line: RequestStartLine
     headers: HeaderFields
@@ -49,9 +49,9 @@ class Head(NamedTuple):
 
 
 def find_end(data: bytes, seen: int) -> int:
-    """Where the head in `data` ends; -1 when it has not yet. The first `seen` bytes were looked at before.
+    """Return the end of the head in `data`; -1 if it is incomplete. The first `seen` bytes were searched before.
 
-    Raises HTTPInputError for a line that ends in LF alone: who writes such never sends what is waited for.
+    Raises HTTPInputError for a line that ends in LF alone: such a client would never send the expected end.
     """
     end = data.find(HEAD_END, max(0, seen - 3))
     if end < 0 and data.count(b"\n", seen) != data.count(b"\r\n", max(0, seen - 1)):
@@ -60,7 +60,7 @@ def find_end(data: bytes, seen: int) -> int:
 
 
 def parse(head: bytes) -> Head:
-    """`head` from its request line to its empty line. Raises HTTPInputError."""
+    """Parse a head from its request line to its empty line. Raises HTTPInputError."""
     if not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r"):
         raise HTTPInputError("CR or LF alone")
     start_line = _parse_start_line(head)
@@ -68,7 +68,7 @@ def parse(head: bytes) -> Head:
     try:
         HttpRequestParser(headers).feed_data(head)
     except HttpParserUpgrade:
-        pass  # CONNECT, or a change of protocols, which is for the handler to take or to leave
+        pass  # CONNECT, or an upgrade, which the handler accepts or ignores
     except HttpParserError as error:
         raise HTTPInputError(str(error.__context__ or error)) from None
     if headers.repeats:
@@ -80,14 +80,14 @@ def parse(head: bytes) -> Head:
 
 
 class HeaderFields(HTTPHeaders):
-    """Headers that the parser fills. They were checked by it; adding them by `add` would check them again, for 1.5 µs each.
+    """Headers filled by the parser, which has checked them; `add` would check them again, which takes 1.5 µs each.
 
-    `lowered` has the same values by names in lower case; whoever changes headers changes both. To look something up in it takes
-    a tenth of what `get` takes, which first has to find out how Tornado spells the name.
+    `lowered` has the same values by lower-case name; whoever changes headers changes both. A lookup in it takes a tenth of the
+    time of `get`, which has to normalize the name first.
     """
 
     repeats = False
-    """Whether a name came more than once; then `lowered` is right only after `join`."""
+    """Whether a name occurred more than once; then `lowered` is valid only after `join`."""
 
     def __init__(self) -> None:
         self._as_list: dict[str, list[str]] = {}
@@ -106,11 +106,11 @@ class HeaderFields(HTTPHeaders):
             self.lowered[lower] = value
 
     def join(self) -> None:
-        """What came several times, as one value. Not while they come: a thousand of one name would be copied a thousand times."""
+        """Join the values of repeated headers, once at the end: joining each would take quadratic time."""
         self.lowered = {name.lower(): ",".join(values) for name, values in self._as_list.items()}
 
     def add(self, name: str, value: str, *, _chars_are_bytes: bool = True) -> None:
-        """As HTTPHeaders does."""
+        """As HTTPHeaders.add."""
         super().add(name, value, _chars_are_bytes=_chars_are_bytes)
         self.lowered[name.lower()] = self[name]
 
@@ -123,14 +123,14 @@ class HeaderFields(HTTPHeaders):
         del self.lowered[name.lower()]
 
     def copy(self) -> HTTPHeaders:
-        """Of Tornado's own type."""
+        """Return a copy of Tornado's own type."""
         return HTTPHeaders(self)
 
     __copy__ = copy
 
 
 _HEADER_NAMES: dict[bytes, tuple[str, str]] = {}
-"""Names of headers as they came -> as Tornado writes them, and in lower case."""
+"""Header names as received -> as Tornado writes them, and in lower case."""
 
 
 def _intern_header_name(raw_name: bytes) -> tuple[str, str]:
@@ -145,7 +145,7 @@ def _intern_header_name(raw_name: bytes) -> tuple[str, str]:
 
 def _parse_start_line(head: bytes) -> RequestStartLine:
     line = head[: head.find(b"\r\n")]
-    if len(line) > _MAX_CACHED_LINE_BYTES or b"?" in line:  # a query may hold a key, which is not to be kept
+    if len(line) > _MAX_CACHED_LINE_BYTES or b"?" in line:  # a query may hold a key, which must not be cached
         return _parse_request_line(line)
     return _parse_request_line_cached(line)
 
@@ -159,7 +159,7 @@ def _parse_request_line(line: bytes) -> RequestStartLine:
 
 
 _parse_request_line_cached = lru_cache(maxsize=_MAX_REQUEST_LINES)(_parse_request_line)
-"""Most requests begin with one of a few lines."""
+"""Cached: most requests begin with one of a few lines."""
 
 
 def _get_body_length(start_line: RequestStartLine, lowered: dict[str, str]) -> int:

@@ -1,7 +1,6 @@
-"""The pace of a connection: how much is read ahead, how fast the client takes what is written, how long things may take, and
-how it ends so that the client gets to see the last answer.
+"""Flow control of a connection: read-ahead, write back-pressure, time limits, and a close that delivers the last response.
 
-One timer serves all time limits of a connection. It is not moved for each of them: when it rings early, it looks again later.
+One timer serves all time limits of a connection. It is not moved for each of them: if it fires early, it is set again.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from tornado.iostream import StreamClosedError
 
 MAX_HELD_BYTES = 64 * 1024
 LINGER_SECONDS = 5.0
-"""How long what a refused client still sends is thrown away. Closing at once would make TCP take back the answer."""
+"""How long data of a rejected client is discarded. An immediate close would reset the connection and lose the response."""
 
 
 class Phase:
-    """What a connection is about. Not an Enum: to look up a member of one takes 0.2 µs in Python 3.11."""
+    """The state of a connection. Not an Enum: accessing a member takes 0.2 µs in Python 3.11."""
 
     HEAD: Final = "waiting for a request"
-    WAIT: Final = "the application asked to wait before the next bytes"
+    WAIT: Final = "the application is not ready for more bytes"
     BODY: Final = "reading a body"
-    CUT: Final = "answered before the body had come"
-    ANSWER: Final = "the request is whole, its answer is not"
-    DRAIN: Final = "the answer is whole, the client has yet to take it"
-    LINGER: Final = "answered; what still comes is thrown away"
-    CLOSING: Final = "answered; it closes when the client has taken it"
+    CUT: Final = "answered before the body was complete"
+    ANSWER: Final = "the request is complete, its response is not"
+    DRAIN: Final = "the response is complete, but not yet received"
+    LINGER: Final = "answered; further data is discarded"
+    CLOSING: Final = "answered; closes when the response is received"
     GONE: Final = "closed"
 
 
@@ -35,7 +34,7 @@ _READING_PHASES = (Phase.HEAD, Phase.BODY)
 
 
 class PacedProtocol(asyncio.Protocol):
-    """Bytes and time; what they mean is for who inherits."""
+    """Buffers, phases and time limits; subclasses define what the bytes mean."""
 
     __slots__ = (
         "_backlog",
@@ -59,32 +58,32 @@ class PacedProtocol(asyncio.Protocol):
         self._loop = loop
         self._idle_seconds = idle_seconds
         self._phase: str = Phase.HEAD
-        self._held = b""  # what has come and was not read yet
+        self._held = b""  # received, not yet parsed
         self._eof = False
         self._reading_paused = False
         self._scheduled = False
-        self._waiters: list[asyncio.Future[None]] | None = None  # a list while the client takes less than is written
-        self._deadline: float | None = None  # of the loop's clock
-        self._backlog: int | None = None  # bytes that were unwritten when the time limit began, if it is about them
+        self._waiters: list[asyncio.Future[None]] | None = None  # a list while the write buffer is full
+        self._deadline: float | None = None  # time of the loop's clock
+        self._backlog: int | None = None  # unsent bytes when the time limit began, if the limit is about writing
         self._timer: asyncio.TimerHandle | None = None
-        self._rings = inf  # when the timer does
+        self._rings = inf  # when the timer fires
 
     def _on_writable(self) -> None:
-        """Called when the client has taken what was written."""
+        """Called when the client has received all data that was written."""
 
     def _advance(self) -> None:
-        """Called to read what is held."""
+        """Called to read held data."""
 
     # Reading
 
     def _schedule(self) -> None:
-        """Go on with what is held, but let others have their turn."""
+        """Continue with held data later, so that other connections get a turn."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._advance)
 
     def _pause_or_resume_reading(self) -> None:
-        """Stop reading while too much is held, or read on."""
+        """Pause reading while too much data is held, else resume it."""
         full = len(self._held) > MAX_HELD_BYTES and (self._scheduled or self._phase not in _READING_PHASES)
         if full == self._reading_paused or self._phase is Phase.GONE:
             return
@@ -97,7 +96,7 @@ class PacedProtocol(asyncio.Protocol):
     # Closing
 
     def _close_when_written(self) -> None:
-        """When the client has taken everything."""
+        """Close when the client has received everything."""
         if self._held and not self._eof:
             self._close_gracefully()
             return
@@ -107,7 +106,7 @@ class PacedProtocol(asyncio.Protocol):
             self._limit_drain()
 
     def _close_gracefully(self) -> None:
-        """Close the sending half now, and the other when the client has seen that."""
+        """Close the sending half now, and the other half when the client has closed or after `LINGER_SECONDS`."""
         self._held = b""
         if self._eof or self._transport.is_closing():
             self._close_when_written()
@@ -120,7 +119,7 @@ class PacedProtocol(asyncio.Protocol):
     # Writing
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
-        """Write. A future when the client takes less than is written; it fails with StreamClosedError if the client leaves."""
+        """Write. Return a future if the write buffer is full; it fails with StreamClosedError if the client disconnects."""
         self._transport.write(data)
         if self._waiters is None:
             return None
@@ -138,10 +137,10 @@ class PacedProtocol(asyncio.Protocol):
                 waiter.set_result(None)
         self._on_writable()
 
-    # Time. `_deadline = None` ends a limit; the timer may ring for nothing.
+    # Time. `_deadline = None` ends a limit; the timer may then fire without effect.
 
     def _limit_time(self, seconds: float) -> None:
-        """What begins now may take so long; then the connection is aborted."""
+        """Abort the connection after `seconds`, unless `_deadline` is changed."""
         self._backlog = None
         deadline = self._deadline = self._loop.time() + seconds
         if deadline < self._rings:
@@ -153,7 +152,7 @@ class PacedProtocol(asyncio.Protocol):
         self._timer, self._rings = self._loop.call_at(when, self._check_deadlines), when
 
     def _limit_drain(self) -> None:
-        """The client may not go on for so long to take nothing of what is written."""
+        """Abort the connection if the client receives nothing for `_idle_seconds`."""
         self._limit_time(self._idle_seconds)
         self._backlog = self._transport.get_write_buffer_size()
 
@@ -164,12 +163,12 @@ class PacedProtocol(asyncio.Protocol):
         if self._deadline > self._loop.time():
             self._set_timer(self._deadline)
         elif self._backlog is not None and self._transport.get_write_buffer_size() < self._backlog:
-            self._limit_drain()  # slow, but it takes something
+            self._limit_drain()  # slow, but with progress
         else:
             self._transport.abort()
 
     def _stop_timing(self) -> None:
-        """Nothing is written any more and nothing is waited for."""
+        """End all limits and fail all waiting writes."""
         self._deadline = None
         if self._timer is not None:
             self._timer.cancel()
@@ -178,4 +177,4 @@ class PacedProtocol(asyncio.Protocol):
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_exception(StreamClosedError())
-                waiter.exception()  # who does not await it need not hear of it
+                waiter.exception()  # marks the exception as retrieved

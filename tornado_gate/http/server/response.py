@@ -1,9 +1,9 @@
-"""The answer to one request: Tornado's `HTTPConnection`, written into a transport.
+"""The response to one request: Tornado's `HTTPConnection` on a transport.
 
-Nothing here waits. A write returns what can be awaited; it is done at once unless the transport holds more than its
-high-water mark. (In Tornado's front it is done when the kernel has everything.) Other differences: once the answer says
-`Connection: close`, or cannot be told from the next one (HTTP/1.0 without a length), the connection is closed after it;
-`write` before `write_headers` is refused; 1xx, 204 and 304 never have a body.
+Nothing here waits. A write returns an awaitable; it is already done unless the transport holds more than its high-water mark.
+(In Tornado's server it is done when the kernel has all data.) Other differences: after a response with `Connection: close`, or
+one without a defined end (HTTP/1.0 without a length), the connection is closed; `write` before `write_headers` raises; 1xx, 204
+and 304 never have a body.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.http.server.head import Head
 
 MAX_JOINED_BYTES = 64 * 1024
-"""A body, or its first piece, up to this goes out in one write with the head; copying a longer one costs more than a write."""
+"""A first body piece up to this size is joined with the head into one write; copying a larger one costs more than a write."""
 SWITCHING = 101
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
 class ResponseTransport(Protocol):
-    """What an answer needs of the connection that it goes out on."""
+    """The interface of the connection that a response is written to."""
 
     @property
     def is_stopping(self) -> bool:
-        """Whether this is the last answer of the connection."""
+        """Whether this is the last response of the connection."""
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
-        """Write. A future when the client takes less than is written."""
+        """Write. Return a future to wait for if the write buffer is full, else None."""
 
     def on_response_complete(self) -> None:
-        """The answer is whole."""
+        """The response is complete."""
 
     def abort(self) -> None:
-        """Close at once, whatever has not gone out."""
+        """Close at once and discard unsent data."""
 
     def switch_protocol(self, protocol: asyncio.Protocol) -> None:
-        """Another protocol has the transport from now on."""
+        """Hand the transport to another protocol."""
 
 
 class ConnectionContext:
-    """Where a connection comes from, as HTTPServerRequest reads it."""
+    """Address and protocol of a connection, as HTTPServerRequest reads them."""
 
     __slots__ = ("protocol", "remote_ip")
 
@@ -64,7 +64,7 @@ class ConnectionContext:
 
 
 class RequestConnection(HTTPConnection):
-    """One request and its answer."""
+    """One request and its response."""
 
     __slots__ = (
         "_chunked",
@@ -105,29 +105,29 @@ class RequestConnection(HTTPConnection):
         self.body_seconds = body_seconds
         self.close_callback: Callable[[], None] | None = None
 
-    # What handlers may change
+    # Set by handlers
 
     def set_close_callback(self, callback: Callable[[], None] | None) -> None:
-        """Called when the client has left before the answer was whole; not when we close."""
+        """Set the function to call if the client disconnects before the end of the response; not if the server closes."""
         self.close_callback = callback
 
     def set_max_body_size(self, max_body_size: int) -> None:
-        """For this request, in bytes."""
+        """Set the limit of this request's body, in bytes."""
         self.max_body_size = max_body_size
 
     def set_body_timeout(self, timeout: float) -> None:
-        """For this request, in seconds."""
+        """Set the time limit of this request's body, in seconds."""
         self.body_seconds = timeout
 
     def set_nodelay(self, value: bool) -> None:
-        """Nothing to do: asyncio and uvloop set TCP_NODELAY on every connection."""
+        """Do nothing: asyncio and uvloop set TCP_NODELAY on every connection."""
 
-    # The answer
+    # The response
 
     def write_headers(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
     ) -> asyncio.Future[None]:
-        """The head, and the first of the body with it. Raises ValueError for CR or LF in a header."""
+        """Write the head and a first piece of the body. Raises ValueError for CR or LF in a header."""
         assert isinstance(start_line, ResponseStartLine)
         waiting = self.send_head(start_line.code, start_line.reason, headers, chunk)
         return self._done if waiting is None else waiting
@@ -135,13 +135,13 @@ class RequestConnection(HTTPConnection):
     def send_head(
         self, code: int, reason: str, headers: HTTPHeaders | dict[str, str], chunk: bytes | None
     ) -> asyncio.Future[None] | None:
-        """As `write_headers`; None when nothing has to be waited for. A dict spells its names as Tornado does, each once."""
+        """As `write_headers`; returns None if there is nothing to wait for. A dict has Tornado's spelling of names, each once."""
         if self._line is None:
             return _make_closed_future()
         if self.started:
-            raise RuntimeError("the headers have been written")
+            raise RuntimeError("the headers have already been written")
         self._choose_framing(code, headers, self._line.is_stopping)
-        # Not isinstance(headers, HTTPHeaders), which asks the ABC.
+        # Not isinstance(headers, HTTPHeaders), which is slow for an ABC.
         pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
         data = _render(_render_status_line(code, reason), pairs)
         self.started = True
@@ -154,23 +154,23 @@ class RequestConnection(HTTPConnection):
         return self._line.send(body)
 
     def write(self, chunk: bytes) -> asyncio.Future[None]:
-        """A piece of the body. Fails with StreamClosedError when the client has left."""
+        """Write a piece of the body. The future fails with StreamClosedError if the client has disconnected."""
         waiting = self.send(chunk)
         return self._done if waiting is None else waiting
 
     def send(self, chunk: bytes) -> asyncio.Future[None] | None:
-        """As `write`; None when nothing has to be waited for."""
+        """As `write`; returns None if there is nothing to wait for."""
         if self._line is None:
             return _make_closed_future()
         if not self.started:
-            raise RuntimeError("write_headers comes first")
+            raise RuntimeError("call write_headers before write")
         return self._line.send(self._frame_chunk(chunk)) if chunk else None
 
     def finish(self) -> None:
-        """The body is whole. Raises HTTPOutputError when its Content-Length says that it is not."""
+        """End the body. Raises HTTPOutputError if it is shorter than its Content-Length."""
         line = self._line
         if self.finished:
-            raise RuntimeError("the answer has been finished")
+            raise RuntimeError("the response has already been finished")
         self.finished = True
         if line is None:
             return
@@ -183,16 +183,16 @@ class RequestConnection(HTTPConnection):
         line.on_response_complete()
 
     def close(self) -> None:
-        """End the connection at once; half an answer is not made to look whole."""
+        """Close the connection at once; an incomplete response must not look complete."""
         line = self._line
         self.end()
         if line is not None:
             line.abort()
 
     def detach(self) -> ResponseTransport:
-        """End HTTP on the connection, after the head of a 101: `switch_protocol` of what is returned is to be called at once.
+        """End HTTP on the connection after the head of a 101. The caller must call `switch_protocol` of the result at once.
 
-        Raises StreamClosedError when the client has left.
+        Raises StreamClosedError if the client has disconnected.
         """
         line = self._line
         if line is None:
@@ -201,15 +201,15 @@ class RequestConnection(HTTPConnection):
         return line
 
     def end(self) -> None:
-        """Nothing can be written from now on; what points to others is let go."""
+        """Make further writes fail, and drop references to the connection and the callback."""
         self._line = None
         self.close_callback = None
 
     def _choose_framing(self, code: int, headers: HTTPHeaders | dict[str, str], last: bool) -> None:
-        """How the client will know where the body ends."""
+        """Choose how the client finds the end of the body, and set the headers for it."""
         if code == SWITCHING:
             self._left = 0
-            return  # Connection names the upgrade
+            return  # the Connection header contains the upgrade
         length = headers.get("Content-Length")
         bodiless = self._head_only or code in (204, 304) or 100 <= code < 200
         self._chunked = self._modern and not bodiless and length is None
@@ -232,7 +232,7 @@ class RequestConnection(HTTPConnection):
         if self._left is not None:
             self._left -= len(chunk)
             if self._left < 0:
-                self.close()  # the client must not take the rest for the next answer
+                self.close()  # the client must not read the rest as the next response
                 raise HTTPOutputError("Tried to write more data than Content-Length")
         return chunk
 
@@ -254,5 +254,5 @@ def _render(status_line: str, headers: Iterable[tuple[str, str]]) -> bytes:
 def _make_closed_future() -> asyncio.Future[None]:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     future.set_exception(StreamClosedError())
-    future.exception()  # who does not await it need not hear of it
+    future.exception()  # marks the exception as retrieved
     return future

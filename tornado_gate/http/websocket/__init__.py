@@ -1,6 +1,6 @@
-"""The default `open_socket`: a WebSocket to a provider, on the pool of its entry.
+"""The default `open_socket`: a WebSocket to a provider, from the connection pool of its entry.
 
-aiohttp connects and shakes hands; then `Connection` has the transport to itself.
+aiohttp connects and does the handshake; then `WebSocketConnection` takes over the transport.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class UpstreamSocket:
-    """A `Socket` over aiohttp's transport. Nothing is read before somebody wants it.
+    """A `Socket` on aiohttp's transport. Reading starts with `relay_to` or the first `receive`.
 
-    It can do more than a `Socket` must: `relay` and `write` spare a task for each message.
+    `relay_to` and `write` are extensions of `Socket` that need no task per message.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class UpstreamSocket:
 
     def __init__(self, response: aiohttp.ClientResponse, provider: str, dialect: RealtimeDialect) -> None:
         self._connection = WebSocketConnection(server=False, most=MAX_MESSAGE_BYTES, ended=self._on_end)
-        self._response = response  # aiohttp would close the connection of one that is forgotten
+        self._response = response  # aiohttp closes the connection when the response is garbage-collected
         self._provider = provider
         self._dialect = dialect
         self._ended = False
@@ -73,13 +73,13 @@ class UpstreamSocket:
 
     @property
     def lost_error(self) -> UpstreamError:
-        """What to say when the connection broke."""
+        """The error for a broken connection."""
         return connection_lost(self._provider, answered=True)
 
     def relay_to(self, receive: Receive, ended: Callable[[], None]) -> None:
-        """Give each message to `receive`, at its pace, instead of waiting for `receive` here to be called.
+        """Pass each message to `receive`, with back-pressure; replaces calls of `self.receive`.
 
-        `ended` is called once, when there are no more; then `close_code` is None if the connection broke.
+        `ended` is called once, after the last message; `close_code` is then None if the connection broke.
         """
         self._told = ended
         if self._ended:
@@ -88,7 +88,7 @@ class UpstreamSocket:
             self._connection.begin(receive)
 
     def write(self, text: str) -> asyncio.Future[None] | None:
-        """`send` without a task: None, or what to wait for. Raises UpstreamError when the connection broke."""
+        """As `send`, without a task: return None or a future to wait for. Raises UpstreamError if the connection is broken."""
         try:
             return self._connection.write(text)
         except ConnectionError as error:
@@ -116,7 +116,7 @@ class UpstreamSocket:
         return self._texts.pop(0)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Returns when the connection is at its end, which is a few seconds away at most."""
+        """Close; return when the connection is closed, which takes at most a few seconds."""
         if self._ended:
             return
         self._connection.close(code, reason)
@@ -147,7 +147,7 @@ class UpstreamSocket:
 
 
 def _take_over_transport(response: aiohttp.ClientResponse, connection: WebSocketConnection) -> None:
-    """Take the transport from aiohttp, with what has come since the handshake."""
+    """Take over the transport from aiohttp, with the data that arrived since the handshake."""
     held = response.connection
     if held is None or held.protocol is None or held.transport is None:
         raise ConnectionResetError("the upstream has closed the connection")
@@ -156,7 +156,7 @@ def _take_over_transport(response: aiohttp.ClientResponse, connection: WebSocket
 
 
 class _EarlyDataReceiver:
-    """What aiohttp gives the bytes to that follow the head of an answer."""
+    """Receives from aiohttp the bytes after the response's head."""
 
     def __init__(self, connection: WebSocketConnection) -> None:
         self._connection = connection
@@ -166,11 +166,11 @@ class _EarlyDataReceiver:
         return False, b""
 
     def feed_eof(self) -> None:
-        """Of the end the connection hears from its transport."""
+        """The connection learns the end from its transport."""
 
 
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
-    """Connect. Raises UpstreamError and its kin, by the same table as HTTP, for everything that is no upgrade."""
+    """Connect. Raises UpstreamError or a subclass, by the same table as HTTP, if the upstream does not upgrade."""
     import aiohttp
 
     from tornado_gate.http.client.aiohttp_pool import as_fault
@@ -180,7 +180,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
     try:
         response = await _perform_handshake(call, outgoing)
         socket = UpstreamSocket(response, provider, "beta" if outgoing.context == "beta" else "current")
-    except (HttpClientError, ValueError) as error:  # a closed pool; a URL that is none
+    except (HttpClientError, ValueError) as error:  # closed pool; invalid URL
         raise connection_error(provider, error) from error
     except (aiohttp.ClientError, OSError) as error:
         raise connection_error(provider, as_fault(error)) from error
@@ -189,7 +189,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
 
 
 async def _perform_handshake(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
-    """The upstream's answer that it switches (RFC 6455, 4.1). Raises the error for any other, and what aiohttp raises."""
+    """Return the upstream's 101 response (RFC 6455, 4.1). Raises UpstreamError for any other, and aiohttp's exceptions."""
     key = base64.b64encode(os.urandom(16))
     headers = {
         **outgoing.headers,

@@ -1,6 +1,6 @@
-"""One end of a WebSocket on a transport of the loop: messages, pings, closing, and the pace of whoever is slower.
+"""One end of a WebSocket on an asyncio transport: messages, pings, closing, back-pressure.
 
-A message costs no task and no future unless somebody has to wait.
+A message needs no task, and no future unless it has to wait.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from tornado_gate.http.websocket.frames import (
 )
 
 PING_SECONDS = 20.0
-"""Between pings. Of who says nothing at all from one to the next the connection is cut."""
+"""Interval of pings. The connection is aborted if nothing arrives between two of them."""
 CLOSE_SECONDS = 5.0
-"""As long as the other side may take to close."""
+"""Maximum time for the peer's close frame."""
 MESSAGES_PER_TURN = 64
-"""Frames that are read before other connections get a turn."""
+"""Messages that are read before other connections get a turn."""
 
 Receive = Callable[[str | bytes], Awaitable[object] | None]
 
 
 class WebSocketConnection(asyncio.Protocol):
-    """`begin` says what gets each message; when that gives something to wait for, nothing more is read until then. `ended` is
-    called once, when the connection is lost, after it was closed or instead: `close_code` is then the other side's, None if it
-    said none.
+    """`begin` sets the receiver of messages; if it returns an awaitable, reading pauses until that is done.
 
-    `server` says which end this is. Nothing is read before `begin`. Of a `server` alone the other end may send bytes.
+    `ended` is called once, when the connection is lost, with or without a closing handshake; `close_code` is then the peer's
+    code, None without one. `server` tells which end this is. Nothing is read before `begin`. Only a `server` accepts binary
+    messages.
     """
 
     __slots__ = (
@@ -77,46 +77,46 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection was made and is lost."""
+        """Whether the connection was established and is lost."""
         return self._ended is None
 
-    # What the owner does
+    # Called by the owner
 
     def feed(self, data: bytes) -> None:
-        """What came after the handshake and before there was a transport."""
+        """Add data that arrived after the handshake, before there was a transport."""
         self._reader.feed(data)
 
     def take_over(self, transport: asyncio.Transport, before: asyncio.BaseProtocol) -> None:
-        """Speak on a transport from now on that another protocol has used; that one is told when the connection is lost."""
+        """Take over a transport from another protocol, whose `connection_lost` is still called at the end."""
         self._before = before
         transport.set_protocol(self)
         self.connection_made(transport)
 
     def begin(self, receive: Receive) -> None:
-        """Read from now on."""
+        """Start reading."""
         self._receive = receive
         if not self._transport.is_closing():
             self._transport.resume_reading()
             self._deliver_messages()
 
     def write(self, text: str) -> asyncio.Future[None] | None:
-        """Send a message. What is given is to be waited for: the other side reads slowly. Raises ConnectionError when closed."""
+        """Send a message. Return a future to wait for if the peer reads slowly, else None. Raises ConnectionError when closed."""
         if self._said_bye or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         self._transport.write(make_frame(TEXT, text.encode(), masked=not self._server))
         return self._room
 
     def close(self, code: int, reason: str = "") -> None:
-        """Say goodbye, and wait a while for the other side to do so."""
+        """Send a close frame, and wait at most `CLOSE_SECONDS` for the peer's."""
         if self._said_bye or self._transport.is_closing():
             return
         self._said_bye = True
         self._write(CLOSE, make_close_payload(code, reason))
         self._set_timer(CLOSE_SECONDS, self._transport.abort)
         if self._receive is None:
-            self._transport.resume_reading()  # it has not begun, and will not: only for the answer
+            self._transport.resume_reading()  # `begin` was not called: read only the peer's close frame
 
-    # What the transport does
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -154,10 +154,10 @@ class WebSocketConnection(asyncio.Protocol):
         if ended is not None:
             ended()
 
-    # What has come
+    # Received messages
 
     def _deliver_messages(self) -> None:
-        """Hand out what has come, until somebody must wait."""
+        """Pass received messages on, until one has to wait."""
         for _ in range(MESSAGES_PER_TURN):
             if self._heard_bye:
                 return
@@ -179,16 +179,15 @@ class WebSocketConnection(asyncio.Protocol):
             return self._receive(payload) if self._receive is not None and not self._said_bye else None
         assert isinstance(payload, bytes)
         if opcode == PING:
+            # Only the last ping is answered (5.5.3): a peer that pings and never reads must not fill the memory.
             if self._room is not None:
-                self._owed_pong = (
-                    payload  # only the last is owed (5.5.3), or who pings and never reads would fill the memory
-                )
+                self._owed_pong = payload
             elif not self._said_bye:
                 self._write(PONG, payload)
         elif opcode == CLOSE:
             self._on_close_frame(payload)
         elif opcode == BINARY:
-            raise ProtocolError(UNSUPPORTED, "texts are expected")
+            raise ProtocolError(UNSUPPORTED, "only text messages are supported")
         return None
 
     def _on_close_frame(self, payload: bytes) -> None:
@@ -213,8 +212,8 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _fail_connection(self, fault: ProtocolError) -> None:
-        """Say why, and close. A caller may still be sending, and a socket that is closed with something unread takes our last
-        word back (a reset): so what it sends is read and dropped, up to its own goodbye or until it has closed.
+        """Send a close frame with the reason, and close. Data that still arrives is read and dropped until the peer closes:
+        closing a socket with unread data causes a reset, which discards the close frame.
         """
         self.close(fault.code, str(fault))
         if fault.readable and self._server:

@@ -1,6 +1,6 @@
-"""WebSocket frames: bytes <-> messages. Pure. Source: RFC 6455, section 5 for frames, 7.4 and 8.1 for closing codes.
+"""WebSocket frames: bytes <-> messages. Pure. Source: RFC 6455, section 5 for frames, 7.4 and 8.1 for close codes.
 
-No extension is offered or taken, so a frame with a reserved bit is a fault; base64 of sound would not get smaller.
+Extensions are not negotiated, so a frame with a reserved bit is an error; compression would not shrink base64 audio.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from tornado.util import _websocket_mask  # Tornado's name for it in C, since 3.2: 1 µs for 4 KB, where Python takes 17
+from tornado.util import _websocket_mask  # Tornado's C function, since 3.2: 1 µs for 4 KB; Python takes 17
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NO_CODE: Final = 1005
-"""What stands for a closing frame without a code."""
+"""The close code that stands for a close frame without a code."""
 PROTOCOL_ERROR, UNSUPPORTED, INVALID_TEXT, TOO_BIG, INTERNAL_ERROR = 1002, 1003, 1007, 1009, 1011
 LONGEST_REASON: Final = 123
-"""Bytes: a control frame has at most 125, two of which are the code."""
+"""Maximum bytes of a close reason: a control frame has at most 125, two of which are the code."""
 
 _LEAST: Final = 2
 _SHORT, _LONG, _LONGEST = struct.Struct("!BB").pack, struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
@@ -27,9 +27,9 @@ Message = tuple[int, str | bytes]
 
 
 class ProtocolError(Exception):
-    """The other side breaks the protocol; `code` is what the connection is closed with.
+    """The peer violates the protocol; `code` is the close code to send.
 
-    `readable` says that the fault is in a message, not in the frames: what follows can be read, its goodbye among it.
+    `readable`: the fault is in a message, not in the framing, so the frames after it can be read, also the close frame.
     """
 
     def __init__(self, code: int, message: str, *, readable: bool = False) -> None:
@@ -39,10 +39,10 @@ class ProtocolError(Exception):
 
 
 class FrameReader:
-    """Bytes go in as they come, messages come out one by one, so that nothing is taken apart before it is wanted.
+    """Parses messages one by one from the bytes fed to it; a message is parsed only when it is requested.
 
-    `masked` says whether the other side must mask (a client must, a server must not). `most` is the bytes that a message may
-    have: more is refused when it is announced.
+    `masked`: the peer must mask (a client must, a server must not). `most` is the maximum size of a message in bytes; a larger
+    one is rejected when its header arrives.
     """
 
     __slots__ = ("_at", "_data", "_masked", "_most", "_need", "_opcode", "_parts", "_skip")
@@ -53,12 +53,12 @@ class FrameReader:
         self._data: bytes | bytearray = b""
         self._at = 0
         self._need = _LEAST
-        self._skip = 0  # what is still to come of a message that is too big
+        self._skip = 0  # bytes to skip of a message that is too big
         self._opcode = CONTINUATION
-        self._parts: bytes | bytearray = b""  # a bytearray while a message comes in parts
+        self._parts: bytes | bytearray = b""  # a bytearray while a message is fragmented
 
     def feed(self, data: bytes) -> None:
-        """What has come. Kept as it is when all before it has been read, which is how it nearly always is."""
+        """Add received bytes. They are not copied if everything before them has been parsed, the usual case."""
         if self._at == len(self._data):
             self._data = data
         elif isinstance(self._data, bytearray):
@@ -70,9 +70,9 @@ class FrameReader:
         self._at = 0
 
     def read_message(self) -> Message | None:
-        """The next (opcode, payload); None until more has come. PART, and nothing, is a message that goes on.
+        """Return the next (opcode, payload), None if more bytes are needed, or (PART, b"") for a fragment of a message.
 
-        A TEXT has a str. Raises ProtocolFault.
+        The payload of TEXT is a str. Raises ProtocolError.
         """
         if self._skip:
             skipped = min(self._skip, len(self._data) - self._at)
@@ -111,23 +111,23 @@ class FrameReader:
         return self._message(first, payload)
 
     def _check_size(self, first: int, size: int, whole: int) -> None:
-        """`whole` is what the frame has with its head."""
+        """Raise ProtocolError for a message or control frame that is too large. `whole` is the frame's size with its header."""
         if first & 0x08:
             if size > 125:
                 raise ProtocolError(PROTOCOL_ERROR, "a control frame is too long")
         elif size + len(self._parts) > self._most:
             self._need, self._skip, self._parts = _LEAST, whole, b""
             self._opcode = CONTINUATION if first & 0x80 else self._opcode or first & 0x0F
-            raise ProtocolError(TOO_BIG, f"a message may have {self._most} bytes", readable=True)
+            raise ProtocolError(TOO_BIG, f"a message may have at most {self._most} bytes", readable=True)
 
     def _message(self, first: int, payload: bytes) -> Message:
         opcode, final = first & 0x0F, first >= 0x80
         if opcode >= CLOSE:
             if opcode > PONG or not final:
-                raise ProtocolError(PROTOCOL_ERROR, "an unknown or a divided control frame")
+                raise ProtocolError(PROTOCOL_ERROR, "an unknown or a fragmented control frame")
             return opcode, payload
         if opcode > BINARY or (opcode == CONTINUATION) is not (self._opcode != CONTINUATION):
-            raise ProtocolError(PROTOCOL_ERROR, "a frame that cannot stand here")
+            raise ProtocolError(PROTOCOL_ERROR, "an unexpected frame in a fragmented message")
         if not final or opcode == CONTINUATION:
             if not self._parts:
                 self._parts = bytearray()
@@ -142,11 +142,11 @@ class FrameReader:
         try:
             return opcode, payload.decode()
         except UnicodeDecodeError:
-            raise ProtocolError(INVALID_TEXT, "a text is not UTF-8", readable=True) from None
+            raise ProtocolError(INVALID_TEXT, "a text message is not UTF-8", readable=True) from None
 
 
 def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
-    """One whole message."""
+    """Return one unfragmented frame."""
     bit, size = 0x80 if masked else 0, len(payload)
     if size < 126:
         head = _SHORT(0x80 | opcode, bit | size)
@@ -161,7 +161,7 @@ def make_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
 
 
 def make_close_payload(code: int, reason: str = "") -> bytes:
-    """The payload of a closing frame; a reason that is too long is cut."""
+    """Return the payload of a close frame; a reason that is too long is truncated."""
     if code == NO_CODE:
         return b""
     cut = reason.encode(errors="replace")[:LONGEST_REASON].decode(errors="ignore")
@@ -169,22 +169,22 @@ def make_close_payload(code: int, reason: str = "") -> bytes:
 
 
 def parse_close_payload(payload: bytes) -> tuple[int, str]:
-    """(code, reason) of a closing frame. Raises ProtocolFault."""
+    """Return (code, reason) of a close frame. Raises ProtocolError."""
     if not payload:
         return NO_CODE, ""
     if len(payload) < _CODE.size:
-        raise ProtocolError(PROTOCOL_ERROR, "half a code")
+        raise ProtocolError(PROTOCOL_ERROR, "the close code is incomplete")
     (code,) = _CODE.unpack_from(payload)
     if not (code in range(3000, 5000) or code in range(1000, 1004) or code in range(1007, 1015)):
-        raise ProtocolError(PROTOCOL_ERROR, "a code that may not be sent")
+        raise ProtocolError(PROTOCOL_ERROR, "the close code is not allowed")
     try:
         return code, payload[_CODE.size :].decode()
     except UnicodeDecodeError:
-        raise ProtocolError(INVALID_TEXT, "a reason is not UTF-8") from None
+        raise ProtocolError(INVALID_TEXT, "the close reason is not UTF-8") from None
 
 
 def _generate_masks() -> Iterator[bytes]:
-    """Masks that nobody can foresee (5.3), for one system call in a thousand."""
+    """Yield unpredictable masks (5.3), with one system call per thousand."""
     while True:
         block = os.urandom(4096)
         for at in range(0, len(block), 4):

@@ -1,15 +1,15 @@
-"""The border between Tornado's `WebSocketHandler` and the frame code: the caller's end of a WebSocket.
+"""Connects Tornado's `WebSocketHandler` with the frame code: the caller's end of a WebSocket.
 
-The handler is Tornado's: its `get` checks the handshake, its `select_subprotocol`, `open`, `on_message` and `on_close` are called
-where Tornado documents it. What Tornado calls the handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It
-answers 101 through the handler, detaches the connection as `RequestHandler.detach` does, and gives it to a `Connection`:
+The handler is Tornado's: its `get` checks the handshake; `select_subprotocol`, `open`, `on_message` and `on_close` are called
+where Tornado documents it. The handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It answers 101 through
+the handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
 
-- Behind the fast front the transport changes its protocol (`set_protocol`). No second socket, no descriptor, no IOStream.
-- Behind Tornado's own front the connection is an IOStream, which gives up its socket; a transport of the loop is made on it.
+- Behind the fast front the transport changes its protocol (`set_protocol`): no second socket, descriptor or IOStream.
+- Behind Tornado's own front the connection is an IOStream; its socket moves to a new transport of the event loop.
 
-So one frame code serves both fronts, with the same limits, close codes and pace. Tornado's own reader of frames could serve its
-own front only, with other close codes, other pings and a future for each message, so the relay would need a second form. It also
-costs two and a half times the CPU, and half as much memory again (bench/realtime.py).
+Both fronts thus share one frame code with the same limits, close codes and back-pressure. Tornado's frame reader works with its
+own front only, has other close codes and pings and a future per message, so the relay would need a second form. It also needs
+two and a half times the CPU, and half as much memory again (bench/realtime.py).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ READ_BYTES, EARLY_READS = 64 * 1024, 16
 
 
 class FrameProtocol:
-    """What `WebSocketHandler.get_websocket_protocol` returns. Of Tornado's WebSocketProtocol it has what `get` and the end call.
+    """Returned by `WebSocketHandler.get_websocket_protocol`. Implements the part of Tornado's WebSocketProtocol that is called.
 
-    The handler sends on `connection` itself: `write_message` makes a future for each message. `most` is the bytes that a message
-    may have.
+    The handler sends on `connection` itself, because `write_message` creates a future per message. `most` is the maximum size of
+    a message in bytes.
     """
 
     def __init__(self, handler: WebSocketHandler, most: int) -> None:
@@ -42,7 +42,7 @@ class FrameProtocol:
         self.connection = WebSocketConnection(server=True, most=most, ended=self._ended)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
-        """Answer 101, switch to frames, open the handler, and give each message to its `on_message`.
+        """Answer 101, switch to frames, call the handler's `open`, and pass each message to its `on_message`.
 
         `on_message` is looked up once, after `open`. The handler has checked the headers of the handshake.
         """
@@ -50,7 +50,7 @@ class FrameProtocol:
         try:
             await _switch_protocol(handler, self.connection)
         except OSError:
-            self._ended()  # the caller has left
+            self._ended()  # the client has disconnected
             return
         if self.connection.is_closed:
             return
@@ -64,14 +64,14 @@ class FrameProtocol:
         self.connection.begin(handler.on_message)
 
     def on_connection_close(self) -> None:
-        """Called by the handler when the connection is lost. Nothing is left to do."""
+        """Called by the handler when the connection is lost. Nothing to do."""
 
     def _ended(self) -> None:
         self._handler.on_ws_connection_close(self.connection.close_code, self.connection.close_reason)
 
 
 def is_key(value: str) -> bool:
-    """Whether this may be a Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, 4.1). Two headers, joined by a comma, are none."""
+    """Whether this is a valid Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, 4.1). Two headers joined by a comma are not."""
     try:
         return len(base64.b64decode(value, validate=True)) == KEY_BYTES
     except ValueError:
@@ -93,7 +93,7 @@ def _answer(handler: WebSocketHandler) -> None:
 
 
 async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConnection) -> None:
-    """Raises OSError when the caller has left."""
+    """Switch the connection to frames. Raises OSError if the client has disconnected."""
     detached: object = handler.detach()
     if isinstance(detached, ServerConnection):
         detached.switch_protocol(connection)
@@ -103,8 +103,8 @@ async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConne
 
 
 async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None:
-    """Move the socket of a stream to a transport of the loop. Raises OSError when the caller has left."""
-    await stream.write(b"")  # until the answer to the handshake has gone out
+    """Move the socket of a stream to an asyncio transport. Raises OSError if the client has disconnected."""
+    await stream.write(b"")  # waits until the handshake response is sent
     for _ in range(EARLY_READS):
         reading = asyncio.ensure_future(stream.read_bytes(READ_BYTES, partial=True))
         if reading.done():
@@ -113,7 +113,7 @@ async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None
             break
     else:
         stream.close()
-        raise ConnectionAbortedError("the caller does not wait for the answer to its handshake")
+        raise ConnectionAbortedError("the client sent too much data before the handshake response")
     stream.io_loop.remove_handler(stream.fileno())
     taken = socket(fileno=stream.socket.detach())
     stream.close()
