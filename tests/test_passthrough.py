@@ -88,7 +88,9 @@ def test_an_error_before_the_first_data_is_raised(plugin: dict[str, Any]) -> Non
 def test_a_later_failure_is_the_last_frame(plugin: dict[str, Any]) -> None:
     assert streamed(plugin, WORD, UpstreamTimeout("late")) == [WORD, sse.render_json({"error": "late"})]
     assert streamed(plugin, WORD, ERROR, WORD) == [WORD, ERROR]
-    assert streamed(plugin, WORD)[1:] == [sse.render_json({"error": "The upstream's stream stopped before its end."})]
+    assert streamed(plugin, WORD)[1:] == [
+        sse.render_json({"error": "The upstream's stream ended before the response was complete."})
+    ]
 
 
 def test_a_body_that_is_there_is_answered_at_once(plugin: dict[str, Any]) -> None:
@@ -99,7 +101,7 @@ def test_a_body_that_is_there_is_answered_at_once(plugin: dict[str, Any]) -> Non
     assert reply.chunks.data is raw
     with pytest.raises(UpstreamError, match="busy"):
         forward(plugin["ADAPTER"], BufferedBody(b'{"error": "busy"}'), headers=JSON)
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         forward(plugin["ADAPTER"], BufferedBody(b"<html>"), headers=JSON)
 
 

@@ -1,6 +1,6 @@
-"""tornado_gate: one server between applications and the makers of AI models.
+"""tornado_gate: a gateway between applications and the providers of AI models.
 
-These are the names that a plugin author needs; `tornado_gate.hookspecs` is the contract in prose.
+These are the public names for plugins; `tornado_gate.hookspecs` documents the hooks.
 """
 
 from tornado_gate import errors, types
@@ -10,7 +10,7 @@ from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, pro
 from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, passthrough, sse, stages
 
-# The names that plugins written for 0.1 use. They go with 0.3.
+# Aliases for plugins written for 0.1; removed in 0.3.
 stream, flow, needed_later = events, stages, lazy_import
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""python -m tornado_gate"""
+"""Entry point of ``python -m tornado_gate``."""
 
 from tornado_gate.cli import main
 

@@ -1,36 +1,35 @@
-"""Every failure a caller can see, as one tree.
+"""All exceptions of the gateway that a caller can receive, and `ConfigError`.
 
 ::
 
-    GateError (status, type, code, param, message)     what callers may see; the message is safe to show
-    + RequestError 400               the caller can mend it
+    GateError (status, type, code, param, message)     sent to the caller; the message holds no secrets
+    + RequestError 400               the request is wrong; the caller can correct it
     |   InvalidField 400             one field of the body is wrong; `param` is its path
-    |   UnsupportedOperation 400     the model exists but cannot do this
+    |   UnsupportedOperation 400     the model does not support the operation
     |   AuthenticationFailed 401     no key, a bad key, or two different keys
-    |   NotAllowed 403               the key may not do this
+    |   NotAllowed 403               the key lacks the permission
     |   NotFound 404                 unknown route
     |   |   UnknownModel 404
-    |   MethodNotAllowed 405         `allow` lists the methods that exist
+    |   MethodNotAllowed 405         the header `Allow` lists the methods of the route
     |   TooLarge 413
     |   UnsupportedMediaType 415
     |   RateLimited 429              `retry_after` in seconds
-    + UpstreamError 502              the provider's side; `retryable`: may another target be tried?
-    |   UpstreamRefused              the provider's own 4xx: its status and message
+    + UpstreamError 502              the provider failed; `retryable`: another target may be tried
+    |   UpstreamRefused              the provider returned a 4xx: its status and message
     |   UpstreamKeyRefused 502       the provider refused the gateway's own key or account
-    |   UpstreamUnreachable 502      no connection came about, so the provider has nothing of the request
-    |   UpstreamLost 502             the connection ended before the answer did
+    |   UpstreamUnreachable 502      no connection; the provider has received nothing
+    |   UpstreamLost 502             the connection closed before the end of the response
     |   UpstreamRateLimited 429
     |   UpstreamOverloaded 503
     |   UpstreamTimeout 504
-    |   |   UpstreamConnectTimeout 504   no connection in time, so the provider has nothing of the request
+    |   |   UpstreamConnectTimeout 504   connect timeout; the provider has received nothing
     + Unavailable 503                no healthy target, or the gateway is shutting down
-    + PluginError 503                a plugin failed or broke its contract; its name goes to the log
-    + InternalError 500              a fault of the gateway itself
-    ConfigError                      conf is wrong; not a GateError, no caller ever sees it
+    + PluginError 503                a plugin raised an unexpected error or violated its contract; logged with its name
+    + InternalError 500              an unexpected error in the gateway
+    ConfigError                      conf is invalid; not a GateError, never sent to a caller
 
-The class is the meaning: nobody compares messages. Which fault of an upstream becomes which class is the table in
-``http/upstream_errors.py``. Class to envelope happens in one place, ``GateHandler.fail``, through
-the format's ``translate_error``.
+Code distinguishes errors by class, never by message text. ``http/upstream_errors.py`` maps statuses and codes of upstreams to
+these classes. The handler's ``fail`` method renders an error in the caller's wire format with the format's ``translate_error``.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from typing import Any, ClassVar
 
 
 class GateError(Exception):
-    """A failure with everything an error body needs. `message` must be safe to show to any caller."""
+    """An error response: status, type, code, param and message. `message` must be safe to show to any caller."""
 
     status: int = 500
     type: ClassVar[str] = "server_error"
@@ -67,17 +66,17 @@ class GateError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds of the Retry-After header; None without one, and where it is a date."""
+        """The seconds in the Retry-After header; None without the header, and if its value is a date."""
         value = self.headers.get("Retry-After", "")
         return float(value) if value.isascii() and value.isdigit() else None
 
     def body(self) -> dict[str, str]:
-        """The four strings of the error body that every wire format shares."""
+        """The strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
 
 
 class RequestError(GateError):
-    """The caller can mend it. Also raised as it is for a body that is no JSON."""
+    """The request is wrong and the caller can correct it. Raised directly for a body that is not valid JSON."""
 
     status = 400
     type = "invalid_request_error"
@@ -85,7 +84,7 @@ class RequestError(GateError):
 
 
 class InvalidField(RequestError):
-    """One field is wrong: `param` is its path, as in ``messages.0.role``."""
+    """One field is invalid: `param` is its path, for example ``messages.0.role``."""
 
     code = "invalid_value"
 
@@ -94,7 +93,7 @@ class InvalidField(RequestError):
 
 
 class UnsupportedOperation(RequestError):
-    """The model is known, the operation is not one of its own."""
+    """The model exists but does not support the operation."""
 
     code = "operation_not_supported"
 
@@ -125,7 +124,9 @@ class UnknownModel(NotFound):
 
     def __init__(self, model: str) -> None:
         shown = model if len(model) <= 100 else model[:100] + "…"
-        super().__init__(f"The model '{shown}' does not exist. GET /v1/models lists those that do.", param="model")
+        super().__init__(
+            f"The model '{shown}' does not exist. GET /v1/models lists the available models.", param="model"
+        )
 
 
 class MethodNotAllowed(RequestError):
@@ -134,7 +135,7 @@ class MethodNotAllowed(RequestError):
 
     def __init__(self, method: str, allow: list[str]) -> None:
         allowed = ", ".join(sorted(allow))
-        super().__init__(f"{method} is not allowed here; allowed: {allowed}.", headers={"Allow": allowed})
+        super().__init__(f"This path does not support {method}. Use {allowed}.", headers={"Allow": allowed})
 
 
 class TooLarge(RequestError):
@@ -166,7 +167,7 @@ class UpstreamError(GateError):
 
 
 class UpstreamRefused(UpstreamError):
-    """The provider answered with a 4xx of its own, which is the caller's answer: not a reason to try another target."""
+    """The provider returned a 4xx for the request. The caller receives it; no other target is tried."""
 
     type = "invalid_request_error"
     code = "upstream_refused"
@@ -174,25 +175,25 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamKeyRefused(UpstreamError):
-    """The provider refused the gateway's own key or account. Its text is never shown to a caller."""
+    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller."""
 
     code = "upstream_authentication"
 
 
 class UpstreamUnreachable(UpstreamError):
-    """No connection came about: the provider has nothing of the request."""
+    """No connection was established: the provider has received nothing of the request."""
 
     code = "upstream_unreachable"
 
 
 class UpstreamLost(UpstreamError):
-    """The connection ended before the answer did: nobody knows what the provider made of the request."""
+    """The connection closed before the end of the response. The provider may have processed the request."""
 
     code = "upstream_lost"
 
 
 class UpstreamRateLimited(UpstreamError):
-    """The provider answered 429; `Retry-After` is carried in `headers` when it sent one."""
+    """The provider returned 429; `headers` holds its `Retry-After`, if any."""
 
     status = 429
     type = "rate_limit_error"
@@ -211,7 +212,7 @@ class UpstreamTimeout(UpstreamError):
 
 
 class UpstreamConnectTimeout(UpstreamTimeout):
-    """No connection in time: the provider has nothing of the request."""
+    """No connection within the connect timeout: the provider has received nothing of the request."""
 
 
 class Unavailable(GateError):
@@ -221,7 +222,7 @@ class Unavailable(GateError):
 
 
 class PluginError(GateError):
-    """Plugin `plugin` failed; `detail` is for the log and for `plugins list`, never for a caller."""
+    """Plugin `plugin` failed. `detail` is for the log and for `plugins list` and is never shown to a caller."""
 
     status = 503
     type = "plugin_error"
@@ -229,18 +230,18 @@ class PluginError(GateError):
     retryable = True
 
     def __init__(self, plugin: str, detail: str) -> None:
-        super().__init__(f"The plugin '{plugin}', which this request needs, failed. The operator's log says why.")
+        super().__init__(f"The plugin '{plugin}' failed to process this request. The gateway's log shows the cause.")
         self.plugin = plugin
         self.detail = detail
 
 
 class InternalError(GateError):
     def __init__(self) -> None:
-        super().__init__("The gateway failed to answer. Its log holds the reason under this request's x-request-id.")
+        super().__init__("Unexpected error in the gateway. Its log shows the cause under this response's x-request-id.")
 
 
 class ConfigError(Exception):
-    """Conf is wrong. `faults` are (key path, message), where a path is ``("providers", "openai", "base_url")``."""
+    """Conf is invalid. `faults` are (key path, message); a key path is a tuple: ``("providers", "openai", "base_url")``."""
 
     def __init__(self, faults: list[tuple[tuple[str | int, ...], str]]) -> None:
         super().__init__("; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in faults))

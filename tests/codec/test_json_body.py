@@ -24,8 +24,8 @@ JSON = st.recursive(
     [
         (b"", "empty"),
         (b"  \n", "empty"),
-        (b"[1]", "must be a JSON object"),
-        (b'"text"', "must be a JSON object"),
+        (b"[1]", "is valid JSON but not an object"),
+        (b'"text"', "is valid JSON but not an object"),
         (b"{", "not valid JSON"),
         (b'{"a": NaN}', "not valid JSON"),
         (b'{"a": Infinity}', "not valid JSON"),
@@ -34,7 +34,7 @@ JSON = st.recursive(
         (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
         (b'{"a": "\\ud800"}', "not valid JSON"),
         (b"{'a': 1}", "not valid JSON"),
-        (b'{"a": ' + b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1) + b"}", "levels deep"),
+        (b'{"a": ' + b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1) + b"}", "maximum JSON nesting"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not valid JSON"),
     ],
 )
@@ -86,7 +86,7 @@ def test_depth_counts_and_breadth_does_not(brackets: bytes, inner: bytes, paddin
         return b'{"p":"%b","w":[%b],"d":%b}' % (padding, wide, deep)
 
     assert load_object(nested(MAX_DEPTH - 1))
-    with pytest.raises(RequestError, match="levels deep"):
+    with pytest.raises(RequestError, match="maximum JSON nesting"):
         load_object(nested(MAX_DEPTH))
 
 
@@ -96,7 +96,7 @@ def test_depth_counts_in_the_shortest_of_bodies_too(brackets: bytes, inner: byte
         return b'{"":%b%b%b}' % (brackets * depth, b"" if brackets == b"[" else b"1", inner * depth)
 
     assert load_object(nested(MAX_DEPTH - 1))
-    with pytest.raises(RequestError, match="levels deep"):
+    with pytest.raises(RequestError, match="maximum JSON nesting"):
         load_object(nested(MAX_DEPTH))
 
 

@@ -157,10 +157,10 @@ def test_what_is_declared_and_what_is_there_agree(data: bytes, declared: str, ki
         (PNG, "image/jpeg", ["image/"], "content is 'image/png'"),
         (PNG, "text/plain", ["image/"], "declared as 'text/plain'"),
         (PNG, "image/png", ["audio/", "video/"], "expected here: audio/* or video/*"),
-        (b"hello", "image/png", ["image/"], "not recognised"),
-        (b"hello", "", ["image/"], "not recognised; expected here: image/*"),
+        (b"hello", "image/png", ["image/"], "matches no known format"),
+        (b"hello", "", ["image/"], "matches no known format; expected here: image/*"),
         (b"", "text/plain", ["text/"], "empty"),
-        (b"hello", "text/plain", ["image/"], "Send a file of that kind"),
+        (b"hello", "text/plain", ["image/"], "Send a file of that type"),
     ],
 )
 def test_what_does_not_agree_is_refused_in_words(data: bytes, declared: str, kinds: list[str], says: str) -> None:

@@ -602,7 +602,7 @@ def test_a_file_is_gone_when_its_form_is_closed(tmp_path: Path) -> None:
         await anext(chunks)
         reader.close()
         for reads in (anext(chunks), reader.files[0].read(), reader.files[0].read(1)):
-            with pytest.raises(Unavailable, match="send it again"):
+            with pytest.raises(Unavailable, match="Send the request again"):
                 await reads
 
     asyncio.run(main())

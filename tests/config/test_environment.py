@@ -47,7 +47,7 @@ def test_malformed_reference_is_a_fault(conf: Conf, text: str) -> None:
 
 def test_reference_in_a_key_is_a_fault(conf: Conf) -> None:
     report = conf.report("models:\n  '${NAME}': {targets: [{provider: p}]}\nproviders: {p: {plugin: p}}\n")
-    assert report == ["FILE:2: models.${NAME}: a key cannot hold ${...}; only values can"]
+    assert report == ["FILE:2: models.${NAME}: a key cannot contain ${...}; only values can"]
 
 
 def test_every_unset_variable_is_named_with_its_place(conf: Conf) -> None:
@@ -116,16 +116,16 @@ def test_default_takes_the_type_of_its_key_too(conf: Conf) -> None:
 
 
 WRONG = [
-    ("port", "secret-value", "must be an integer, not what the environment holds"),
-    ("port", "99999", "must be from 0 to 65535, not what the environment holds"),
-    ("port", "", "must be an integer, not empty, as the environment has it"),
-    ("port", "1_0", "must be an integer, not what the environment holds"),
-    ("access_log", "secret-value", "must be true or false, not what the environment holds"),
-    ("drain_seconds", "nan", "must be a number of seconds, not what the environment holds"),
-    ("hook_seconds", "0", "must be more than 0 and at most 86400 seconds, not what the environment holds"),
-    ("log_level", "secret-value", "must be 'debug', 'info', 'warning' or 'error', not what the environment holds"),
-    ("public_url", "secret-value", "must be an address such as https://host.example/v1"),
-    ("host", "\udcff", "the environment variable X is not UTF-8"),
+    ("port", "secret-value", "must be an integer, not the value from the environment"),
+    ("port", "99999", "must be from 0 to 65535, not the value from the environment"),
+    ("port", "", "must be an integer, not an empty value from the environment"),
+    ("port", "1_0", "must be an integer, not the value from the environment"),
+    ("access_log", "secret-value", "must be true or false, not the value from the environment"),
+    ("drain_seconds", "nan", "must be a number of seconds, not the value from the environment"),
+    ("hook_seconds", "0", "must be more than 0 and at most 86400 seconds, not the value from the environment"),
+    ("log_level", "secret-value", "must be 'debug', 'info', 'warning' or 'error', not the value from the environment"),
+    ("public_url", "secret-value", "must be a URL such as https://host.example/v1"),
+    ("host", "\udcff", "the environment variable X is not UTF-8; set it to UTF-8 text"),
 ]
 
 

@@ -204,7 +204,7 @@ def test_secrets_are_never_in_faults(conf: Conf) -> None:
     text = WHOLE.replace("dev, key:", "ci, key:").replace("ci-key", "${DEV_KEY}").replace("contract", "${API_KEY}")
     report = "\n".join(conf.report(text, ENVIRONMENT))
     assert "is the same key as keys.1" in report
-    assert "'ci' is the name of keys.1 too" in report
+    assert "'ci' is also the name of keys.1" in report
     assert "dialect: must be" in report
     assert "canary" not in report
 
@@ -222,31 +222,31 @@ BASE = "plugins: {p: true}\nproviders: {p: {plugin: p}}\n"
 BETWEEN_KEYS = [
     (
         "models: {a: {provider: p, fallback: [b]}, b: {provider: p, fallback: [c]}, c: {provider: p, fallback: [b]}}",
-        "models.c.fallback.0: makes a loop: b -> c -> b; a fallback must lead to an end",
+        "models.c.fallback.0: forms a loop: b -> c -> b; remove one of these fallbacks",
     ),
     (
         "models: {a: {provider: p, fallback: ['x/*']}, 'x/*': {provider: p}}",
-        "models.a.fallback.0: 'x/*' stands for many models; name one without *",
+        "models.a.fallback.0: 'x/*' matches many models; name one model without *",
     ),
     (
         "models: {a: {provider: p, targets: [{provider: p}]}}",
-        "models.a.provider: must not stand beside targets; give one or the other",
+        "models.a.provider: cannot be combined with targets; remove one of the two",
     ),
     (
         "models: {a: {model: x, targets: [{provider: p}]}}",
-        "models.a.model: must not stand beside targets; each target has its own",
+        "models.a.model: cannot be combined with targets; set model in each target",
     ),
     ("models: {a: }", "models.a.provider: is missing; name an entry of providers, or give a list of targets"),
-    ("defaults: {chat: a}", "defaults.chat: unknown model 'a'; there is none"),
+    ("defaults: {chat: a}", "defaults.chat: unknown model 'a'; conf defines none"),
     ("models: {ab: {provider: p}}\ndefaults: {chat: abc}", "defaults.chat: unknown model 'abc'; did you mean 'ab'?"),
     (
         "models: {'x/*': {provider: p}}\ndefaults: {chat: x/*}",
-        "defaults.chat: 'x/*' stands for many models; name one without *",
+        "defaults.chat: 'x/*' matches many models; name one model without *",
     ),
-    ("models: {'x/*': {provider: p}}\ndefaults: {chat: x/}", "defaults.chat: unknown model 'x/'; there is none"),
+    ("models: {'x/*': {provider: p}}\ndefaults: {chat: x/}", "defaults.chat: unknown model 'x/'; conf defines none"),
     (
         "server: {metrics_port: 8080}",
-        "server.metrics_port: must be another port than server.port; leave it out to serve both on one",
+        "server.metrics_port: must differ from server.port; remove the key to serve /metrics on server.port",
     ),
 ]
 
@@ -265,7 +265,7 @@ def test_fallbacks_that_meet_again_are_no_loop(conf: Conf) -> None:
 def test_long_chain_of_fallbacks_that_closes_is_one_loop(conf: Conf) -> None:
     models = "".join(f"  m{n}: {{provider: p, fallback: [m{(n + 1) % 5000}]}}\n" for n in range(5000))
     (fault,) = conf.report(f"{BASE}models:\n{models}")
-    assert "models.m4999.fallback.0: makes a loop: m0 -> m1 -> m2 -> m3 -> m4 -> … -> m4997" in fault
+    assert "models.m4999.fallback.0: forms a loop: m0 -> m1 -> m2 -> m3 -> m4 -> … -> m4997" in fault
 
 
 def test_ten_thousand_models_load(conf: Conf) -> None:
@@ -364,7 +364,9 @@ def test_what_is_built_in_is_what_the_shipped_file_serves_locally() -> None:
 def test_explicit_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(FileFaults) as caught:
         config.find_conf(str(tmp_path / "none.yaml"))
-    assert caught.value.report() == [f"{tmp_path}/none.yaml:1: there is no such file; name one with --conf"]
+    assert caught.value.report() == [
+        f"{tmp_path}/none.yaml:1: the file does not exist; name an existing file with --conf"
+    ]
     with pytest.raises(FileFaults, match="is a folder"):
         config.find_conf(str(tmp_path))
 

@@ -10,12 +10,12 @@ PROVIDER = "plugins: {p: true}\nproviders: {p: {plugin: p}}\n"
 A_PORT = "must be from 0 to 65535, not"
 A_STRING = "must be a string, not"
 SECONDS = "must be more than 0 and at most 86400 seconds, not"
-AN_ADDRESS = "must be an address such as https://host.example/v1"
+AN_ADDRESS = "must be a URL such as https://host.example/v1"
 NO_VALUE = "has no value; give it one, or leave the key out"
-AN_OPERATION = "must be the name of an operation, such as chat: small letters, digits and _"
+AN_OPERATION = "must be the name of an operation, such as chat: lower-case letters, digits and _"
 ONE_LINE = "must be printable ASCII without line breaks"
-A_HEADER = "must be printable ASCII without spaces and line breaks, because a header carries it"
-EMBEDDED = "is not supported by this version, which keeps everything below server.data_dir; leave the key out"
+A_HEADER = "must be printable ASCII without spaces and line breaks, because it is sent in a header"
+EMBEDDED = "is not supported by this version, which stores all data below server.data_dir; remove the key"
 
 SERVER = [
     ("host: 5", f"{A_STRING} an integer; put quotes around it"),
@@ -23,7 +23,7 @@ SERVER = [
     ("host: ''", "must not be empty"),
     (
         "host: 127.0.0.1:80",
-        "must be an IP address or a name, without port; 0.0.0.0 listens everywhere",
+        "must be an IP address or host name without port; 0.0.0.0 listens on all interfaces",
     ),
     ("port: '8080'", "must be an integer, not a string"),
     ("port: 80.5", "must be an integer, not a number"),
@@ -33,7 +33,7 @@ SERVER = [
     ("port:", NO_VALUE),
     ("port: -1", f"{A_PORT} -1"),
     ("port: 99999", f"{A_PORT} 99999"),
-    (f"port: {'9' * 40}", f"{A_PORT} one so large"),
+    (f"port: {'9' * 40}", f"{A_PORT} a number above 64 bits"),
     ("processes: -1", "must be from 0 to 1024, not -1"),
     ("processes: many", "must be an integer, not a string"),
     ("data_dir: ~", NO_VALUE),
@@ -56,7 +56,7 @@ SERVER = [
     ("drain_seconds: '1'", "must be a number of seconds, not a string"),
     ("hook_seconds: 0", f"{SECONDS} 0"),
     ("hook_seconds: .inf", f"{SECONDS} infinite or NaN"),
-    (f"hook_seconds: {'9' * 400}", f"{SECONDS} one so large"),
+    (f"hook_seconds: {'9' * 400}", f"{SECONDS} a number above 64 bits"),
     ("keep_alive_seconds: 90000", f"{SECONDS} 90000"),
     ("keep_alive_seconds: true", "must be a number of seconds, not a boolean"),
     ("port: !!int x", "is not a number that can be read; put quotes around text"),
@@ -75,11 +75,11 @@ TOP = [
     ("plugins: [local]", "plugins", "must be a mapping, not a list"),
     ("plugins: {local: 1}", "plugins.local", "must be true or false, not an integer"),
     ("plugins: {local: }", "plugins.local", NO_VALUE),
-    ("plugins: {'a b': true}", "plugins.a b", "a name must not hold spaces or control characters"),
+    ("plugins: {'a b': true}", "plugins.a b", "a name must not contain spaces or control characters"),
     ("plugins: {'': true}", "plugins.", "a name must have from 1 to 200 characters"),
     ("providers: local", "providers", "must be a mapping, not a string"),
     ("providers: {p: p}", "providers.p", "must be a mapping such as {plugin: openai}, not a string"),
-    ("providers: {'a b': {plugin: p}}", "providers.a b", "a name must not hold spaces or control characters"),
+    ("providers: {'a b': {plugin: p}}", "providers.a b", "a name must not contain spaces or control characters"),
     ("models: [a]", "models", "must be a mapping, not a list"),
     ("keys: {name: dev}", "keys", "must be a list, not a mapping"),
     ("keys: [k]", "keys.0", 'must be a mapping such as {name: dev, key: "${GATE_KEY:-}"}, not a string'),
@@ -101,8 +101,8 @@ TOP = [
     ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
     ("media: {seconds: 0}", "media.seconds", "must be more than 0 and at most 86400 seconds, not 0"),
     ("fetch: {allow_networks: [here]}", "fetch.allow_networks.0", "must be a network such as 10.1.0.0/16 or fd00::/8"),
-    ("videos: {bounds: {seconds: [9]}}", "videos.bounds.seconds", "must be the least and the most, such as [1, 60]"),
-    ("videos: {bounds: {side: [9, 1]}}", "videos.bounds.side", "must be the least and the most, such as [1, 60]"),
+    ("videos: {bounds: {seconds: [9]}}", "videos.bounds.seconds", "must be [minimum, maximum], such as [1, 60]"),
+    ("videos: {bounds: {side: [9, 1]}}", "videos.bounds.side", "must be [minimum, maximum], such as [1, 60]"),
     ("limits: {upload_bytes: 0}", "limits.upload_bytes", "must be 1 or more, not 0"),
     ("limits: {bodies_bytes: 0}", "limits.bodies_bytes", "must be 1 or more, not 0"),
     ("console: {signup: open}", "console", EMBEDDED),
@@ -125,17 +125,21 @@ PROVIDERS = [
     (
         "base_url: https://h/v1?key=x",
         "base_url",
-        "must not hold a query or a fragment, only scheme, host, port and path",
+        "must not contain a query or a fragment, only scheme, host, port and path",
     ),
-    ("base_url: 'https://h/#x'", "base_url", "must not hold a query or a fragment, only scheme, host, port and path"),
-    ("base_url: https://u:p@h", "base_url", "must not hold a user name or password; a key belongs into api_key"),
+    (
+        "base_url: 'https://h/#x'",
+        "base_url",
+        "must not contain a query or a fragment, only scheme, host, port and path",
+    ),
+    ("base_url: https://u:p@h", "base_url", "must not contain a user name or password; put the key into api_key"),
     ("api_key: 12345", "api_key", f"{A_STRING} an integer; put quotes around it"),
     ('api_key: "sk\\r\\nX: y"', "api_key", A_HEADER),
     ("headers: [a]", "headers", "must be a mapping, not a list"),
     ("headers: {X-A: 1}", "headers.X-A", f"{A_STRING} an integer; put quotes around it"),
     ('headers: {X-A: "a\\nb"}', "headers.X-A", ONE_LINE),
     ("headers: {'X A': a}", "headers.X A", "must be the name of a header: letters, digits and -"),
-    ("headers: {Host: a}", "headers.Host", "belongs to the connection; the gateway sets it"),
+    ("headers: {Host: a}", "headers.Host", "is a connection header, which the gateway sets itself; remove it"),
     ("timeouts: 5", "timeouts", "must be a mapping such as {connect: 5, total: 600}, not an integer"),
     ("timeouts: {connect: 0}", "timeouts.connect", f"{SECONDS} 0"),
     ("timeouts: {first_event: -1}", "timeouts.first_event", f"{SECONDS} -1"),
@@ -165,7 +169,7 @@ MODELS = [
     (
         "model: 'a-*'",
         "model",
-        "holds *, which stands for the * of the model's name; this name has none",
+        "contains *, but the model's name does not; write the full upstream name",
     ),
     ("weight: 2", "weight", "unknown key; allowed: "),
     ("targets: p", "targets", "must be a list, not a string"),
@@ -183,7 +187,7 @@ MODELS = [
     ("fallback: m", "fallback", "must be a list, not a string"),
     ("fallback: [5]", "fallback.0", f"{A_STRING} an integer; put quotes around it"),
     ("fallback: [mm]", "fallback.0", "unknown model 'mm'; did you mean 'm'?"),
-    ("fallback: [m]", "fallback.0", "makes a loop: m -> m; a fallback must lead to an end"),
+    ("fallback: [m]", "fallback.0", "forms a loop: m -> m; remove one of these fallbacks"),
     ("operations: chat", "operations", "must be a list, not a string"),
     ("operations: []", "operations", "must not be empty; leave the key out for all of the plugin's"),
     ("operations: [Chat!]", "operations.0", AN_OPERATION),
@@ -207,8 +211,8 @@ def test_model_key_of_the_wrong_kind_is_named(conf: Conf, line: str, key: str, m
 
 
 NAMES = [
-    ("'*a*'", "one * is allowed in a model's name, not 2"),
-    ("'a b'", "a name must not hold spaces or control characters"),
+    ("'*a*'", "a model's name may contain one *, not 2"),
+    ("'a b'", "a name must not contain spaces or control characters"),
     ("''", "a name must have from 1 to 200 characters"),
     ("x" * 201, "a name must have from 1 to 200 characters"),
 ]
@@ -223,7 +227,7 @@ def test_model_name_that_cannot_be_is_refused(conf: Conf, name: str, message: st
 
 KEYS = [
     ("name: 5", "name", f"{A_STRING} an integer; put quotes around it"),
-    ("name: a b", "name", "a name must not hold spaces or control characters"),
+    ("name: a b", "name", "a name must not contain spaces or control characters"),
     ("key: 12345", "key", f"{A_STRING} an integer; put quotes around it"),
     ("key: yes", "key", f"{A_STRING} true or false (YAML reads yes, no, on and off as those); put quotes around it"),
     ("key:", "key", NO_VALUE),
@@ -251,7 +255,7 @@ def test_key_entry_of_the_wrong_kind_is_named(conf: Conf, line: str, key: str, m
 def test_missing_key_has_the_line_of_its_parent(conf: Conf) -> None:
     assert conf.report("\nkeys:\n\n  - {key: x}\n  - {name: x}\n") == [
         "FILE:4: keys.0.name: is missing; give the key a name",
-        'FILE:5: keys.1.key: is missing; "" is no key, "${VAR:-}" takes it from the environment',
+        'FILE:5: keys.1.key: is missing; write "${VAR:-}" to read it from the environment (empty: no key)',
     ]
 
 

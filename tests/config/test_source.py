@@ -18,7 +18,7 @@ SYNTAX = [
     ("models:\n  *: {provider: p}", 2, 'a value or name that begins with * needs quotes: "*"'),
     ("keys:\n  - {models: [*]}", 2, 'a value or name that begins with * needs quotes: "*"'),
     ("keys:\n  - {key: ${KEY:-}}", 2, 'inside { } and [ ] a ${...} needs quotes: "${...}"'),
-    ("models:\n  a: b: c", 2, "text that holds ': ' needs quotes"),
+    ("models:\n  a: b: c", 2, "text that contains ': ' needs quotes"),
     ("server: {host: @here}", 1, "text that begins with this character needs quotes"),
     ("server: {host: 'x", 1, "found unexpected end of stream"),
     ("server: {}\n---\nserver: {}", 2, "but found another document"),
@@ -29,7 +29,7 @@ SYNTAX = [
 @pytest.mark.parametrize(("text", "line", "message"), SYNTAX)
 def test_broken_yaml_is_reported_with_its_line_and_a_hint(conf: Conf, text: str, line: int, message: str) -> None:
     (fault,) = conf.report(text)
-    assert fault.startswith(f"FILE:{line}: is no YAML: ")
+    assert fault.startswith(f"FILE:{line}: is not valid YAML: ")
     assert message in fault
 
 
@@ -58,13 +58,13 @@ def test_key_is_the_text_that_was_written() -> None:
 
 def test_duplicate_key_names_both_lines(conf: Conf) -> None:
     assert conf.report("server:\n  port: 1\n  port: 2\n") == [
-        "FILE:3: server.port: is given twice, first on line 2; leave one out"
+        "FILE:3: server.port: occurs twice, first on line 2; remove one of them"
     ]
 
 
 def test_key_that_is_no_text_is_refused(conf: Conf) -> None:
     (fault,) = conf.report("models:\n  {{name}}: {provider: p}\n")
-    assert fault.startswith("FILE:2: models.?: a key must be plain text; put quotes around it")
+    assert fault.startswith("FILE:2: models.?: a key must be text; put quotes around it")
 
 
 def test_merge_key_is_refused(conf: Conf) -> None:
@@ -86,7 +86,7 @@ def test_alias_bomb_is_refused_before_it_grows(conf: Conf) -> None:
     bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     (fault,) = conf.report("\n".join(bomb))
-    assert "holds too much, aliases counted as what they stand for; 500000 values are allowed" in fault
+    assert "is too large with its aliases expanded; at most 500000 values" in fault
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000, "a: &a [*a]"])
@@ -121,7 +121,7 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_line(conf: Conf) -> None
     conf.path.write_bytes(b"server:\n  host: caf\xe9\n")
     with pytest.raises(FileFaults) as caught:
         config.load(conf.path, {})
-    assert caught.value.report() == [f"{conf.path}:2: is not UTF-8 here; save the file as UTF-8"]
+    assert caught.value.report() == [f"{conf.path}:2: has a byte that is not UTF-8; save the file as UTF-8"]
 
 
 def test_byte_order_mark_is_skipped(conf: Conf) -> None:
@@ -131,7 +131,7 @@ def test_byte_order_mark_is_skipped(conf: Conf) -> None:
 
 def test_file_that_is_too_large_is_refused(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LARGEST_FILE", 1 << 20)
-    assert conf.report("#" * (1 << 20) + "#") == ["FILE:1: is too large; 1 MiB are allowed"]
+    assert conf.report("#" * (1 << 20) + "#") == ["FILE:1: is too large; at most 1 MiB are allowed"]
 
 
 def test_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:

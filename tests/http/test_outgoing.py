@@ -318,15 +318,15 @@ async def test_an_answer_is_read_as_json_or_as_an_object() -> None:
 @pytest.mark.gen_test
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"a": 1', b"NaN", b"\xff"])
 async def test_what_is_not_json_is_the_upstreams_fault(body: bytes) -> None:
-    with pytest.raises(errors.UpstreamError, match="The provider 'acme' sent an answer that is not JSON"):
+    with pytest.raises(errors.UpstreamError, match="The provider 'acme' sent a response that is not valid JSON"):
         await incoming(body).read_json()
-    with pytest.raises(errors.UpstreamError, match="The upstream sent an answer that is not JSON"):
+    with pytest.raises(errors.UpstreamError, match="The upstream sent a response that is not valid JSON"):
         await incoming(body, provider="").read_object()
 
 
 @pytest.mark.gen_test
 async def test_what_is_no_object_is_the_upstreams_fault() -> None:
-    with pytest.raises(errors.UpstreamError, match="The provider 'acme' sent an answer that is not a JSON object"):
+    with pytest.raises(errors.UpstreamError, match="The provider 'acme' sent a response that is not a JSON object"):
         await incoming(b"[1]").read_object()
 
 

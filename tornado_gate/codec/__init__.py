@@ -1,1 +1,1 @@
-"""Values on the wire: JSON, forms, media types, vectors, ids. No I/O beyond temporary files."""
+"""Parsing and encoding of wire data: JSON, forms, media types, vectors, ids. No I/O except temporary files."""

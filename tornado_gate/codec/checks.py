@@ -1,8 +1,8 @@
-"""Checks of single values that raise InvalidField with the value's path: for arrays that a schema is too slow for.
+"""Checks of single values that raise InvalidField with the value's path: for arrays where a schema is too slow.
 
-Public, for format plugins; `tornado_gate.codec.fields` is for the rest of a body.
+Public, for format plugins; `tornado_gate.codec.fields` checks the rest of a body.
 
-A path is that of the object, and the name of a member is joined to it only when there is something to say.
+`path` is the path of the object; a member's name is appended to it only when an error is raised.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tornado_gate.errors import InvalidField
 
 
 def raise_invalid(path: str, said: str) -> NoReturn:
-    """Raise for the value at `path`."""
+    """Raise InvalidField for the value at `path`; `said` is the predicate of the message, such as "must be a string"."""
     raise InvalidField(path, f"'{path}' {said}.")
 
 
 def raise_missing(path: str) -> NoReturn:
-    """Raise for a value that must be there."""
+    """Raise InvalidField for a missing value."""
     raise InvalidField(path, f"'{path}' is missing.", code="missing_required_parameter")
 
 
@@ -42,7 +42,7 @@ def need_string(value: Any, path: str) -> None:
 
 
 def need_member(value: Mapping[str, Any], name: str, path: str) -> Any:
-    """The member `name`, which must be there and not null."""
+    """Return the member `name`, which must be present and not null."""
     member = value.get(name)
     if member is None:
         if name in value:
@@ -52,7 +52,7 @@ def need_member(value: Mapping[str, Any], name: str, path: str) -> Any:
 
 
 def string_member(value: Mapping[str, Any], name: str, path: str) -> str:
-    """The member `name`, which must be a string."""
+    """Return the member `name`, which must be a string."""
     member = value.get(name)
     if not isinstance(member, str):
         need_string(need_member(value, name, path), f"{path}.{name}")
@@ -60,21 +60,21 @@ def string_member(value: Mapping[str, Any], name: str, path: str) -> str:
 
 
 def object_member(value: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
-    """The member `name`, which must be an object."""
+    """Return the member `name`, which must be an object."""
     member = need_member(value, name, path)
     need_object(member, f"{path}.{name}")
     return dict(member)
 
 
 def optional_string(value: Mapping[str, Any], name: str, path: str) -> None:
-    """The member `name`, when it is there, must be a string or null."""
+    """Check that the member `name` is a string, null or absent."""
     member = value.get(name)
     if member is not None and not isinstance(member, str):
         need_string(member, f"{path}.{name}")
 
 
 def choice_member(value: Mapping[str, Any], name: str, path: str, choices: tuple[str, ...]) -> str:
-    """The member `name`, which must be one of `choices`."""
+    """Return the member `name`, which must be one of `choices`."""
     member = string_member(value, name, path)
     if member not in choices:
         raise_invalid(f"{path}.{name}", f"must be one of {format_choices(choices)}, not '{member[:50]}'")
@@ -82,13 +82,13 @@ def choice_member(value: Mapping[str, Any], name: str, path: str, choices: tuple
 
 
 def optional_boolean(value: Mapping[str, Any], name: str, path: str) -> None:
-    """The member `name`, when it is there, must be true, false or null."""
+    """Check that the member `name` is true, false, null or absent."""
     member = value.get(name)
     if member is not None and not isinstance(member, bool):
         raise_invalid(f"{path}.{name}", f"must be true or false, not {describe_type(member)}")
 
 
 def optional_object(value: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
-    """The member `name`, which must be an object when it is there; None for one that is null or not there."""
+    """Return the member `name`, which must be an object; None if it is null or absent."""
     member = value.get(name)
     return None if member is None else need_object(member, f"{path}.{name}")

@@ -1,7 +1,7 @@
-"""Marshmallow fields and a schema for bodies of wire formats: nothing is converted, unknown names are kept.
+"""Marshmallow fields and a schema for request bodies: values are not converted, unknown names are kept.
 
-marshmallow's own Boolean takes 1 and "true", its Float takes "5". A gateway that forwards a body as it came must refuse
-what it would otherwise have to repair. `check` turns marshmallow's nested messages into one InvalidField with a path.
+marshmallow's own Boolean accepts 1 and "true", its Float accepts "5". The gateway forwards bodies unchanged, so it must refuse
+values that need conversion. `check` converts marshmallow's nested messages into one InvalidField with a path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_INTEGER = 2**63 - 1
 
 
 class BodySchema(Schema):
-    """The base of body schemas: unknown names are kept, because an upstream may know them."""
+    """Base class of body schemas. Unknown names are kept, because an upstream may support them."""
 
     class Meta:
         unknown = INCLUDE
@@ -42,10 +42,10 @@ class BodySchema(Schema):
         )
 
     def accepts(self, body: Mapping[str, Any]) -> bool:
-        """Whether `validate` would find nothing wrong. False also when that is not known here.
+        """Whether `body` is certainly valid. False means invalid or unknown: then call `validate`.
 
-        Looks at what a body has: marshmallow looks for all that it might have, and makes ready to say what is wrong with
-        it, which costs ten times as much. Almost no body is wrong.
+        This fast path checks only the fields that the body has and builds no error messages; marshmallow's `validate` visits
+        every field of the schema and takes ten times as long. Almost all bodies are valid.
         """
         if not self._by_fields_alone:
             return False
@@ -68,7 +68,7 @@ class BodySchema(Schema):
 
 
 def _find_sufficient_types(field: fields.Field[Any]) -> frozenset[type]:
-    """The types of values of which nothing else has to be known."""
+    """The Python types whose values the field accepts without further checks."""
     if type(field).deserialize is not fields.Field.deserialize:
         return frozenset()
     types: set[type] = {type(None)} if field.allow_none else set()
@@ -83,7 +83,7 @@ def _find_sufficient_types(field: fields.Field[Any]) -> frozenset[type]:
 
 
 def _get_number_range(field: _Number) -> tuple[tuple[type, ...], float, float]:
-    """Types of numbers, and what they must at least and at most be, so that nothing else has to be known of them."""
+    """Return (types, minimum, maximum): numbers of these types in this range need no further checks."""
     types: dict[type, tuple[type, ...]] = {Integer: (int,), Number: (int, float)}
     least = -MAX_INTEGER if field.least is None else field.least
     most = MAX_INTEGER if field.most is None else field.most
@@ -91,7 +91,7 @@ def _get_number_range(field: _Number) -> tuple[tuple[type, ...], float, float]:
 
 
 def _accepts(field: fields.Field[Any], value: Any, name: str, body: Mapping[str, Any]) -> bool:
-    """Whether a field takes a value. False or ValidationError when it does not."""
+    """Whether the field accepts the value. Returns False or raises ValidationError if not."""
     if type(field).deserialize is not fields.Field.deserialize:
         field.deserialize(value, name, body)
         return True
@@ -122,12 +122,12 @@ class String(fields.Field[str]):
         if self.filled and not value:
             raise ValidationError("must not be empty")
         if self.longest is not None and len(value) > self.longest:
-            raise ValidationError(f"is {len(value)} characters long; {self.longest} are allowed")
+            raise ValidationError(f"has {len(value)} characters; at most {self.longest} are allowed")
         return value
 
 
 class Boolean(fields.Field[bool]):
-    """true or false and nothing else."""
+    """A JSON boolean: true or false, no other value."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> bool:
         if not isinstance(value, bool):
@@ -158,7 +158,7 @@ class _Number(fields.Field[Any]):
 
 
 class Integer(_Number):
-    """A JSON integer: not true, not 1.5, not 5.0, not "5"."""
+    """A JSON integer within 64 bits. true, 1.5, 5.0 and "5" are invalid."""
 
     what = "an integer"
 
@@ -166,7 +166,7 @@ class Integer(_Number):
         if isinstance(value, bool) or not isinstance(value, int):
             super()._check_type(value)
         if abs(value) > MAX_INTEGER:
-            raise ValidationError("is beyond 64 bits")
+            raise ValidationError("must fit into 64 bits")
 
 
 class Number(_Number):
@@ -178,13 +178,13 @@ class Number(_Number):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             super()._check_type(value)
         if isinstance(value, int) and abs(value) > MAX_INTEGER:
-            raise ValidationError("is beyond 64 bits")
+            raise ValidationError("must fit into 64 bits")
         if not math.isfinite(value):
             raise ValidationError("must be a finite number")
 
 
 class Object(fields.Field[dict[str, Any]]):
-    """A JSON object, passed on as it is; `schema` checks its members."""
+    """A JSON object, kept unchanged; `schema` checks its members."""
 
     def __init__(self, schema: type[Schema] | None = None, **rest: Any) -> None:
         super().__init__(**rest)
@@ -202,7 +202,7 @@ class Object(fields.Field[dict[str, Any]]):
 
 
 class Array(fields.Field[list[Any]]):
-    """A JSON array of `item`s, with bounds on its length."""
+    """A JSON array of `item`s with a length from `least` to `most`."""
 
     def __init__(self, item: fields.Field[Any], *, least: int = 0, most: int | None = None, **rest: Any) -> None:
         super().__init__(**rest)
@@ -214,7 +214,7 @@ class Array(fields.Field[list[Any]]):
         if len(value) < self.least:
             raise ValidationError("must not be empty" if self.least == 1 else f"must have {self.least} items or more")
         if self.most is not None and len(value) > self.most:
-            raise ValidationError(f"has {len(value)} items; {self.most} are allowed")
+            raise ValidationError(f"has {len(value)} items; at most {self.most} are allowed")
         for index, item in enumerate(value):
             try:
                 self.item.deserialize(item)
@@ -224,7 +224,7 @@ class Array(fields.Field[list[Any]]):
 
 
 class OneOf(fields.Field[Any]):
-    """A value that any of several fields takes, chosen by its JSON type: ``OneOf(string=String(), array=Array(…))``."""
+    """A value checked by the field for its Python type: ``OneOf(by_type={str: String(), list: Array(…)})``."""
 
     def __init__(self, *, by_type: Mapping[type, fields.Field[Any]], **rest: Any) -> None:
         super().__init__(**rest)
@@ -239,7 +239,7 @@ class OneOf(fields.Field[Any]):
 
 
 class FunctionField(fields.Field[Any]):
-    """A value that a function checks: for arrays that grow, where a schema per item would cost too much.
+    """A value checked by a function: for long arrays, where a schema for each item would be too slow.
 
     `function` raises InvalidField with a path below this field, or returns None.
     """
@@ -265,18 +265,18 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def describe_type(value: Any) -> str:
-    """The JSON type of a value, as a reader would say it."""
+    """The JSON type of a value with its article, for example "an array"."""
     return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def format_choices(choices: Iterable[str]) -> str:
-    """'a', 'b' or 'c'."""
+    """Return the choices as "'a', 'b' or 'c'"."""
     words = [f"'{choice}'" for choice in choices]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
-    """Check `body`. Raises InvalidField for the first field that is wrong, in the order of the schema."""
+    """Check `body`. Raises InvalidField for the first invalid field, in the order of the schema."""
     if isinstance(schema, BodySchema) and schema.accepts(body):
         return
     if errors := schema.validate(body):
@@ -286,12 +286,12 @@ def check(schema: Schema, body: Mapping[str, Any]) -> None:
 
 
 def _find_faults(schema: Schema, body: Mapping[str, Any]) -> dict[Any, Any]:
-    """What marshmallow says is wrong with `body`, which it is asked only when something is."""
+    """Return marshmallow's errors for `body`, {} if it is valid. Calls the slow `validate` only if `accepts` is false."""
     return {} if isinstance(schema, BodySchema) and schema.accepts(body) else schema.validate(body)
 
 
 def first_fault(errors: Any) -> tuple[list[str | int], str]:
-    """The first leaf of marshmallow's nested messages: its path and its text."""
+    """Return (path, text) of the first leaf of marshmallow's nested messages."""
     path: list[str | int] = []
     while isinstance(errors, dict):
         key = next(iter(errors))
@@ -306,7 +306,7 @@ def first_fault(errors: Any) -> tuple[list[str | int], str]:
 
 
 def _simplify_message(message: str) -> str:
-    """marshmallow's own sentences in the style of ours."""
+    """Replace marshmallow's standard messages by predicates such as "is missing"."""
     return {
         "Missing data for required field.": "is missing",
         "Field may not be null.": "must not be null",

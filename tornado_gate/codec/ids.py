@@ -1,4 +1,4 @@
-"""Names for what is made: random enough to be never the same twice."""
+"""Random unique ids."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 _BYTES = 16
 _IDS_PER_CALL = 256
 _prepared_ids: list[str] = []
-os.register_at_fork(after_in_child=_prepared_ids.clear)  # a child must not give the names of its parent
+os.register_at_fork(after_in_child=_prepared_ids.clear)  # a child process must not reuse ids of its parent
 
 
 def make_unique_id() -> str:
-    """32 hexadecimal digits that nobody can guess. The system is asked for many at a time, because asking is what costs."""
+    """Return 128 random bits as 32 hexadecimal digits. One system call fetches 256 ids, because the call is what costs."""
     try:
         return _prepared_ids.pop()
-    except IndexError:  # also where another thread took the last one
+    except IndexError:  # also if another thread took the last one
         block = os.urandom(_BYTES * _IDS_PER_CALL).hex()
         made = [block[at : at + 2 * _BYTES] for at in range(0, len(block), 2 * _BYTES)]
         name = made.pop()

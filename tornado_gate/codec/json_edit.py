@@ -1,7 +1,7 @@
-"""Change top-level values of a JSON object's text and no other byte.
+"""Replace top-level values in the text of a JSON object; all other bytes stay unchanged.
 
-A body on the verbatim lane goes up as it came: key order, spelling of numbers and escapes, unknown fields. Only what must
-differ (the model's name, a switch that conf demands) is cut out and replaced.
+On the verbatim lane the upstream receives the caller's bytes: key order, spelling of numbers and escapes, unknown fields. Only
+the values that must differ (the model's name, a field that conf sets) are replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 from tornado_gate.types.value import Value
 
 REMOVE: Final = object()
-"""As a value in `patch_json`: take the member out."""
+"""As a value in `patch_json`: remove the member."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _SPACE = re.compile(rb"[ \t\r\n]*+")
@@ -27,7 +27,7 @@ _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 
 
 class _Member(Value, frozen=True):
-    """Where a top-level member stands in the text. `comma` is the end of the comma after it and of its space, 0 without one."""
+    """The position of a top-level member. `comma` is the end of the following comma and its white space; 0 without a comma."""
 
     name: str
     start: int
@@ -37,10 +37,10 @@ class _Member(Value, frozen=True):
 
 
 def patch_json(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any] | None = None) -> bytes:
-    """The object text `raw` with the top-level members in `changes` replaced, appended or, with REMOVE, taken out.
+    """Return `raw` with the top-level members in `changes` replaced, appended or, for the value REMOVE, removed.
 
-    `raw` must be a valid JSON object without duplicate names, as `jsonbody.load_object` has checked. `body`, what `raw` was
-    parsed to, saves the walk over the text where it can: the result is the same.
+    `raw` must be a valid JSON object without duplicate names; `json_body.load_object` checks this. `body`, the parsed `raw`,
+    makes most calls faster, because the text need not be scanned; the result is the same.
     """
     found = None if body is None else _find_changed_members(raw, changes, body)
     if found is None:
@@ -68,8 +68,8 @@ def _render_member(name: str, value: Any) -> bytes:
 def _iterate_changed_pieces(
     raw: bytes, found: list[_Member], changes: Mapping[str, Any], end: int
 ) -> Iterator[bytes | memoryview]:
-    """The pieces of `raw` up to `end`, with the members in `found` changed."""
-    text = memoryview(raw)  # whose slices are no copies: a body may be long
+    """Yield the pieces of `raw` up to `end`, with the members in `found` changed."""
+    text = memoryview(raw)  # slices without copying: a body may be large
     kept_until = 0
     for member in found:
         value = changes[member.name]
@@ -89,11 +89,11 @@ def _strip_last_comma(head: bytes) -> bytes:
 
 
 def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any]) -> list[_Member] | None:
-    """The members to change, in their order; None when only a walk can tell where one of them stands.
+    """Return the members to change, in text order; None if their positions are ambiguous and a full scan is needed.
 
-    A name of letters can be spelled in one other way, with ``\\u``. Where nothing is, the name of a member of `body` stands in
-    the text as it is, between quotation marks; and if that is nowhere else, neither deeper nor as a value, it is there.
-    A name that is only said to be missing is looked for too: nothing may come to stand twice.
+    A name of letters has one other spelling, with ``\\u`` escapes. Without such escapes, the quoted name of a member of `body`
+    occurs in the text; if it occurs once, that is the member's position. If it occurs more often (nested, or as a value), the
+    position is ambiguous. Names that `body` does not hold are searched too, so that no member is added twice.
     """
     found: list[_Member] = []
     for name in changes:
@@ -112,7 +112,7 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
 
 
 def _iterate_members(raw: bytes) -> Iterator[_Member]:
-    """Each top-level member."""
+    """Yield each top-level member in text order."""
     position = _skip_space(raw, raw.index(b"{") + 1)
     while raw[position] != 0x7D:  # }
         name = _STRING.match(raw, position)

@@ -1,7 +1,7 @@
-"""What bytes are: the media type that a file's beginning shows, the size of a picture, the extension of a name.
+"""Detect a file's media type from its first bytes, an image's size from its header, and map types to file extensions.
 
-Pure, and quick for files of any size: only beginnings are read, nothing is decoded. What a client or a server declares is
-compared with what is there, because a vendor refuses an image whose declared type is not its own.
+Pure functions that read only the beginning of a file and decode nothing. A declared media type is compared with the detected
+one, because vendors refuse an image whose declared type does not match its content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from tornado_gate.types.media_type import media_type
 
 _MPEG_RATES = b"".join(b"\\x%02x" % rates for rates in range(0x10, 0xF0) if rates & 0x0C != 0x0C)
-"""The third byte of a frame of MPEG layer III: neither a free nor a forbidden bit rate, no reserved sampling rate."""
+"""Valid third bytes of an MPEG layer III frame: neither a free nor a forbidden bit rate, no reserved sampling rate."""
 _ADTS_RATES = b"".join(b"\\x%02x" % rates for rates in range(256) if rates >> 2 & 15 < 13)
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
@@ -76,7 +76,7 @@ _CONTAINERS = (
     ("video/webm", "audio/webm", "video/x-matroska", "audio/x-matroska"),
     ("audio/ogg", "video/ogg", "audio/opus"),
 )
-"""Types of one container: its beginning does not show whether it holds pictures."""
+"""Media types that share a container format: the first bytes do not show whether the file has a video track."""
 
 _EXTENSIONS = {
     "application/json": "json",
@@ -109,46 +109,47 @@ _EXTENSIONS = {
 
 
 class WrongMediaType(Exception):
-    """A file is not what it should be; the message is safe to show, and says what to do."""
+    """A file has the wrong media type. The message is safe to show to the caller."""
 
 
 def sniff(data: bytes) -> str:
-    """The media type that the beginning of a file shows, "" when it is none of those known here."""
+    """Return the media type that a file's first bytes show, or "" if no known signature matches."""
     beginning = data[:SNIFFED_BYTES]
     return next((media_type for pattern, media_type in _SIGNATURES if pattern.match(beginning)), "")
 
 
 def normalize_media_type(declared: str) -> str:
-    """A declared media type in lower case, without parameters, by its usual name."""
+    """Return `declared` in lower case, without parameters, aliases replaced: "image/jpg" becomes "image/jpeg"."""
     name = media_type(declared)
     return _ALIASES.get(name, name)
 
 
 def get_extension(declared: str) -> str:
-    """The extension of a file's name, without the dot; "bin" for types that have none here."""
+    """Return the file name extension for a media type, without the dot; "bin" for unknown types."""
     return _EXTENSIONS.get(normalize_media_type(declared), "bin")
 
 
 def resolve_media_type(data: bytes, declared: str, kinds: Collection[str], *, trusted: bool = True) -> str:
-    """The media type of a file, which must begin with one of `kinds`. What is there beats what is declared.
+    """Return the media type of a file from its first bytes `data`; the detected type overrides the `declared` one.
 
-    `trusted` false is for what a server declares: it may call one kind of image by another's name, as many do. A client is
-    told. Raises WrongMediaType.
+    The type must begin with one of `kinds`. With `trusted` false (types declared by servers) a wrong subtype is corrected:
+    many servers send image/jpeg for a PNG. With `trusted` true (types declared by clients) it raises WrongMediaType, as does
+    a type not in `kinds`, an unknown signature or an empty file.
     """
     declared = normalize_media_type(declared)
     seen = sniff(data)
     wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
     if not seen:
         if not data or declared in SNIFFABLE_TYPES or declared in UNSPECIFIC_TYPES:
-            content = "The file's content was not recognised" if data else "The file is empty"
+            content = "The file's content matches no known format" if data else "The file is empty"
             raise WrongMediaType(
-                f"{content}; {_describe_declared_type(declared)}expected here: {wanted}. Send a whole, valid file."
+                f"{content}; {_describe_declared_type(declared)}expected here: {wanted}. Send a complete, valid file."
             )
         found = declared
     else:
         found = _choose_media_type(seen, declared, kinds, trusted)
     if not found.startswith(tuple(kinds)):
-        raise WrongMediaType(f"The file is '{found[:100]}', but expected here: {wanted}. Send a file of that kind.")
+        raise WrongMediaType(f"The file is '{found[:100]}', but expected here: {wanted}. Send a file of that type.")
     return found
 
 
@@ -161,7 +162,7 @@ def _choose_media_type(seen: str, declared: str, kinds: Collection[str], trusted
     if not trusted and declared.partition("/")[0] == seen.partition("/")[0]:
         return seen
     raise WrongMediaType(
-        f"The file is declared as '{declared[:100]}', but its content is '{seen}'. Declare it as what it is."
+        f"The file is declared as '{declared[:100]}', but its content is '{seen}'. Declare it as '{seen}'."
     )
 
 
@@ -170,9 +171,9 @@ def _describe_declared_type(declared: str) -> str:
 
 
 def parse_image_size(data: bytes) -> tuple[int, int] | None:
-    """(width, height) in pixels from the header of a PNG, JPEG, GIF or WebP; None for anything else.
+    """Return (width, height) in pixels from the header of a PNG, JPEG, GIF or WebP; None for anything else.
 
-    To refuse a huge picture before something decodes it. The numbers are those of the header, before any rotation.
+    Used to refuse a huge image before it is decoded. The values are those of the header, before any rotation.
     """
     try:
         match sniff(data):
@@ -185,7 +186,7 @@ def parse_image_size(data: bytes) -> tuple[int, int] | None:
             case "image/webp":
                 return _parse_webp_size(data)
     except (struct.error, IndexError):
-        pass  # cut off
+        pass  # truncated header
     return None
 
 
@@ -195,7 +196,7 @@ def _unpack_pair(layout: str, data: bytes, offset: int) -> tuple[int, int]:
 
 
 def _parse_jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """From the frame header (ITU-T T.81 B.2.2), which other segments may precede."""
+    """Read the frame header (ITU-T T.81 B.2.2); other segments may precede it."""
     at = 2
     for _ in range(MAX_JPEG_SEGMENTS):
         if data[at] != 0xFF:
@@ -208,7 +209,7 @@ def _parse_jpeg_size(data: bytes) -> tuple[int, int] | None:
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = _unpack_pair(">HH", data, at + 5)
             return width, height
-        elif marker in (0xD9, 0xDA):  # the picture itself, or its end
+        elif marker in (0xD9, 0xDA):  # end of image, or start of scan
             return None
         else:
             at += 2 + struct.unpack_from(">H", data, at + 2)[0]
@@ -216,7 +217,7 @@ def _parse_jpeg_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _parse_webp_size(data: bytes) -> tuple[int, int] | None:
-    """Of the three kinds of first chunk (RFC 9649 2.5 to 2.7)."""
+    """Read the first chunk, which is VP8X, VP8L or VP8 (RFC 9649 2.5 to 2.7)."""
     kind = data[12:16]
     if kind == b"VP8X":
         low_width, high_width, low_height, high_height = struct.unpack_from("<HBHB", data, 24)

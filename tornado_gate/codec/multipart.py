@@ -1,9 +1,9 @@
-"""Forms (multipart/form-data): read as they arrive, their files onto the disk; and written to an upstream the same way.
+"""Forms (multipart/form-data): an incremental parser that writes files to disk, and an encoder that streams from disk.
 
-The files of a form lie one after another in one file that has no name: it is unlinked as soon as it is made, so that nothing
-is left of it however the process ends. Memory per form is bounded by WRITE_BYTES and the text fields.
+All files of a form are stored in one unnamed temporary file, which is unlinked at creation, so that nothing remains after a
+crash. The memory for a form is limited to WRITE_BYTES plus its text fields.
 
-`FormBody` is public, for plugins. Source of the format: RFC 7578, and RFC 2046 5.1.1 for what may stand around the parts.
+`FormBody` is public, for plugins. Sources: RFC 7578; RFC 2046 5.1.1 for preamble and boundaries.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from tornado_gate.types.value import State
 
 MAX_PARTS = 200
 MAX_FIELD_BYTES = 1024 * 1024
-"""Of all text fields together."""
+"""Limit for all text fields of a form together."""
 MAX_HEADER_BYTES = 8 * 1024
-"""Of one part."""
+"""Limit for the headers of one part."""
 MAX_PREAMBLE_BYTES = 64 * 1024
-"""Before the first boundary: a body that has none there is no form, and its sender is told before it is all sent."""
+"""Limit for the bytes before the first boundary: a body without a boundary is refused before all of it is read."""
 WRITE_BYTES = 1024 * 1024
-"""What is gathered before the disk is asked to take it."""
+"""Buffered file bytes before a write to disk."""
 READ_BYTES = 256 * 1024
 SLICE_BYTES = 8 * 1024
-"""What is parsed at a stretch: content made to look like boundaries takes up to 4 ms for so much, other content 4 µs."""
+"""Bytes parsed per step: a step takes up to 4 ms for content that imitates boundaries, 4 µs for other content."""
 MAX_TURN_SECONDS = 0.002
-"""After so long the event loop gets its turn."""
+"""The parser yields to the event loop after this time."""
 MAX_BYTES_CLOSED_IN_LOOP = 64 * 1024 * 1024
-"""A larger file is closed in a thread: the disk takes 5 ms or more to forget it."""
+"""A larger file is closed in a thread, because freeing its disk space takes 5 ms or more."""
 
 _BOUNDARY = re.compile(rb"[ -~]{1,70}")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
@@ -55,14 +55,14 @@ _QUOTED = re.compile(rb'"(?:\\.|[^"\\])*(?:"|\\?\Z)', re.DOTALL)
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*([\w-]*)'[^']*'([^;\s]*)", re.IGNORECASE)
 _PLAIN_ENCODINGS = (b"", b"binary", b"8bit", b"7bit")
 _SILENT_LOGGER = logging.Logger("forms", logging.CRITICAL)
-"""For the parser, which would log a warning for each body that is no form."""
+"""Replaces the parser's logger, which logs a warning for each invalid form."""
 
 
 class _Spool:
-    """The unnamed file of one form. Its methods are called in threads, but for `close`.
+    """The unnamed temporary file of one form. All methods except `close` are called in threads.
 
-    `close` may come while a thread still reads or writes for a caller who has left. Then the last thread closes the file: a
-    descriptor closed under its feet could be another caller's file by the time it is used.
+    `close` may be called while a thread still reads or writes, after the caller has disconnected. Then the last thread closes
+    the file: if `close` closed the descriptor at once, the thread could use a descriptor that is another request's file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class _Spool:
         self._closed = False
 
     def append(self, data: bytes | bytearray) -> None:
-        """Raises Unavailable when the disk does not take it."""
+        """Append `data`. Raises Unavailable if the write fails."""
         try:
             with self._use_descriptor(make=True) as descriptor:
                 view = memoryview(data)
@@ -83,18 +83,18 @@ class _Spool:
                     self._size += written
                     view = view[written:]
         except OSError as error:
-            message = "The gateway's disk does not take the file. Try again later."
+            message = "The gateway could not write the uploaded file to its disk. Try again later."
             raise Unavailable(message, code="storage_unavailable") from error
 
     def read(self, position: int, size: int) -> bytes:
-        """Exactly `size` bytes from `position`. Raises Unavailable when they are not there."""
+        """Return exactly `size` bytes from `position`. Raises Unavailable if the read fails."""
         try:
             with self._use_descriptor(make=False) as descriptor:
                 data = os.pread(descriptor, size, position)
             if len(data) != size:
-                raise OSError("the file is shorter than what was written")
+                raise OSError("the temporary file is shorter than the data written to it")
         except OSError as error:
-            message = "A file of the request is gone from the gateway's disk; send it again."
+            message = "The gateway could not read the uploaded file from its disk. Send the request again."
             raise Unavailable(message, code="storage_unavailable") from error
         return data
 
@@ -110,7 +110,7 @@ class _Spool:
                 raise OSError("the form is closed")
             if self._file is None:
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115  # as long as its request
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115  # open until close()
             self._users += 1
             descriptor = self._file.fileno()
         try:
@@ -130,9 +130,9 @@ class _Spool:
 
 
 class DiskFile(State, eq=False):
-    """An `Upload`: `size` bytes of its form's spool, from `start` on. Gone when its form is closed.
+    """An `Upload`: `size` bytes of the form's temporary file, from `start` on. Unreadable after the form is closed.
 
-    Reads go past any position, so that several readers do not disturb each other.
+    Reads use explicit offsets, so several readers can read at the same time.
     """
 
     field: str
@@ -145,21 +145,21 @@ class DiskFile(State, eq=False):
     hidden_fields = frozenset({"file"})
 
     async def read(self, size: int = -1) -> bytes:
-        """The first `size` bytes, or all. Raises Unavailable when the form is closed."""
+        """Return the first `size` bytes, or all for -1. Raises Unavailable after the form is closed."""
         wanted = self.size if size < 0 else min(size, self.size)
         return await asyncio.to_thread(self.file.read, self.start, wanted) if wanted else b""
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The whole file, in pieces; may be called again. Raises Unavailable when the form is closed."""
+        """Yield the file in chunks of READ_BYTES; may be called again. Raises Unavailable after the form is closed."""
         for position in range(0, self.size, READ_BYTES):
             wanted = min(READ_BYTES, self.size - position)
             yield await asyncio.to_thread(self.file.read, self.start + position, wanted)
 
 
 class FormReader:
-    """Takes the bytes of a form as they come. `feed` waits for the disk, which holds back the sender.
+    """Parses a form incrementally. `feed` waits for disk writes, which applies back-pressure to the sender.
 
-    Of no further use when `feed` has raised, but for `close`.
+    After `feed` has raised, only `close` may be called.
     """
 
     def __init__(self, content_type: str, folder: Path) -> None:
@@ -167,7 +167,9 @@ class FormReader:
         _, options = parse_options_header(content_type.encode("utf-8", "replace"))
         boundary = options.get(b"boundary", b"")
         if not _BOUNDARY.fullmatch(boundary):
-            raise _invalid_form_error("A form needs a boundary of 1 to 70 characters in its Content-Type.")
+            raise _invalid_form_error(
+                "The Content-Type header has no valid boundary parameter. A form needs one of 1 to 70 characters."
+            )
         self.fields: list[tuple[str, str]] = []
         self.files: list[DiskFile] = []
         self._delimiter = b"\r\n--" + boundary
@@ -192,19 +194,21 @@ class FormReader:
             boundary,
             callbacks,
             max_header_count=MAX_HEADER_BYTES,
-            max_header_size=sys.maxsize,  # _Part counts them, and says what is wrong
+            max_header_size=sys.maxsize,  # _Part enforces the limit, with its own error message
         )
         self._parser.logger = _SILENT_LOGGER
 
     async def feed(self, data: bytes) -> None:
-        """Take the next bytes. Raises RequestError for what is no form, TooLarge for too many parts or fields."""
+        """Parse the next bytes. Raises RequestError for an invalid form, TooLarge for a form above the limits."""
         data = self._strip_preamble(data)
         turn = time.monotonic()
         for start in range(0, len(data), SLICE_BYTES):
             try:
                 self._parser.write(data[start : start + SLICE_BYTES])
             except FormParserError as error:
-                raise _invalid_form_error("The body is no valid form: its parts cannot be told apart.") from error
+                raise _invalid_form_error(
+                    "The body is not valid multipart/form-data: a boundary or part header is malformed."
+                ) from error
             if len(self._gathered) >= WRITE_BYTES:
                 await self._write()
             elif time.monotonic() - turn > MAX_TURN_SECONDS:
@@ -214,14 +218,14 @@ class FormReader:
             turn = time.monotonic()
 
     async def finish(self) -> None:
-        """The body has ended. Raises RequestError when the form has not."""
+        """Finish after the last byte of the body. Raises RequestError if the final boundary is missing."""
         if not self._ended:
-            raise _invalid_form_error("The form ends before its last boundary; send it whole.")
+            raise _invalid_form_error("The body ends before the form's final boundary. Send the complete form.")
         if self._gathered:
             await self._write()
 
     def close(self) -> None:
-        """Give the disk back."""
+        """Free the buffer and the disk space."""
         self._gathered = bytearray()
         self._spool.close()
 
@@ -230,7 +234,7 @@ class FormReader:
         await asyncio.to_thread(self._spool.append, gathered)
 
     def _strip_preamble(self, data: bytes) -> bytes:
-        """From the first boundary on. The parser would take some preambles, depending on where their chunks end."""
+        """Return the bytes from the first boundary on. The parser accepts a preamble only for some chunk sizes."""
         if self._opening is None:
             return data
         self._opening += data
@@ -238,7 +242,9 @@ class FormReader:
         gone = at if at >= 0 else max(0, len(self._opening) - len(self._delimiter) + 1)
         self._skipped += gone
         if self._skipped > MAX_PREAMBLE_BYTES:
-            raise _invalid_form_error("The body does not begin with the boundary that its Content-Type names.")
+            raise _invalid_form_error(
+                "The body does not contain the boundary that the Content-Type header names. Use the same boundary in both."
+            )
         if at < 0:
             del self._opening[:gone]
             return b""
@@ -246,12 +252,12 @@ class FormReader:
         self._opening = None
         return data
 
-    # What the parser calls
+    # Callbacks of the parser
 
     def _on_part_begin(self) -> None:
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise TooLarge(f"A form may have {MAX_PARTS} parts.")
+            raise TooLarge(f"The form has too many parts; at most {MAX_PARTS} are allowed.")
         self._part = _Part()
 
     def _on_header_end(self) -> None:
@@ -273,7 +279,9 @@ class FormReader:
             return
         self._field_bytes += end - start
         if self._field_bytes > MAX_FIELD_BYTES:
-            raise TooLarge(f"The text fields of a form may have {MAX_FIELD_BYTES} bytes together.")
+            raise TooLarge(
+                f"The text fields of the form are too large; at most {MAX_FIELD_BYTES} bytes in total are allowed."
+            )
         part.text += data[start:end]
 
     def _on_part_end(self) -> None:
@@ -290,7 +298,7 @@ class FormReader:
 
 
 class _Part:
-    """What is known of the part that is being read."""
+    """The part of the form that is being parsed."""
 
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
@@ -303,7 +311,7 @@ class _Part:
     def add_header(self, piece: bytes, *, name: bool) -> None:
         self._bytes += len(piece)
         if self._bytes > MAX_HEADER_BYTES:
-            raise TooLarge(f"The headers of a form's part may have {MAX_HEADER_BYTES} bytes.")
+            raise TooLarge(f"The headers of a form part are too large; at most {MAX_HEADER_BYTES} bytes are allowed.")
         self._header[0 if name else 1].extend(piece)
 
     def end_header(self) -> None:
@@ -312,15 +320,17 @@ class _Part:
         self._header = (bytearray(), bytearray())
 
     def describe(self) -> tuple[str, str | None, str]:
-        """Name of the field; name of the file, None for a field of text; media type."""
+        """Return (field name, file name or None for a text field, declared media type)."""
         raw = self.headers.get(b"content-disposition", b"")
         disposition, options = parse_options_header(raw)
         name = options.get(b"name")
         if disposition != b"form-data" or not name:
-            raise _invalid_form_error("Every part of a form needs 'Content-Disposition: form-data; name=\"…\"'.")
+            raise _invalid_form_error(
+                "A part of the form has no valid Content-Disposition header. Send 'Content-Disposition: form-data; name=\"…\"'."
+            )
         if self.headers.get(b"content-transfer-encoding", b"").lower() not in _PLAIN_ENCODINGS:
             raise _invalid_form_error(
-                "The parts of a form are taken as they are; send them without a Content-Transfer-Encoding."
+                "A part of the form has a Content-Transfer-Encoding, which is not supported. Send the part without encoding."
             )
         declared = media_type(self.headers.get(b"content-type", b"").decode("latin-1"))
         shown = options[b"filename"].decode("utf-8", "replace") if b"filename" in options else _parse_extended_name(raw)
@@ -328,7 +338,7 @@ class _Part:
 
 
 def _parse_extended_name(disposition: bytes) -> str | None:
-    """A file's name that is given as ``filename*=UTF-8''…`` alone, as urllib3 did until 1.25. RFC 5987 3.2."""
+    """The file name of a header that has only ``filename*=UTF-8''…``, as urllib3 sent until 1.25. RFC 5987 3.2."""
     found = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
     if found is None:
         return None
@@ -340,7 +350,7 @@ def _invalid_form_error(message: str) -> RequestError:
 
 
 def convert_fields_to_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The text fields of a form as a body: a name that came several times, or ends in ``[]``, is an array."""
+    """Return the text fields of a form as a body: a name that occurs several times, or ends in ``[]``, is an array."""
     arrays: dict[str, list[str]] = {}
     marked: set[str] = set()
     for name, value in fields:
@@ -352,9 +362,9 @@ def convert_fields_to_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 class FormBody:
-    """A form to send: a `Streamed` body; `content_type` is its header.
+    """A form to send: a `StreamedBody`; `content_type` is the value of its Content-Type header.
 
-    `fields` may hold strings, numbers, booleans and arrays of them; one that is None is left out, and an object goes as JSON.
+    `fields` may hold strings, numbers, booleans and arrays of them; None is omitted, an object is sent as JSON.
     """
 
     def __init__(self, fields: Mapping[str, Any], files: Sequence[Upload]) -> None:

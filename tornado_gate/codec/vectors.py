@@ -1,4 +1,4 @@
-"""Vectors as floats or as bytes: little-endian 32-bit floats, which is what ``encoding_format: base64`` carries.
+"""Convert vectors between floats and bytes: little-endian 32-bit floats, the content of ``encoding_format: base64``.
 
 Public, for plugins. Source: openai-python 3.52, resources/embeddings.py, which unpacks ``float32`` from base64.
 """
@@ -18,40 +18,40 @@ FLOAT_BYTES = 4
 
 
 def to_floats(vector: Vector) -> list[float]:
-    """The numbers. Raises UpstreamError for bytes that are none, or that hold what JSON has no word for."""
+    """Return the vector as floats. Raises UpstreamError for an invalid length and for infinite or NaN values."""
     if not isinstance(vector, bytes):
         return list(vector)
     if len(vector) % FLOAT_BYTES:
-        raise UpstreamError("The upstream sent a vector that is no row of 32-bit floats.")
+        raise UpstreamError("The upstream returned an invalid embedding: its length is not a multiple of 4 bytes.")
     numbers = array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()
-    if not math.isfinite(sum(numbers)):  # of doubles, which no number of finite 32-bit floats brings to infinity
-        raise UpstreamError("The upstream sent a vector with numbers that are infinite or none.")
+    if not math.isfinite(sum(numbers)):  # the sum is a double: finite 32-bit floats cannot overflow it
+        raise UpstreamError("The upstream returned an invalid embedding: it has infinite or NaN values.")
     return numbers.tolist()
 
 
 def pack_floats(vector: Vector) -> bytes:
-    """The bytes. Raises UpstreamError for a number that no 32-bit float can hold."""
+    """Return the vector as bytes. Raises UpstreamError for a value that does not fit into a 32-bit float."""
     if isinstance(vector, bytes):
         return vector
     try:
         return struct.pack(f"<{len(vector)}f", *vector)
     except (struct.error, OverflowError) as error:
-        raise UpstreamError("The upstream sent a vector whose numbers are no 32-bit floats.") from error
+        raise UpstreamError("The upstream returned an invalid embedding: a value is not a 32-bit float.") from error
 
 
 def to_base64(vector: Vector) -> str:
-    """The bytes in base64."""
+    """Return the vector's bytes in base64. Raises as `pack_floats`."""
     return binascii.b2a_base64(pack_floats(vector), newline=False).decode("ascii")
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes of a vector that came in base64. Raises UpstreamError for what is none."""
+    """Return the bytes of a vector in base64. Raises UpstreamError for invalid base64 and for an invalid length."""
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
-    except (TypeError, ValueError) as error:  # of which binascii.Error is one
-        raise UpstreamError("The upstream sent a vector that is not base64.") from error
+    except (TypeError, ValueError) as error:  # binascii.Error is a ValueError
+        raise UpstreamError("The upstream returned an invalid embedding: it is not base64.") from error
     if not data or len(data) % FLOAT_BYTES:
-        raise UpstreamError("The upstream sent a vector that is no row of 32-bit floats.")
+        raise UpstreamError("The upstream returned an invalid embedding: its length is not a multiple of 4 bytes.")
     return data

@@ -1,6 +1,6 @@
-"""conf/gate.yaml as a frozen Config, or every fault in it as ``FILE:LINE: KEY: what is wrong, what is allowed``.
+"""Loads conf/gate.yaml as a frozen Config; reports all faults as ``FILE:LINE: KEY: what is wrong, what is allowed``.
 
-Knows nothing of plugins: what a provider's plugin wants of its settings, the plugin says with `load_settings`.
+Knows nothing about plugins: a plugin checks its provider entries' settings itself, with `load_settings`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DEFAULT_PATH = Path("conf/gate.yaml")
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Config:
-    """The Config of the file at `path`. Raises FileFaults with every fault that the file has."""
+    """Return the Config of the file at `path`. Raises FileFaults with all faults of the file."""
     document = source.read(path)
     filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
@@ -67,13 +67,13 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
 
 
 def _drop_consequential_faults(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
-    """Faults of the schema and between keys, except those that only follow from a value which could not be had."""
+    """Return schema faults and faults between keys, except those that only follow from a missing or unreadable value."""
     own = [fault for fault in faults if fault[0] not in lacking]
     return [*own, *checks.find_faults(data, lacking | {path for path, _ in own})]
 
 
 def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: checks.InactiveKeys) -> Iterable[Fault]:
-    """A variable that is not set is a fault, unless what needs it is off."""
+    """Yield a fault for each environment variable that is not set, unless the entry that uses it is off."""
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:
         if not inactive.covers(path) and path[:2] not in no_keys:
@@ -81,17 +81,17 @@ def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: che
 
 
 def find_conf(explicit: str | None) -> Path | None:
-    """The file to load: `explicit`, else conf/gate.yaml below the current folder, else None.
+    """Return the file to load: `explicit`, else conf/gate.yaml below the current folder, else None.
 
-    Raises FileFaults when `explicit` is no file.
+    Raises FileFaults if `explicit` is not a file.
     """
     if explicit is None:
         return DEFAULT_PATH if DEFAULT_PATH.is_file() else None
     path = Path(explicit)
     if not path.exists():
-        raise FileFaults([((), "there is no such file; name one with --conf")], path, {})
+        raise FileFaults([((), "the file does not exist; name an existing file with --conf")], path, {})
     if path.is_dir():
-        raise FileFaults([((), "is a folder; name a file such as conf/gate.yaml")], path, {})
+        raise FileFaults([((), "is a folder; name a file such as conf/gate.yaml with --conf")], path, {})
     return path
 
 
@@ -118,7 +118,7 @@ _EMBEDDED_DEFAULTS = {
 
 
 def default_config() -> Config:
-    """What is served when there is no file: the local demonstration model."""
+    """Return the Config used without a file: the demonstration models of the plugin `local`."""
     return Config(
         path=None,
         plugins={"local": True},

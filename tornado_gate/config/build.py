@@ -1,4 +1,4 @@
-"""Sound values as the frozen Config."""
+"""Builds the frozen Config from checked values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeout
 
 
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
-    """A Config of a file without faults; what is inactive is left out and listed."""
+    """Return the Config of a file without faults; inactive entries are omitted and listed in `Config.inactive`."""
     off = inactive.reasons
     return Config(
         path=path,
@@ -125,7 +125,7 @@ def build_target(value: Data) -> ModelTarget:
 
 
 def build_key(entry: Data) -> KeyEntry:
-    """Without `account` an entry is an account of its own, by its name."""
+    """Return a key entry. Without `account`, the entry's name is its account."""
     given: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"])}
     for name in ("models", "operations"):
         given[name] = tuple(entry.get(name, ()))

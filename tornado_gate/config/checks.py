@@ -1,6 +1,6 @@
-"""What one key of conf says of another: names that must exist, loops, doubles, and what is off because a plugin is.
+"""Checks between keys of conf: references to names, loops, duplicates, and entries that are off with their plugin.
 
-Works on what is sound of a file that may have faults, so that all of them are found in one pass.
+Works on the valid values of a file that may have faults, so that one pass finds all faults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_FALLBACK_DEPTH = 10
 
 
 class InactiveKeys(State):
-    """What is off, by key path, with the reason. All that lies below such a path is off with it."""
+    """The entries that are off: key path to reason. Everything below such a path is off too."""
 
     reasons: dict[KeyPath, str] = field(default_factory=dict)
 
@@ -27,26 +27,26 @@ class InactiveKeys(State):
 
 
 def get_section(data: Data, name: str) -> dict[str, Any]:
-    """A section of entries; a faulty entry is an empty one, because its name exists all the same."""
+    """Return the entries of a section. An invalid entry becomes {}, because references to its name are valid."""
     return {key: entry or {} for key, entry in (data.get(name) or {}).items()}
 
 
 def list_targets(entry: Data) -> list[tuple[KeyPath, Data]]:
-    """The targets of a model's entry, with their paths below it: the short form is a list of one."""
+    """Return the targets of a model's entry with their paths below it; the short form is one target."""
     if "targets" in entry:
         return [(("targets", index), target or {}) for index, target in enumerate(entry["targets"])]
     return [((), entry)] if "provider" in entry else []
 
 
 def wildcard_matches(pattern: str, name: str) -> bool:
-    """Whether `name` is one of those that the model name `pattern`, with one ``*``, stands for."""
+    """Whether `name` matches the model name `pattern`, which has one ``*``."""
     before, star, after = pattern.partition("*")
     long_enough = len(name) > len(before) + len(after)
     return bool(star) and long_enough and name.startswith(before) and name.endswith(after)
 
 
 def find_inactive(data: Data) -> InactiveKeys:
-    """What is off because a plugin is: providers, targets, models that have no other target, and what names those."""
+    """Return what is off because a plugin is: providers, targets, models without other targets, and references to them."""
     inactive = InactiveKeys()
     models = get_section(data, "models")
     _disable_providers(data, inactive)
@@ -88,14 +88,14 @@ def _disable_targets(name: str, entry: Data, inactive: InactiveKeys) -> None:
 
 
 def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
-    """Every fault between keys that are sound by themselves; what stands in `broken` has one of its own already."""
+    """Yield the faults between keys that are valid by themselves; `broken` are the paths that already have a fault."""
     for path, message in _find_cross_key_faults(data):
         if path not in broken and path[:-1] not in broken and not _is_consequence(path, broken):
             yield path, message
 
 
 def _is_consequence(path: KeyPath, broken: Set[KeyPath]) -> bool:
-    """Whether a name is unknown, or missing, only because what should give it is broken."""
+    """Whether a name is unknown or missing only because the section that defines it has a fault."""
     if path[0] == "models" and path[-1] == "provider":
         return ("providers",) in broken or (*path[:2], "targets") in broken
     return path[0] == "defaults" and ("models",) in broken
@@ -116,9 +116,9 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
 def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterator[Fault]:
     path: KeyPath = ("models", name)
     if "targets" in entry and "provider" in entry:
-        yield (*path, "provider"), "must not stand beside targets; give one or the other"
+        yield (*path, "provider"), "cannot be combined with targets; remove one of the two"
     elif "targets" in entry and "model" in entry:
-        yield (*path, "model"), "must not stand beside targets; each target has its own"
+        yield (*path, "model"), "cannot be combined with targets; set model in each target"
     elif "targets" not in entry and "provider" not in entry:
         yield (*path, "provider"), "is missing; name an entry of providers, or give a list of targets"
     for below, target in list_targets(entry):
@@ -126,22 +126,22 @@ def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterat
         if provider is not None and provider not in providers:
             yield (*path, *below, "provider"), providers.describe_unknown(f"provider '{provider}'", provider)
         if "*" in str(target.get("model") or "") and "*" not in name:
-            yield (*path, *below, "model"), "holds *, which stands for the * of the model's name; this name has none"
+            yield (*path, *below, "model"), "contains *, but the model's name does not; write the full upstream name"
 
 
 def _find_fallback_faults(name: str, entry: Data, models: Data, known: KnownNames) -> Iterator[Fault]:
     for index, other in enumerate(entry.get("fallback") or []):
         path: KeyPath = ("models", name, "fallback", index)
         if other is None:
-            continue  # a fault of its own
+            continue  # reported by the schema
         if other not in models:
             yield path, known.describe_unknown(f"model '{other}'", other)
         elif "*" in other and "*" not in name:
-            yield path, f"'{other}' stands for many models; name one without *"
+            yield path, f"'{other}' matches many models; name one model without *"
 
 
 def _find_fallback_loops(models: Data) -> Iterator[Fault]:
-    """Each fallback that leads back to a model on the way to it. A walk with its own stack: chains may be long."""
+    """Yield each fallback that closes a loop. Iterative depth-first search, because chains may be long."""
     done: set[str] = set()
     for start in models:
         if start in done:
@@ -157,7 +157,7 @@ def _find_fallback_loops(models: Data) -> Iterator[Fault]:
             index, other = step
             if other in way:
                 circle = _format_chain([*list(way)[list(way).index(other) :], other])
-                yield ("models", name, "fallback", index), f"makes a loop: {circle}; a fallback must lead to an end"
+                yield ("models", name, "fallback", index), f"forms a loop: {circle}; remove one of these fallbacks"
             elif other in models and other not in done:
                 way[other] = iter(enumerate(models[other].get("fallback") or []))
 
@@ -173,28 +173,34 @@ def _find_key_faults(keys: list[Data | None]) -> Iterator[Fault]:
     for index, entry in enumerate(keys):
         name, secret = (entry or {}).get("name"), (entry or {}).get("key")
         if name is not None and names.setdefault(name, index) != index:
-            yield ("keys", index, "name"), f"'{name}' is the name of keys.{names[name]} too; each key needs its own"
+            yield (
+                ("keys", index, "name"),
+                f"'{name}' is also the name of keys.{names[name]}; give each key its own name",
+            )
         if secret and secrets.setdefault(secret, index) != index:
-            yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; each entry needs its own"
+            yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; give each entry its own key"
 
 
 def _find_default_faults(defaults: Data, models: Data) -> Iterator[Fault]:
     known = KnownNames(name for name in models if "*" not in name)
     for operation, model in defaults.items():
         if model is None:
-            continue  # a fault of its own
+            continue  # reported by the schema
         if "*" in model:
-            yield ("defaults", operation), f"'{model}' stands for many models; name one without *"
+            yield ("defaults", operation), f"'{model}' matches many models; name one model without *"
         elif not _find_model_entries(model, models):
             yield ("defaults", operation), known.describe_unknown(f"model '{model}'", model)
 
 
 def _find_model_entries(name: str, models: Data) -> list[str]:
-    """The entries that a name may be served by."""
+    """Return the entries that match a model name: the exact one, else all matching wildcards."""
     return [name] if name in models else [pattern for pattern in models if wildcard_matches(pattern, name)]
 
 
 def _find_port_faults(server: Data) -> Iterator[Fault]:
     metrics_port = server.get("metrics_port")
     if metrics_port and metrics_port == server.get("port", 8080):
-        yield ("server", "metrics_port"), "must be another port than server.port; leave it out to serve both on one"
+        yield (
+            ("server", "metrics_port"),
+            "must differ from server.port; remove the key to serve /metrics on server.port",
+        )

@@ -1,4 +1,4 @@
-"""``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: no variable is ever read as YAML."""
+"""Replaces ``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: values are never parsed as YAML."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<value>.
 
 
 class EnvironmentText(Secret):
-    """A string with something of the environment in it: not to be shown, and convertible to the type a key wants."""
+    """A string with a value from the environment: never shown in messages, and converted to the type that a key requires."""
 
     __slots__ = ()
 
 
 class FilledValues(State):
-    """The values with the environment's in place.
+    """The values of a file with all references replaced.
 
-    `unset` are the places that need a variable which is not there, with its name. There, and where a reference cannot
-    be read (a fault), a mapping loses the key and a list holds "".
+    `unset` lists (key path, variable name) for variables that are not set. There, and for malformed references (which are in
+    `faults`), a mapping omits the key and a list holds "".
     """
 
     values: Any = None
@@ -33,12 +33,12 @@ class FilledValues(State):
 
 
 def fill(values: Any, environment: Mapping[str, str]) -> FilledValues:
-    """Put the environment's values in. As in a shell, ``:-default`` counts for a variable that is unset or empty."""
+    """Replace all references. As in a shell, ``:-default`` applies to a variable that is unset or empty."""
     return _VariableFiller(environment).fill(values)
 
 
 class _MissingVariable(Exception):
-    """Something in a string has no value; what, is recorded already."""
+    """A reference in a string has no value; it is already recorded in `FilledValues`."""
 
 
 class _VariableFiller:
@@ -66,7 +66,7 @@ class _VariableFiller:
         result = {}
         for key, value in values.items():
             if "${" in key:
-                self.filled.faults.append(((*path, key), "a key cannot hold ${...}; only values can"))
+                self.filled.faults.append(((*path, key), "a key cannot contain ${...}; only values can"))
             try:
                 result[key] = self.fill_value(value, (*path, key))
             except _MissingVariable:
@@ -80,7 +80,7 @@ class _VariableFiller:
             return EnvironmentText("")
 
     def fill_text(self, value: str, path: KeyPath) -> str:
-        """Every reference of a string replaced. Raises _Gap, after all were looked at, when one has no value."""
+        """Return a string with all references replaced. Raises _MissingVariable, after resolving all, if one has no value."""
         references = list(_REFERENCE.finditer(value))
         parts, end = [], 0
         for reference in references:
@@ -108,8 +108,8 @@ class _VariableFiller:
         return self.check_encoding(value, inside["name"], path)
 
     def check_encoding(self, value: str, name: str, path: KeyPath) -> str | None:
-        """The environment of a process is bytes: Python marks what is not UTF-8 with lone surrogates."""
+        """Return `value`, or None and a fault if it is not UTF-8: Python decodes such bytes as lone surrogates."""
         if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
             return value
-        self.filled.faults.append((path, f"the environment variable {name} is not UTF-8"))
+        self.filled.faults.append((path, f"the environment variable {name} is not UTF-8; set it to UTF-8 text"))
         return None

@@ -1,4 +1,4 @@
-"""Faults of conf: where they are, what is wrong, what is allowed; and marshmallow's messages turned into them."""
+"""Faults of conf: key path and message, their formatting, and their conversion from marshmallow's messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SEARCHES = 100
 
 
 class FileFaults(ConfigError):
-    """The faults of one file. `lines` maps a key path to its line; that of () is where a fault without a key lies."""
+    """The faults of one file. `lines` maps a key path to its line; () maps to the line of faults without a key."""
 
     def __init__(self, faults: list[Fault], path: Path | None, lines: Mapping[KeyPath, int]) -> None:
         super().__init__(faults)
@@ -28,14 +28,14 @@ class FileFaults(ConfigError):
         self.lines = lines
 
     def report(self) -> list[str]:
-        """One ``FILE:LINE: KEY: message`` for each fault, in the order of the file."""
+        """Return one ``FILE:LINE: KEY: message`` for each fault, in the order of the file."""
         return describe(self.faults, self.path, self.lines)
 
 
 def describe(faults: Iterable[Fault], config_path: Path | None, lines: Mapping[KeyPath, int]) -> list[str]:
-    """``FILE:LINE: KEY: message`` for each fault, sorted by line; a key that is missing has the line of its parent.
+    """Return ``FILE:LINE: KEY: message`` for each fault, sorted by line; a missing key has the line of its parent.
 
-    `config_path` None stands for the conf that is built in.
+    `config_path` None means the built-in conf.
     """
     file = "built-in conf" if config_path is None else str(config_path)
     placed = sorted((line_of(path, lines), ".".join(map(str, path)), message) for path, message in faults)
@@ -43,7 +43,7 @@ def describe(faults: Iterable[Fault], config_path: Path | None, lines: Mapping[K
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    """The line of `path` or of its nearest parent."""
+    """Return the line of `path` or of its nearest parent."""
     for length in range(len(path), -1, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -57,19 +57,19 @@ def _format_key(key: str) -> str:
 
 
 def _escape_unprintable(text: str) -> str:
-    """A fault is one line, and what a file holds must not steer the terminal it is shown on."""
+    """Escape unprintable characters: a fault is one line, and a file's content must not send control codes to a terminal."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """``; did you mean 'port'?`` for the nearest of `choices`, else nothing."""
+    """Return ``; did you mean 'port'?`` for the nearest of `choices`, or "" if none is near."""
     nearest = _find_nearest(word[:LONGEST_KEY], tuple(choices))
     return f"; did you mean '{nearest}'?" if nearest else ""
 
 
 @lru_cache(maxsize=256)
 def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
-    """difflib is slow, so among many choices only those of about the same length are compared."""
+    """Return the nearest choice or "". difflib is slow: of many choices only those of similar length are compared."""
     if len(choices) > MANY_CHOICES:
         similar = (name for name in choices if abs(len(name) - len(word)) <= 1 and name[:1] == word[:1])
         choices = tuple(similar)[:MANY_CHOICES]
@@ -77,7 +77,7 @@ def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
 
 
 class KnownNames:
-    """The names that something may have. Looks for near ones a limited number of times, because many names are slow."""
+    """The allowed names for a reference. The number of searches for similar names is limited, because they are slow."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(sorted(names))
@@ -88,13 +88,13 @@ class KnownNames:
         return name in self.members
 
     def describe_unknown(self, what: str, word: str) -> str:
-        """``unknown provider 'x'; did you mean 'y'?``, or with the names that are allowed when none is near."""
+        """Return ``unknown provider 'x'; did you mean 'y'?``, or a list of the allowed names if none is similar."""
         self.searches_left -= 1
         suggestion = did_you_mean(word, self.names) if self.searches_left >= 0 else ""
         if suggestion:
             return f"unknown {what}{suggestion}"
         if not self.names:
-            return f"unknown {what}; there is none"
+            return f"unknown {what}; conf defines none"
         more = ", …" if len(self.names) > MAX_LISTED else ""
         return f"unknown {what}; allowed: {', '.join(self.names[:MAX_LISTED])}{more}"
 
@@ -116,10 +116,10 @@ _UNKNOWN_KEY = "Unknown field."
 def flatten_messages(
     messages: Any, place: object = None, path: KeyPath = (), names: Iterable[str] = ()
 ) -> Iterator[Fault]:
-    """Every leaf of marshmallow's nested messages with its path.
+    """Yield every leaf of marshmallow's nested messages with its path.
 
-    `place` is the schema or field that the messages come from, which knows the keys that are allowed; `names` are those
-    allowed where the last key of `path` stands.
+    `place` is the schema or field that produced the messages and defines the allowed keys; `names` are the keys allowed at the
+    level of the last key of `path`.
     """
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
@@ -137,7 +137,7 @@ def flatten_messages(
 
 
 def find_field(place: object, key: str | int) -> object:
-    """The schema or field that checks what stands under `key` in `place`, or None when nobody knows."""
+    """Return the schema or field that checks the value under `key` in `place`, or None if there is none."""
     schema = _get_inner_field(place)
     if hasattr(schema, "load_fields"):
         if isinstance(key, int):  # Nested(many=True)
@@ -147,7 +147,7 @@ def find_field(place: object, key: str | int) -> object:
 
 
 def list_allowed_keys(place: object) -> list[str]:
-    """The keys that `place` allows, empty where it is no schema."""
+    """Return the keys that `place` allows; [] if it is not a schema."""
     return [name for name, _ in _list_fields_by_key(_get_inner_field(place))]
 
 

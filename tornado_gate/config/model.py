@@ -1,4 +1,4 @@
-"""Conf as frozen data: what `conf/gate.yaml` says, checked, with every default filled in."""
+"""Frozen data types for a checked `conf/gate.yaml`, with all defaults."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MEDIA_BYTES = 2 * 1024 * 1024 * 1024
 MEDIA_SECONDS = 24 * 3600.0
 
 FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
-"""Plugins that are on unless conf says off, when they are installed."""
+"""Plugins that are on by default, if they are installed."""
 
 
 class Secret(str):
-    """A value that must not be shown. `repr` masks it, so that no dataclass, traceback or log line gives it away."""
+    """A value that must not be shown: `repr` masks it in data types, tracebacks and logs."""
 
     __slots__ = ()
 
@@ -27,10 +27,11 @@ class Secret(str):
 
 
 class ServerConfig(Value, frozen=True, kw_only=True):
-    """`processes` 0 means one for each core. Seconds where a name ends in seconds.
+    """The section ``server``. `processes` 0 means one for each core.
 
-    `metrics_port` None serves /metrics on `port`. `drain_seconds` is how long open requests may go on after SIGTERM.
-    `loop`, `http` (towards callers) and `upstream_http` each choose the fast part or the general one of the same behaviour.
+    `metrics_port` None serves /metrics on `port`. `drain_seconds` is the time that open requests have to finish after SIGTERM.
+    `loop`, `http` (for callers' connections) and `upstream_http` each select a fast or a general implementation with the same
+    behaviour.
     """
 
     host: str = "127.0.0.1"
@@ -51,7 +52,7 @@ class ServerConfig(Value, frozen=True, kw_only=True):
 
 
 class ProviderConfig(Value, frozen=True, kw_only=True):
-    """An account at an upstream. `settings` are the entry's keys that belong to its plugin."""
+    """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines."""
 
     name: str
     plugin: str
@@ -63,7 +64,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
 
 
 class ModelTarget(Value, frozen=True, kw_only=True):
-    """Where a model is served. `model` None means the name the client asked for (after a wildcard: the rest of it)."""
+    """A target of a model. `model` None means the requested name (for a wildcard entry: the part that ``*`` matches)."""
 
     provider: str
     model: str | None = None
@@ -71,10 +72,10 @@ class ModelTarget(Value, frozen=True, kw_only=True):
 
 
 class ModelEntry(Value, frozen=True, kw_only=True):
-    """A name that clients may ask for; one `*` in it stands for the rest of the name.
+    """A model name for clients; it may contain one `*` as a wildcard.
 
-    `fallback` are names of other entries. `operations` None means all that the plugin offers. `timeouts` holds only what
-    the entry narrows. `facts` are the descriptive keys (`display_name`, `input_token_limit`, …) that were given.
+    `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only the
+    timeouts that the entry overrides. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …).
     """
 
     name: str
@@ -86,7 +87,7 @@ class ModelEntry(Value, frozen=True, kw_only=True):
 
 
 class KeyEntry(Value, frozen=True, kw_only=True):
-    """A key given by file. Empty `models` and `operations` mean all; entries that share `account` share what it owns."""
+    """A key from conf. Empty `models` and `operations` mean all; entries with the same `account` share its stored data."""
 
     name: str
     key: Secret
@@ -98,10 +99,10 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
-    """For keys that say nothing of their own; None means no limit.
+    """Limits. The rate limits apply to keys without their own; None means no limit.
 
-    `body_bytes` is the largest JSON body, `upload_bytes` the largest form; `bodies_bytes` is what large JSON bodies may take
-    together: whoever comes when that is full waits.
+    `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `bodies_bytes` is the maximum memory for all
+    large JSON bodies together; excess bodies wait (back-pressure).
     """
 
     requests_per_minute: int | None = None
@@ -112,25 +113,25 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
 
 
 class MediaConfig(Value, frozen=True, kw_only=True):
-    """Files that the gateway serves: all of them together, and for how long each."""
+    """Files that the gateway serves: the maximum size of all together, and the lifetime of each in seconds."""
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
 
 
 class CircuitsConfig(Value, frozen=True, kw_only=True):
-    """When a target is left alone: after `failures` in a row, for `open_seconds`, then one request probes it."""
+    """Circuits: after `failures` consecutive failures a target gets no requests for `open_seconds`, then one probe request."""
 
     failures: int = 5
     open_seconds: float = 10.0
 
 
 class VideosConfig(Value, frozen=True, kw_only=True):
-    """Video tasks. `concurrency` of one provider entry run at a time; an account may have `queued_per_account` that have not
-    ended; one is looked at each `poll_seconds`, given up after `task_seconds`, and kept for `keep_seconds` once it has ended.
+    """Video tasks. At most `concurrency` tasks of one provider entry run at a time; an account may have `queued_per_account`
+    unfinished tasks. A task is polled every `poll_seconds`, fails after `task_seconds`, and is deleted `keep_seconds` later.
 
-    `max_bytes` is room for finished videos. `prefixes` are the words that stand before the vendor-style routes.
-    `bounds` are least and most of what a request may ask for, where they differ from the format's: seconds, side, fps, n.
+    `max_bytes` is the storage for finished videos. `prefixes` are the path prefixes of the vendor-style routes.
+    `bounds` are (minimum, maximum) of request parameters that override the format's: seconds, side, fps, n.
     """
 
     concurrency: int = 4
@@ -144,8 +145,8 @@ class VideosConfig(Value, frozen=True, kw_only=True):
 
 
 class RealtimeConfig(Value, frozen=True, kw_only=True):
-    """Sessions by voice: how many a key may have open in one process, for how long each, how many messages a caller may send
-    in a second (then it is slowed down), how large one may be. `origins` are the pages that may open one; empty means all.
+    """Realtime sessions: open sessions per key and process, duration of a session, messages per second from a caller (excess
+    messages wait), size of a message. `origins` are the web origins that may open a session; empty means all.
     """
 
     sessions_per_key: int = 20
@@ -156,12 +157,12 @@ class RealtimeConfig(Value, frozen=True, kw_only=True):
 
 
 class FetchRules(Value, frozen=True, kw_only=True):
-    """What may be fetched from addresses that clients and upstreams give.
+    """Rules for fetching URLs from clients and upstreams.
 
-    `allow_private` opens the networks of an organisation and the machine itself, never the addresses that clouds give secrets
-    on; `allow_networks` opens any network that it names. `ports` None: all but `http.fetch.DENIED_PORTS`. `seconds` limits one
-    fetch; of a file that is read while it arrives it limits the time until the file begins, and `gap_seconds` the time between
-    two chunks. At most `parallel` fetches run at once.
+    `allow_private` allows private networks and this machine, but never the metadata addresses of clouds; `allow_networks`
+    allows the networks in it. `ports` None allows all ports except `http.fetch.addresses.DENIED_PORTS`. `seconds` limits one
+    fetch; for a streamed file it limits the time to the first chunk, and `gap_seconds` the time between two chunks. At most
+    `parallel` fetches run at a time.
     """
 
     max_bytes: int = 20 * 1024 * 1024
@@ -176,9 +177,9 @@ class FetchRules(Value, frozen=True, kw_only=True):
 
 
 class Config(Value, frozen=True, kw_only=True):
-    """The whole file. `lines` maps a key path to its line, for faults that are found later (by a plugin's `configure`).
+    """The whole file. `lines` maps a key path to its line, for faults that a plugin's `configure` finds later.
 
-    `inactive` are entries that are off because a plugin is: (key path, why).
+    `inactive` are the entries that are off because a plugin is: (key path, reason).
     """
 
     path: Path | None

@@ -1,4 +1,4 @@
-"""The keys of conf/gate.yaml, their types and bounds. What one key says of another is in checks.py."""
+"""The keys of conf/gate.yaml with their types and bounds. Checks between keys are in checks.py."""
 
 from __future__ import annotations
 
@@ -25,42 +25,44 @@ _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transf
 
 
 def check_name(name: str) -> None:
-    """The name of a provider, a plugin, a model or a key."""
+    """Check the name of a provider, a plugin, a model or a key."""
     if not name or len(name) > LONGEST_NAME:
         raise ValidationError(f"a name must have from 1 to {LONGEST_NAME} characters")
     if not name.isprintable() or any(character.isspace() for character in name):
-        raise ValidationError("a name must not hold spaces or control characters")
+        raise ValidationError("a name must not contain spaces or control characters")
 
 
 def check_model_name(name: str) -> None:
     check_name(name)
     if name.count("*") > 1:
-        raise ValidationError(f"one * is allowed in a model's name, not {name.count('*')}")
+        raise ValidationError(f"a model's name may contain one *, not {name.count('*')}")
 
 
 def check_operation(name: str) -> None:
     if not _OPERATION.fullmatch(name):
-        raise ValidationError("must be the name of an operation, such as chat: small letters, digits and _")
+        raise ValidationError("must be the name of an operation, such as chat: lower-case letters, digits and _")
 
 
 def check_upstream_model(name: str) -> None:
     if name.count("*") > 1:
-        raise ValidationError(f"one * is allowed, for what the * of the model's name stands for, not {name.count('*')}")
+        raise ValidationError(
+            f"may contain one *, which is replaced by the match of the model name's *, not {name.count('*')}"
+        )
 
 
 def check_url(url: str) -> None:
-    """An address that paths can be joined to. No message shows it, because it may hold a password."""
+    """Check a base URL, to which paths can be appended. Messages do not show it, because it may contain a password."""
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise ValidationError("must be an address such as https://host.example/v1")
+        raise ValidationError("must be a URL such as https://host.example/v1")
     if "@" in parts.netloc:
-        raise ValidationError("must not hold a user name or password; a key belongs into api_key")
+        raise ValidationError("must not contain a user name or password; put the key into api_key")
     if "?" in url or "#" in url:
-        raise ValidationError("must not hold a query or a fragment, only scheme, host, port and path")
+        raise ValidationError("must not contain a query or a fragment, only scheme, host, port and path")
 
 
 def check_optional_url(url: str) -> None:
@@ -74,7 +76,8 @@ def check_host(host: str) -> None:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        raise ValidationError("must be an IP address or a name, without port; 0.0.0.0 listens everywhere") from None
+        message = "must be an IP address or host name without port; 0.0.0.0 listens on all interfaces"
+        raise ValidationError(message) from None
 
 
 def check_data_dir(folder: str) -> None:
@@ -85,16 +88,16 @@ def check_data_dir(folder: str) -> None:
 
 
 def check_key(key: str) -> None:
-    """A header carries it."""
+    """Check an API key, which is sent in a header."""
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValidationError("must be printable ASCII without spaces and line breaks, because a header carries it")
+        raise ValidationError("must be printable ASCII without spaces and line breaks, because it is sent in a header")
 
 
 def check_header_name(name: str) -> None:
     if not _HEADER_NAME.fullmatch(name):
         raise ValidationError("must be the name of a header: letters, digits and -")
     if name.lower() in _CONNECTION_HEADERS:
-        raise ValidationError("belongs to the connection; the gateway sets it")
+        raise ValidationError("is a connection header, which the gateway sets itself; remove it")
 
 
 def check_header_value(value: str) -> None:
@@ -104,7 +107,7 @@ def check_header_value(value: str) -> None:
 
 def check_bounds(bounds: list[int]) -> None:
     if len(bounds) != 2 or bounds[0] > bounds[1]:
-        raise ValidationError("must be the least and the most, such as [1, 60]")
+        raise ValidationError("must be [minimum, maximum], such as [1, 60]")
 
 
 def check_network(network: str) -> None:
@@ -117,7 +120,8 @@ def check_network(network: str) -> None:
 def check_prefix(word: str) -> None:
     if not _PREFIX.fullmatch(word) or word in _RESERVED_PREFIXES:
         raise ValidationError(
-            "must be one word of a path, such as vendor: small letters, digits and -; not one that is in use"
+            "must be one path segment of lower-case letters, digits and -, such as vendor, "
+            f"and none of {', '.join(sorted(_RESERVED_PREFIXES))}"
         )
 
 
@@ -147,7 +151,7 @@ class TimeoutsSchema(Schema):
 
 
 class ProviderSchema(Schema):
-    """Every other key belongs to the plugin, which checks it."""
+    """A provider entry. Other keys are settings of the plugin, which checks them."""
 
     class Meta:
         unknown: ClassVar[UnknownOption] = INCLUDE
@@ -194,14 +198,14 @@ MODEL_FACTS = ("version", "display_name", "description", "input_token_limit", "o
 
 
 class KeySchema(Schema):
-    """An empty `key` is no key. No empty list of models: it would look like none and mean all."""
+    """A key entry. An empty `key` disables the entry. Empty lists are invalid, because they look like "none" but mean "all"."""
 
     name = String(required=True, validate=check_name, error_messages={"required": "is missing; give the key a name"})
     key = SecretString(
         required=True,
         empty=True,
         validate=check_key,
-        error_messages={"required": 'is missing; "" is no key, "${{VAR:-}}" takes it from the environment'},
+        error_messages={"required": 'is missing; write "${{VAR:-}}" to read it from the environment (empty: no key)'},
     )
     account = String(validate=check_name)
     models = List(String(validate=check_name), least=1, hint="leave the key out for all models")
@@ -278,7 +282,7 @@ class FileSchema(Schema):
 
 
 _EXTERNAL_STORE_UNSUPPORTED = (
-    "is not supported by this version, which keeps everything below server.data_dir; leave the key out"
+    "is not supported by this version, which stores all data below server.data_dir; remove the key"
 )
 _UNSUPPORTED_KEYS: dict[KeyPath, str] = {
     ("database",): _EXTERNAL_STORE_UNSUPPORTED,
@@ -293,7 +297,7 @@ _FILE_SCHEMA = FileSchema()
 
 
 def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
-    """What of the file's values is sound, and every fault of type, bound or name."""
+    """Return (valid values, faults) for the file's values; faults concern types, bounds and unknown keys."""
     if loaded is None:
         return {}, []
     if not isinstance(loaded, dict):

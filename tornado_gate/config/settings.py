@@ -1,4 +1,4 @@
-"""For plugins: a provider entry's settings through the plugin's own marshmallow schema."""
+"""For plugins: load the settings of a provider entry with the plugin's own marshmallow schema."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CONVERSIONS = (
 
 
 def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any]) -> Any:
-    """What `schema` makes of `settings`; a key that it does not know is a fault, with a suggestion.
+    """Return `settings` loaded with `schema`. Unknown keys are faults, with a suggestion.
 
-    Values that came from the environment are text: they become integers, numbers and booleans where a field wants
-    those. Raises ConfigError with paths below the entry.
+    Text from the environment is converted to integers, numbers and booleans if the field requires them.
+    Raises ConfigError with paths below the entry.
     """
     instance = schema()
     try:
@@ -34,13 +34,13 @@ def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any])
 
 
 def _convert_environment_text(value: Any, place: object) -> Any:
-    """`value` with the environment's text in the type that `place`, a schema or a field, wants."""
+    """Return `value` with text from the environment converted to the types that `place`, a schema or field, requires."""
     if isinstance(value, dict):
         return {key: _convert_environment_text(item, find_field(place, key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_convert_environment_text(item, find_field(place, index)) for index, item in enumerate(value)]
     if not isinstance(value, EnvironmentText) or isinstance(place, (strict.String, marshmallow.fields.String)):
-        return value  # text stays masked
+        return value  # stays an EnvironmentText, so that `repr` masks it
     for kinds, convert in _CONVERSIONS:
         if isinstance(place, kinds):
             value = convert(value)

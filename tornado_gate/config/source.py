@@ -1,7 +1,7 @@
-"""A YAML file as plain values, with the line of every key and item. Knows nothing of what the keys mean.
+"""Reads a YAML file as plain values, with the line of every key and item. Knows nothing about the meaning of keys.
 
-Differs from `yaml.safe_load` where that bites: duplicate keys, tags and merge keys are faults; a key is the text that
-was written (``on:`` is "on"); a date stays text; aliases cannot multiply what a small file holds.
+Differs from `yaml.safe_load`: duplicate keys, tags and merge keys are faults; a key is its literal text (``on:`` is
+"on"); a date stays text; the number of values is limited, with aliases expanded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Loader: Any = type(
 
 
 class Document(State):
-    """What a file holds: None, str, bool, int, float, list and dict with string keys. `lines` counts from 1."""
+    """The content of a file: None, str, bool, int, float, list and dict with string keys. `lines` counts from 1."""
 
     values: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
@@ -42,24 +42,24 @@ class Document(State):
 
 
 def read(path: Path) -> Document:
-    """Read the file at `path`. Raises FileFaults when it cannot be read or is no YAML."""
+    """Read the file at `path`. Raises FileFaults if it cannot be read or is not valid YAML."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise FileFaults([((), f"cannot be read: {error.strerror}")], path, {}) from None
     if len(content) > LARGEST_FILE:
-        raise FileFaults([((), f"is too large; {LARGEST_FILE >> 20} MiB are allowed")], path, {})
+        raise FileFaults([((), f"is too large; at most {LARGEST_FILE >> 20} MiB are allowed")], path, {})
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise FileFaults([((), "is not UTF-8 here; save the file as UTF-8")], path, {(): line}) from None
+        raise FileFaults([((), "has a byte that is not UTF-8; save the file as UTF-8")], path, {(): line}) from None
     return parse(text, path)
 
 
 def parse(text: str, path: Path) -> Document:
-    """YAML text as a Document. Raises FileFaults, in the name of the file `path`, for what is no YAML."""
+    """Parse YAML text as a Document. Raises FileFaults for the file `path` if it is not valid YAML."""
     try:
         _check_depth(text)
         loader = _Loader(text)
@@ -72,7 +72,7 @@ def parse(text: str, path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         message, line = _explain_yaml_error(error, text)
     except yaml.reader.ReaderError as error:
-        message = f"is no YAML: the character U+{ord(_describe_character(error)):04X} is not allowed"
+        message = f"is not valid YAML: the character U+{ord(_describe_character(error)):04X} is not allowed"
         line = text.count("\n", 0, max(text.find(_describe_character(error)), 0)) + 1
     raise FileFaults([((), message)], path, {(): line})
 
@@ -84,26 +84,28 @@ class _YamlError(Exception):
 
 
 def _check_depth(text: str) -> None:
-    """Composing is recursive, and in C it takes the process down where Python would raise; reading events is not."""
+    """Raise _YamlError for text nested too deeply. libyaml composes recursively in C, where deep nesting crashes the process;
+    this function reads events, without recursion.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
                 raise _YamlError(
-                    f"is nested too deeply; {MAX_DEPTH} levels are allowed", _get_line_number(event.start_mark)
+                    f"is nested too deeply; at most {MAX_DEPTH} levels are allowed", _get_line_number(event.start_mark)
                 )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 def _get_line_number(mark: Any) -> int:
-    """A place in the text, as the library gives it, as a line counted from 1."""
+    """Return the line of a PyYAML mark, counted from 1."""
     return int(mark.line) + 1
 
 
 class _NodeReader:
-    """Turns composed nodes into values. Aliases are followed, so one node may be read several times."""
+    """Converts composed nodes to values. Aliases are expanded, so one node may be read several times."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -127,8 +129,8 @@ class _NodeReader:
         self.count += 1
         if self.count > MAX_VALUES or len(path) > MAX_DEPTH:
             raise _YamlError(
-                f"holds too much, aliases counted as what they stand for; {MAX_VALUES} values are allowed, "
-                f"{MAX_DEPTH} levels deep",
+                f"is too large with its aliases expanded; at most {MAX_VALUES} values "
+                f"and {MAX_DEPTH} levels are allowed",
                 _get_line_number(node.start_mark),
             )
         if node.tag == f"{_TAG}str":
@@ -144,9 +146,7 @@ class _NodeReader:
         for key_node, value_node in node.value:
             line = _get_line_number(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
-                self.add_fault(
-                    (*path, "?"), line, "a key must be plain text; put quotes around it and around any ${...}"
-                )
+                self.add_fault((*path, "?"), line, "a key must be text; put quotes around it and around any ${...}")
                 continue
             key = key_node.value
             below = (*path, key)
@@ -154,7 +154,7 @@ class _NodeReader:
                 self.add_fault(below, line, "merge keys are not supported; write the keys out")
                 continue
             if key in values:
-                self.add_fault(below, line, f"is given twice, first on line {lines[below]}; leave one out")
+                self.add_fault(below, line, f"occurs twice, first on line {lines[below]}; remove one of them")
             lines[below] = line
             values[key] = self.read_value(value_node, below)
         return values
@@ -186,22 +186,22 @@ class _NodeReader:
 
 
 def _describe_character(error: yaml.reader.ReaderError) -> str:
-    """The character that stopped the reader: the C one gives its number, which PyYAML's types do not say."""
+    """Return the character that the reader refused; the C reader gives its number, contrary to PyYAML's types."""
     found: Any = error.character
     return chr(found) if isinstance(found, int) else str(found)[:1]
 
 
 def _explain_yaml_error(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:
-    """PyYAML's complaint with a hint for what people commonly mean, and its line."""
+    """Return (PyYAML's message with a hint for common mistakes, line)."""
     problem = f"{error.context}: {error.problem}" if error.context else str(error.problem)
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return f"is no YAML: {problem}", 1
+        return f"is not valid YAML: {problem}", 1
     start = mark.line
     lines = text.split("\n")
     line = lines[start] if start < len(lines) else ""
     hint = _find_hint(problem, line, line[mark.column : mark.column + 1])
-    return f"is no YAML: {problem}{hint}", start + 1
+    return f"is not valid YAML: {problem}{hint}", start + 1
 
 
 def _find_hint(problem: str, line: str, character: str) -> str:
@@ -212,7 +212,7 @@ def _find_hint(problem: str, line: str, character: str) -> str:
     if "${" in line and "flow" in problem:
         return '; inside { } and [ ] a ${...} needs quotes: "${...}"'
     if "mapping values" in problem:
-        return "; text that holds ': ' needs quotes"
+        return "; text that contains ': ' needs quotes"
     if "cannot start" in problem:
         return "; text that begins with this character needs quotes"
     return ""

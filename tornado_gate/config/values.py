@@ -1,7 +1,7 @@
-"""Marshmallow fields for conf. Nothing is converted but what came from the environment, where everything is text.
+"""Marshmallow fields for conf. Only text from the environment is converted; other values must have the right type.
 
-Each message says what is wrong and what is allowed, and shows no value that came from the environment. Containers give
-what is sound in them as `valid_data`, so that the checks which come later find every fault in one pass.
+Messages state the allowed values and do not show values from the environment. Containers return their valid
+items as `valid_data`, so that later checks find all other faults in the same pass.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _BOOLEAN_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": F
 
 
 def describe_type(value: Any) -> str:
-    """What a value is, in the words of YAML."""
+    """Return the type of a value in YAML's terms, with its article, such as "a mapping"."""
     if isinstance(value, EnvironmentText):
-        return "what the environment holds" if value else "empty, as the environment has it"
-    return {list: "a list", dict: "a mapping", type(None): "nothing"}.get(type(value)) or json_named(value)
+        return "the value from the environment" if value else "an empty value from the environment"
+    return {list: "a list", dict: "a mapping", type(None): "an empty value"}.get(type(value)) or json_named(value)
 
 
 def integer_of(value: Any) -> Any:
-    """An integer of the environment's text; anything else as it is."""
+    """Convert text from the environment to an integer if possible; return other values unchanged."""
     if isinstance(value, EnvironmentText) and _INTEGER.fullmatch(value.strip()):
         return int(value)
     return value
 
 
 def number_of(value: Any) -> Any:
-    """A number of the environment's text; anything else as it is."""
+    """Convert text from the environment to a number if possible; return other values unchanged."""
     converted = integer_of(value)
     if isinstance(converted, EnvironmentText) and _NUMBER.fullmatch(converted.strip()):
         return float(converted)
@@ -48,12 +48,12 @@ def number_of(value: Any) -> Any:
 
 
 def boolean_of(value: Any) -> Any:
-    """true or false of the environment's text, in any spelling that YAML knows; anything else as it is."""
+    """Convert text from the environment to a boolean, in any YAML spelling; return other values unchanged."""
     return _BOOLEAN_WORDS.get(value.strip().lower(), value) if isinstance(value, EnvironmentText) else value
 
 
 class String(fields.Field[Any]):
-    """Text that is not empty unless `empty` says so; `choices` narrow it."""
+    """A string, not empty unless `empty` is true; `choices` restricts the values."""
 
     def __init__(self, *, choices: Sequence[str] = (), empty: bool = False, **rest: Any) -> None:
         super().__init__(**rest)
@@ -78,7 +78,7 @@ class String(fields.Field[Any]):
 
 
 class SecretString(String):
-    """Text that is never shown."""
+    """A string that becomes a `Secret`."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Secret:
         return Secret(super()._deserialize(value, attr, data, **rest))
@@ -93,7 +93,7 @@ class Boolean(fields.Field[Any]):
 
 
 class Integer(fields.Field[Any]):
-    """From `least` to `most`, both included."""
+    """An integer from `least` to `most`, both included."""
 
     def __init__(self, *, least: int, most: int = MAX_INTEGER, **rest: Any) -> None:
         super().__init__(**rest)
@@ -110,7 +110,7 @@ class Integer(fields.Field[Any]):
 
 
 class Seconds(fields.Field[Any]):
-    """More than 0, or from 0 on with `zero`, up to a day."""
+    """A number of seconds above 0 (with `zero`: 0 or more), up to one day."""
 
     def __init__(self, *, zero: bool = False, **rest: Any) -> None:
         super().__init__(**rest)
@@ -131,11 +131,11 @@ def _format_value(value: Any) -> str:
         return describe_type(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite or NaN"
-    return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "one so large"
+    return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "a number above 64 bits"
 
 
 class _ContainerField(fields.Field[Any]):
-    """The base of fields that hold others. Nothing at all (``providers:``) is an empty one."""
+    """Base class of fields that contain others. A key without a value (``providers:``) is an empty container."""
 
     kind: type
     what: str
@@ -151,11 +151,11 @@ class _ContainerField(fields.Field[Any]):
         return self._load(value)
 
     def _load(self, value: Any) -> Any:
-        raise AssertionError("each container has its own")
+        raise AssertionError("subclasses implement this")
 
 
 class Section(_ContainerField):
-    """A mapping whose keys `schema` knows; `example` is shown to who writes something else."""
+    """A mapping with the keys of `schema`; the message for other types shows `example`."""
 
     kind, what = dict, "a mapping"
 
@@ -170,7 +170,7 @@ class Section(_ContainerField):
 
 
 class Table(_ContainerField):
-    """A mapping of names to `item`s; `check_name` raises ValidationError for a name that cannot be."""
+    """A mapping of names to `item`s; `check_name` raises ValidationError for an invalid name."""
 
     kind, what = dict, "a mapping"
 
@@ -191,7 +191,7 @@ class Table(_ContainerField):
 
 
 class List(_ContainerField):
-    """A list of `item`s. `least` 1 refuses an empty one, and a key without a value, with `hint`."""
+    """A list of `item`s. With `least` 1 an empty list and a key without a value are invalid; the message shows `hint`."""
 
     kind, what = list, "a list"
 
@@ -211,7 +211,7 @@ class List(_ContainerField):
 def _load_entries(
     entries: Iterable[tuple[Any, Any]], load: Callable[[Any, Any], Any]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Load every entry: what came out of each (of a faulty one what is sound in it, or None), and the faults by key."""
+    """Load every entry. Returns (values by key, faults by key); a faulty entry's value is its valid part or None."""
     sound: dict[Any, Any] = {}
     faults: dict[Any, Any] = {}
     for key, value in entries:

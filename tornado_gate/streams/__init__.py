@@ -1,1 +1,1 @@
-"""Streams: how the chunks and events of an answer pass through the gateway."""
+"""Streams: processing of the chunks and events of a response."""

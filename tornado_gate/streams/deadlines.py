@@ -1,4 +1,4 @@
-"""Time limits around whatever a plugin or an upstream does."""
+"""Timeouts for the work of plugins and upstreams."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NEVER = float("inf")
 
 
 class Deadlines:
-    """The time one attempt has; counts from when it is made, inside the running loop. All in seconds.
+    """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
-    One place in the wheel serves all limits of an attempt, as those of a stream come and go with every event: a limit is a
-    number that is set and unset, and is looked at when the wheel comes round, which is seldom.
+    All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
+    a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires.
     """
 
     __slots__ = (
@@ -36,25 +36,27 @@ class Deadlines:
         self._loop = self._wheel.loop
         now = self._loop.time()
         self._ends = now + timeouts.total
-        # Nothing comes of a whole answer before all of it is made, so its first event may take as long as the whole.
+        # A whole response has no event before it is complete, so its first event may take the total time.
         self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
         self._due = self._rings_at = NEVER
-        self.gap = NEVER  # what comes before the first item is not a gap
+        self.gap = NEVER  # the wait for the first item is not a gap
         self._rang = self._in_gap = False
-        self._over = False  # the last item has come
+        self._over = False  # the last item has arrived
         self._cancelled = 0
         self._task: asyncio.Task[object] | None = None
-        self._slot: int | None = None  # of the wheel
+        self._slot: int | None = None  # in the timer wheel
 
     async def wait_for_first_event(self, awaitable: Awaitable[T]) -> T:
-        """What must be there by the first event. Raises UpstreamTimeout."""
+        """Return the result of `awaitable`, limited by the first-event timeout. Raises UpstreamTimeout."""
         self._set_limit(self._first)
         try:
             return await awaitable
         except BaseException as error:
             self.stop()
             if self._is_own_cancellation(error):
-                raise UpstreamTimeout(f"The provider '{self._provider}' did not begin to answer in time.") from None
+                raise UpstreamTimeout(
+                    f"The provider '{self._provider}' did not start its response in time (first_event timeout)."
+                ) from None
             raise
         finally:
             self._due = NEVER
@@ -62,14 +64,14 @@ class Deadlines:
                 self.stop()
 
     def extend_gap_on_chunks(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """`chunks`; each one is a sign of life, also when no event comes of it, as with the pings of an upstream that thinks."""
+        """Return `chunks`; each one restarts the gap timeout, also if it yields no event (an upstream's pings, for example)."""
         return Flow(chunks, limits=_SignsOfLife(self))
 
     def limit_gaps(self, items: AsyncIterator[T], blame: ErrorMapper | None = None) -> AsyncIterator[T]:
-        """`items`, each within the gap after the one before and all within the total. Raises UpstreamTimeout.
+        """Return `items` with the gap timeout between two items and the total timeout for all. Raises UpstreamTimeout.
 
-        `blame` is given what they raise, and gives what is raised instead. A flow of `alive` chunks that nobody has read from
-        stays one flow: its chunks are what the gaps are between.
+        `blame` maps an exception of the items to the one to raise. An unread flow from `extend_gap_on_chunks` is not wrapped
+        again: then the gap timeout applies between its chunks.
         """
         if isinstance(items, Flow) and not items.begun and self._may_limit(items):
             items.limits = self
@@ -82,7 +84,7 @@ class Deadlines:
         return limits is None or (isinstance(limits, _SignsOfLife) and limits.deadlines is self)
 
     def stop(self) -> None:
-        """No limit any more, and nothing left in the loop."""
+        """Cancel all timeouts and remove the entry from the timer wheel."""
         self._due = NEVER
         if self._slot is not None:
             self._wheel.remove(self._slot, self)
@@ -90,7 +92,7 @@ class Deadlines:
             self._rings_at = NEVER
 
     def _set_limit(self, due: float) -> None:
-        """From here until it is unset, the task that runs now may wait until `due`."""
+        """Cancel the current task at `due`, a time of the loop, unless the limit is reset before."""
         self._due = due
         self._rang = False
         self._task = task = asyncio.current_task(self._loop)
@@ -105,7 +107,7 @@ class Deadlines:
         self._slot = self._wheel.add(due, self)
 
     def on_timer(self) -> None:
-        """For the wheel."""
+        """Called by the timer wheel: cancel the task if its limit has passed, else schedule the timer again."""
         self._slot = None
         self._rings_at = NEVER
         if self._due == NEVER:
@@ -117,19 +119,19 @@ class Deadlines:
             self._task.cancel()
 
     def _is_own_cancellation(self, error: BaseException) -> bool:
-        """Whether a cancellation is the timer's alone, and not also that of somebody who wants the task to end."""
+        """Whether only the timer has cancelled the task; False if another cancellation is pending too."""
         if not self._rang or not isinstance(error, asyncio.CancelledError) or self._task is None:
             return False
         self._rang = False
         return self._task.uncancel() <= self._cancelled
 
-    # What limits a flow; see `flow.Limits`.
+    # The interface `stages.Limits`.
 
     def begin(self) -> float:
-        """Limit what is awaited next. Gives the limit that holds around it, which is put back afterwards."""
+        """Start the limit for the next wait. Returns the outer limit, to restore afterwards."""
         outer = self._due
         self._in_gap = outer == NEVER
-        if self._in_gap or self.gap != NEVER:  # else what holds around it is narrower already
+        if self._in_gap or self.gap != NEVER:  # else the outer limit is narrower
             self._set_limit(min(outer, self._ends, self._loop.time() + self.gap))
         return outer
 
@@ -140,26 +142,30 @@ class Deadlines:
         self._due = outer
         if outer != NEVER or not self._is_own_cancellation(error):
             return error
-        return UpstreamTimeout(f"The provider '{self._provider}' fell silent in the middle of its answer.")
+        if self._loop.time() >= self._ends:
+            limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
+        else:
+            limit = f"sent no data for {self.gap:g} s (gap timeout)"
+        return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
 
     def end(self) -> None:
-        """The items are: nothing is limited any more but what waits for the first event, if that does."""
+        """The items have ended: only a wait for the first event, if there is one, stays limited."""
         self._over = True
         if self._due == NEVER:
             self.stop()
 
     def begin_gaps(self) -> None:
-        """The first item is there: from here on there are gaps."""
+        """The first item has arrived: start the gap timeout."""
         self.gap = self._timeouts.gap
 
     def put_off(self) -> None:
-        """A sign of life in a gap."""
+        """Data has arrived: restart the gap timeout."""
         if self._in_gap and self._due != NEVER:
             self._due = min(self._ends, self._loop.time() + self.gap)
 
 
 class _Begins(Attributed[T]):
-    """Where the items of an attempt come out: the first begins the gaps, and errors are the plugin's."""
+    """The last step of an attempt: the first item starts the gap timeout, and errors are attributed to the plugin."""
 
     __slots__ = ("_deadlines",)
 
@@ -173,7 +179,7 @@ class _Begins(Attributed[T]):
 
 
 class _SignsOfLife:
-    """Chunks of an attempt that somebody makes items of: each puts off the end of the gap in which they are awaited."""
+    """The limits of a chunk flow whose chunks are parsed into items: each chunk restarts the gap timeout of the items."""
 
     __slots__ = ("deadlines",)
 
@@ -190,7 +196,7 @@ class _SignsOfLife:
         return error
 
     def end(self) -> None:
-        """The items may go on."""
+        """Do nothing: items may follow after the last chunk."""
 
 
 def _same(error: BaseException) -> BaseException:

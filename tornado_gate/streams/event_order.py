@@ -1,4 +1,4 @@
-"""The order of events, which `types.events` tells: says of each whether it may come now. Pure."""
+"""Checks the order of stream events that `types.events` defines. No I/O."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _RESULT_EVENTS = (
     TranscriptionResult,
     VideoOperation,
 )
-"""Events that are an answer by themselves."""
+"""Events that are a whole response."""
 _NON_CHAT_EVENTS = (*_RESULT_EVENTS, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
 
 
 class OrderError(Exception):
-    """A plugin's events came in an order that the vocabulary does not allow."""
+    """A plugin yielded events in an invalid order."""
 
 
 class OrderChecker:
-    """Says of each event whether it may come now. One for each stream."""
+    """Checks each event of one stream."""
 
     __slots__ = ("_choices", "_done", "_indexes", "_speaking", "finished", "open", "started")
 
@@ -53,14 +53,14 @@ class OrderChecker:
         self.started = False
         self.finished = False
         self.open: dict[int, int] = {}
-        """The open parts, each with its choice."""
+        """The open parts: index to choice."""
         self._indexes: set[int] = set()
         self._choices: set[int] = set()
         self._done: set[int] = set()
         self._speaking = False
 
     def check(self, event: StreamEvent) -> None:
-        """Raises OrderError, naming what was wrong."""
+        """Raise OrderError, with the violated rule, if `event` may not come now."""
         if self.finished:
             raise OrderError(f"{type(event).__name__} after the end")
         match event:
@@ -87,9 +87,9 @@ class OrderChecker:
 
     def _check_non_chat_event(self, event: StreamEvent) -> None:
         if not isinstance(event, _NON_CHAT_EVENTS):
-            raise OrderError(f"{type(event).__name__}, which is no stream event")
+            raise OrderError(f"{type(event).__name__}, which is not a stream event")
         if self._indexes or self._done:
-            raise OrderError(f"{type(event).__name__} in a chat")
+            raise OrderError(f"{type(event).__name__} in a chat response")
         match event:
             case SpeechStart():
                 if self._speaking:
@@ -109,9 +109,9 @@ class OrderChecker:
     def _check_part_start(self, event: PartStart) -> None:
         self._require_start(event)
         if event.index in self._indexes:
-            raise OrderError(f"PartStart for part {event.index}, which was there before")
+            raise OrderError(f"a second PartStart for part {event.index}")
         if event.choice in self._done:
-            raise OrderError(f"PartStart in choice {event.choice}, which is finished")
+            raise OrderError(f"PartStart in choice {event.choice}, which has finished")
         self._indexes.add(event.index)
         self.open[event.index] = event.choice
         self._choices.add(event.choice)
@@ -121,11 +121,11 @@ class OrderChecker:
         if event.choice in self.open.values():
             raise OrderError(f"Finish of choice {event.choice}, which has an open part")
         if event.choice in self._done:
-            raise OrderError(f"Finish of choice {event.choice}, which is finished")
+            raise OrderError(f"a second Finish of choice {event.choice}")
         self._done.add(event.choice)
 
     def is_complete(self) -> bool:
-        """Whether a stream that ends here has ended well."""
+        """Whether the stream may end here."""
         return self.finished or (bool(self._done) and not self.open and self._choices <= self._done)
 
     def _require_start(self, event: StreamEvent) -> None:

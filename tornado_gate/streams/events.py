@@ -1,6 +1,6 @@
-"""Events to a whole result, and back; and their order, checked. Pure: no wire format, no I/O.
+"""Convert stream events to a whole result and back, and check their order. No wire format, no I/O.
 
-A whole answer is a stream that was collected, so that both take one path.
+A whole response is a collected stream, so that streaming and non-streaming responses share one code path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 E = TypeVar("E")
 
 _HELD_EVENTS = (ResponseStart, SpeechStart)
-"""Events that promise something and say nothing yet."""
+"""Events without content, held back until the first event with content: an error before that keeps its status."""
 
 
 class _OpenPart(State):
@@ -61,7 +61,7 @@ class _OpenChoice(State):
 
 
 class Collector:
-    """Takes events and makes a ChatResult of them."""
+    """Builds a ChatResult from stream events."""
 
     def __init__(self) -> None:
         self._start: ResponseStart | None = None
@@ -70,7 +70,7 @@ class Collector:
         self._usage: Usage | None = None
 
     def add(self, event: StreamEvent) -> None:
-        """Take one event. Raises the error of a StreamError."""
+        """Add one event. Raises the error of a StreamError, and OrderError for an event that is not of a chat."""
         match event:
             case PartDelta(index=index):
                 self._add_delta(self._open[index], event)
@@ -89,7 +89,7 @@ class Collector:
             case StreamError(error=error):
                 raise error
             case _:
-                raise OrderError(f"{type(event).__name__} where a chat was expected")
+                raise OrderError(f"{type(event).__name__} in a chat response")
 
     def _add_delta(self, part: _OpenPart, delta: PartDelta) -> None:
         if delta.data:
@@ -101,9 +101,9 @@ class Collector:
             self._choices[part.start.choice].logprobs.setdefault(kind, []).extend(delta.logprobs)
 
     def result(self) -> ChatResult:
-        """The whole answer. Raises UpstreamError when the stream ended before its end."""
+        """Return the whole response. Raises UpstreamError if a choice has no Finish."""
         if self._start is None or not self._choices or any(c.finish is None for c in self._choices.values()):
-            raise UpstreamError("The upstream's answer ended before it was complete.")
+            raise UpstreamError("The upstream's response ended before it was complete.")
         return ChatResult(
             model=self._start.model,
             id=self._start.id,
@@ -153,11 +153,11 @@ def _close_part(part: _OpenPart, end: PartEnd) -> Part:
         case "text":
             return Text(text=text, signature=end.signature, extra=extra)
         case _:
-            raise OrderError(f"a part of kind {start.kind} must come whole")
+            raise OrderError(f"a part of kind {start.kind} without `part` in its PartStart")
 
 
 async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
-    """The whole answer. Raises the error of a stream that failed, UpstreamError for one that just stopped."""
+    """Return the whole response. Raises the error of a StreamError, and UpstreamError for an incomplete stream."""
     collector = Collector()
     async for together in stages.iterate_batches(events):
         for event in together:
@@ -171,11 +171,11 @@ def render_events(
     last: Callable[[], bytes],
     failure: Callable[[GateError], bytes],
 ) -> AsyncIterator[bytes]:
-    """The chunks of a reply that is streamed; what comes together is one chunk.
+    """Return the chunks of a streamed reply; events that arrive together become one chunk.
 
-    `frames` is given events, of the vocabulary or of the format, and appends what they are on the wire; `last` ends an answer
-    that has ended well, with b"" for nothing. A failure before the first chunk is raised and keeps its status, a later one is
-    the last chunk, by `failure`.
+    `frames(events, out)` appends the frames of events, of the vocabulary or of the format. `last()` returns the frames that end
+    a complete response, or b"". An error before the first chunk is raised and keeps its status; for a later error,
+    `failure(error)` returns the last chunk.
     """
     return stages.add_step(events, _RenderStep(frames, last, failure))
 
@@ -212,7 +212,7 @@ class _RenderStep(stages.Step[E, bytes]):
 
 
 def render_collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
-    """What `render` makes of the whole answer, as one chunk. Raises as `collect`."""
+    """Return one chunk: `render` applied to the whole response. Raises as `collect`."""
     return stages.add_step(events, _CollectStep(render))
 
 
@@ -233,7 +233,7 @@ class _CollectStep(stages.Step[StreamEvent, bytes]):
 
 
 def replay(result: ChatResult) -> Iterator[StreamEvent]:
-    """The events of a whole answer: collecting them gives it back."""
+    """Yield the events of a whole response; `collect` is the inverse."""
     yield ResponseStart(model=result.model, id=result.id, created=result.created, extra=result.extra)
     index = 0
     for number, choice in enumerate(result.choices):
@@ -285,7 +285,9 @@ R = TypeVar("R")
 
 
 async def read_single_event(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
-    """The one event of a whole answer. Raises the error of a StreamError, and OrderError for anything else."""
+    """Return the result event of class `kind`. Raises the error of a StreamError, OrderError for other events, and
+    UpstreamError if the stream ends without a result.
+    """
     async for event in events:
         if isinstance(event, kind):
             return event
@@ -293,11 +295,11 @@ async def read_single_event(events: AsyncIterator[StreamEvent], kind: type[R]) -
             raise event.error
         if not isinstance(event, ResponseStart | UsageReport | PartialImage):
             raise OrderError(f"{type(event).__name__} where {kind.__name__} was expected")
-    raise UpstreamError("The upstream's answer ended before it was complete.")
+    raise UpstreamError("The upstream's response ended before it was complete.")
 
 
 async def iterate_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """A plain iterator as the async one that hooks return."""
+    """Convert a plain iterator to an async one, as hooks return it."""
     for event in events:
         yield event
 
@@ -307,11 +309,11 @@ def check_events(
     blame: Callable[[OrderError, str], GateError],
     redact: Callable[[GateError], object] | None = None,
 ) -> AsyncIterator[StreamEvent]:
-    """`events` with their order checked, and every failure after the first real event turned into a StreamError.
+    """Return `events` with their order checked; an error after the first event with content becomes a StreamError.
 
-    Before the first event that says something (anything but a start) a failure is raised, so that it keeps its status
-    and another target may be tried. `blame` makes the error for events in a wrong order, `redact`
-    changes every error in place before it is raised or becomes a StreamError.
+    Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised, so that it keeps
+    its status and another target may be tried. `blame` creates the error for an invalid order. `redact` modifies every error
+    in place before it is raised or becomes a StreamError.
     """
     return stages.add_step(events, _CheckStep(blame, redact))
 
@@ -332,7 +334,7 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
         checker = self._checker
         is_open = checker.open
         for event in items:
-            if type(event) is not PartDelta or event.index not in is_open:  # nearly all are words of an open part
+            if type(event) is not PartDelta or event.index not in is_open:  # most events are deltas of an open part
                 try:
                     checker.check(event)
                 except OrderError as error:
@@ -348,7 +350,7 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
 
     def end(self, out: list[StreamEvent]) -> None:
         if not self._checker.is_complete():
-            raise UpstreamError("The upstream's stream stopped before its end.")
+            raise UpstreamError("The upstream's stream ended before the response was complete.")
 
     def fail(self, error: GateError) -> list[StreamEvent] | GateError:
         if self._redact is not None:
@@ -356,7 +358,7 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
         return [StreamError(error=error)] if self._spoken else error
 
     def _hold_or_release(self, event: StreamEvent, out: list[StreamEvent]) -> bool:
-        """Whether an event waits for the first that says something. Raises the error of a StreamError in that one's place."""
+        """Hold `event` back and return True, or release the held events. Raises the error of a StreamError."""
         if isinstance(event, _HELD_EVENTS):
             self._held.append(event)
             return True
@@ -369,10 +371,10 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
 
 
 close = stages.close
-"""End an async generator that nobody will read on; anything else has nothing to close."""
+"""Close an async generator that will not be read further; other iterators need no closing."""
 
 
-# The names that plugins written for 0.1 use. They go with 0.3.
+# Aliases for plugins written for 0.1; removed in 0.3.
 rendered = render_events
 collected = render_collected
 single = read_single_event

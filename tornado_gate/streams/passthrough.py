@@ -1,10 +1,10 @@
-"""The verbatim lane: an upstream's answer passes to the caller as it came, and usage and finish reason are noted.
+"""The verbatim lane: forward an upstream's response unchanged to the caller, and record usage and finish reason.
 
-`forward_answer` is what a format's `forward_response` returns. What differs from format to format is a `StreamAdapter`: which
-frame is an error, which frames need not be parsed, how a stream that broke off ends. Knows no wire format.
+A format's `forward_response` returns the result of `forward_answer`. The format supplies a `StreamAdapter`, which defines
+the frames that are errors, the frames that need no parsing, and the end of an interrupted stream. Knows no wire format.
 
-A stream passes whole frame by whole frame. A failure before the first frame with data is raised and keeps its status; a later
-one becomes the frames of `StreamAdapter.render_ending`, and nothing follows them.
+A stream is forwarded in complete frames. An error before the first frame with data is raised and keeps its status; a later
+error becomes the frames of `StreamAdapter.render_ending`, which end the stream.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
-"""How many frames at the end of a chunk are read one by one when the chunk is not quiet: finish reason, usage, end."""
+"""The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
 
 
 class StreamMeter(Protocol):
-    """Reads the frames of one stream, and notes usage and finish reason on the call's meter."""
+    """Reads the frames of one stream and records usage and finish reason on the call's meter."""
 
     @property
     def finished(self) -> bool:
-        """Whether the answer has ended well."""
+        """Whether the response is complete."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing may follow: the frame that ends a stream has passed, or an error."""
+        """Whether no frame may follow, after the end frame or an error frame."""
 
     def note(self, raw: bytes) -> bool | None:
-        """Read one frame. True: it holds nothing but the usage that the gateway asked for.
+        """Read one frame. Returns True if it contains only the usage that the gateway requested.
 
-        May raise a GateError, which then ends the stream in place of the frame.
+        A GateError that it raises ends the stream in place of the frame.
         """
 
 
@@ -50,74 +50,74 @@ class Splitter(Protocol):
     """Splits a stream that is not made of server-sent events."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that `chunk` completes. Raises UpstreamError for one without end."""
+        """Return the frames that `chunk` completes. Raises UpstreamError for a frame above the size limit."""
 
 
 class StreamAdapter(ABC):
-    """What the frames and bodies of one wire format mean. One object serves all requests, so it has no state.
+    """Interprets the frames and bodies of one wire format. One object serves all requests, so it must have no state.
 
-    Inherit from it: every method but `meter`, `parse_error` and `render_ending` has a default. A frame is given as it came, with
-    the empty line after it.
+    Inherit from it: all methods except `meter`, `parse_error` and `render_ending` have a default. Frames are passed unchanged,
+    with the empty line that ends them.
     """
 
     keep_alive: bytes = b": ping\n\n"
-    """What is sent while an upstream that streams is silent; `b""`: nothing."""
+    """Sent to the caller while a streaming upstream sends no data; `b""` sends nothing."""
     streams_bodies: bool = False
-    """Whether a whole body becomes a stream, by `render_stream`, when the caller asked for a stream."""
+    """Whether `render_stream` converts a whole body to a stream if the caller requested one."""
 
     @abstractmethod
     def meter(self, call: Call, request: VerbatimRequest) -> StreamMeter:
-        """What reads the frames of one stream."""
+        """Return a new meter for one stream."""
 
     def splitter(self, meter: Any) -> Splitter | None:
-        """What splits the stream; None for server-sent events."""
+        """Return the splitter of the stream; None for server-sent events."""
         return None
 
     def is_quiet(self, frames: bytes) -> bool:
-        """Whether one or more frames, which are not the first, certainly hold nothing that the meter must note.
+        """Whether one or more frames, not including the first of the stream, certainly contain nothing for the meter.
 
-        Called for every chunk, so it searches and does not parse. Inside a JSON string a quotation mark is escaped: text that a
-        model writes cannot look like a member. The default parses each frame.
+        Called for every chunk, so implementations search for byte strings instead of parsing. Quotation marks inside JSON strings
+        are escaped, so a model's text cannot look like a JSON member. By default each frame is parsed.
         """
         return False
 
     def has_data(self, raw: bytes) -> bool:
-        """Whether a frame is more than a comment. Comments before the first data wait for it."""
+        """Whether a frame is not only a comment. Comments before the first frame with data are held back until it arrives."""
         return sse.parse(raw) is not None
 
     @abstractmethod
     def parse_error(self, body: Any) -> GateError | None:
-        """The error that the JSON of the first frame is, or None."""
+        """Return the error that the JSON of the first frame represents, or None."""
 
     def hides_usage(self, request: VerbatimRequest) -> bool:
-        """Whether frames for which `StreamMeter.note` is true are taken out."""
+        """Whether frames for which `StreamMeter.note` returns True are removed from the stream."""
         return False
 
     def render_frames(self, meter: Any, frames: list[bytes]) -> list[bytes]:
-        """The chunks that the caller gets for frames that came together and are not all quiet: as they came, in one piece."""
+        """Return the caller's chunks for frames that arrived together and are not all quiet. Default: one unchanged chunk."""
         return [b"".join(frames)]
 
     @abstractmethod
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
-        """The frames that end a stream which broke off with `error`; with None, one that ended well without saying so."""
+        """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
     def parse_body(self, raw: bytes) -> Any:
-        """The JSON of a whole body, where long values may be left out. Raises JSONDecodeError."""
+        """Parse a whole body as JSON; long values may be omitted. Raises JSONDecodeError."""
         return orjson.loads(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
-        """What the caller gets for a whole body, whose usage is noted. Raises the error that it may be."""
+        """Record the usage of a whole body and return the caller's bytes. Raises GateError if the body is an error."""
         return raw
 
     def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
-        """A whole body as the stream that the caller asked for. Only called when `streams_bodies` is true."""
+        """Yield a whole body as a stream, for a caller who requested one. Only called if `streams_bodies` is true."""
         raise NotImplementedError
 
 
 def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """The reply for an upstream's answer. Its content type says whether it is a stream; without one, the request does.
+    """Return the reply for an upstream's response. Its content type decides whether it is a stream, else the request does.
 
-    A body that is there already is read at once: raises the error that it may be.
+    A `BufferedBody` is read at once: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
     kind = JSON if content_type == JSON else content_type.partition(";")[0].strip().lower()
@@ -138,14 +138,14 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
 def forward_stream(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    """The chunks of a stream."""
+    """Return the chunks of a stream."""
     return stages.add_step(incoming.chunks, _Passthrough(call, adapter, request))
 
 
 def forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    """The chunks of a whole body; a `Whole` for a `Whole`, whose error is raised at once."""
+    """Return the chunks of a whole body; for a `BufferedBody` a `BufferedBody`, and an error is raised at once."""
     if isinstance(incoming.chunks, BufferedBody):
         return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
     return _forward_body(call, adapter, request, incoming)
@@ -161,26 +161,26 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     try:
         body = adapter.parse_body(raw)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
+        raise UpstreamError("The upstream sent a response that is not valid JSON.") from error
     return adapter.read_body(call, request, raw, body)
 
 
 async def _stream_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    """An answer that failed is still raised: nothing was sent yet."""
+    """Yield a whole body as a stream. An error in the body is raised before the first chunk."""
     try:
         raw = await incoming.read()
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream's answer is not JSON.") from error
+        raise UpstreamError("The upstream sent a response that is not valid JSON.") from error
     adapter.read_body(call, request, raw, body)
     async for chunk in adapter.render_stream(call, request, body):
         yield chunk
 
 
 class _Passthrough(stages.Step[bytes, bytes]):
-    """The whole frames that each chunk completes, without those that the caller does not get."""
+    """Passes on the complete frames of each chunk, without the frames that are hidden from the caller."""
 
     __slots__ = ("_adapter", "_begun", "_call", "_frames", "_held", "_hides_usage", "_meter", "_sent", "_splitter")
 
@@ -191,8 +191,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._hides_usage = adapter.hides_usage(request)
         self._splitter = adapter.splitter(self._meter)
         self._frames = sse.FrameSplitter()
-        self._held: list[bytes] = []  # comments before the first data: an error there is still an answer with a status
-        self._begun = False  # the first data has come
+        self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
+        self._begun = False  # the first frame with data has arrived
         self._sent = False
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
@@ -223,7 +223,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if self._meter.done:
             return
         if not self._meter.finished:
-            raise UpstreamError("The upstream's stream stopped before its end.")
+            raise UpstreamError("The upstream's stream ended before the response was complete.")
         if last := self._adapter.render_ending(self._call, self._meter, None):
             out.append(last)
 
@@ -233,7 +233,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         return [] if self._meter.done else [self._adapter.render_ending(self._call, self._meter, error)]
 
     def _pass(self, frames: bytes, out: list[bytes]) -> None:
-        """Append what the caller gets for whole frames that are not all quiet; also when one of them raises."""
+        """Append the caller's chunks for complete frames that are not all quiet, also if one of the frames raises."""
         chosen: list[bytes] = []
         try:
             self._choose(frames, chosen)
@@ -241,7 +241,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._render(chosen, out)
 
     def _choose(self, frames: bytes, chosen: list[bytes]) -> None:
-        """What there is to note mostly stands in the last frames: those before are not parsed if they are quiet."""
+        """Append the frames to pass on. Only the last frames usually need parsing; quiet frames before them are not parsed."""
         if not self._begun:
             first, frames = sse.split_first_frame(frames)
             self._choose_each([first], chosen)
@@ -258,7 +258,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._choose_each(sse.split(frames), chosen)
 
     def _pass_rest(self, out: list[bytes]) -> None:
-        """Some upstreams omit the border of their last frame; one that was cut off in the middle is no frame."""
+        """Pass on a last frame without its empty line, which some upstreams omit; discard a truncated frame."""
         rest = self._frames.flush()
         frame = sse.parse(rest)
         if frame is not None and (frame.data.strip() == _DONE or _is_json(frame.data)):
@@ -282,7 +282,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return
         if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
-        passes = self._passes(raw)  # may raise, as if nothing had come
+        passes = self._passes(raw)  # may raise; the error is then handled as one before the first data
         self._begun = True
         chosen += self._held
         self._held.clear()
@@ -296,7 +296,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
-    """The frames of a chunk without the last few, and those."""
+    """Split a chunk into (frames before the last few, the last _LAST_FRAMES frames)."""
     end = len(frames) - 2
     for _ in range(_LAST_FRAMES):
         end = frames.rfind(b"\n\n", 0, end)
@@ -306,7 +306,7 @@ def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
 
 
 def _parse_frame_json(raw: bytes) -> Any:
-    """The JSON in a frame; None when it has none."""
+    """Return the parsed JSON of a frame; None if it has none."""
     frame = sse.parse(raw)
     try:
         return None if frame is None else orjson.loads(frame.data)

@@ -1,4 +1,4 @@
-"""Server-sent events: bytes to frames and back. Pure; knows no wire format.
+"""Server-sent events: parse bytes into frames and render frames. No I/O; knows no wire format.
 
 Source: the WHATWG HTML standard, section "Server-sent events": lines end with LF, CR or CRLF; a blank line ends a frame; a
 line that begins with a colon is a comment; a leading byte order mark is dropped.
@@ -17,7 +17,7 @@ from tornado_gate.streams import stages
 from tornado_gate.types.value import Value
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""A frame above this size is an upstream fault: nothing may grow without bound."""
+"""The maximum size of a frame, which bounds the memory of a stream. A larger frame raises UpstreamError."""
 
 _BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n")
@@ -26,14 +26,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Frame(Value, frozen=True):
-    """One event: `event` is "" when unnamed, `data` its lines joined by LF."""
+    """One event. `event` is its name or ""; `data` are its data lines joined by LF."""
 
     data: bytes
     event: str = ""
 
 
 class FrameSplitter:
-    """Bytes in, raw frames out, each with its border: for a lane that passes frames on as they came."""
+    """Splits a byte stream into raw frames, each with the empty line that ends it."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -41,7 +41,7 @@ class FrameSplitter:
         self._last = b""
 
     def take(self, chunk: bytes) -> bytes:
-        """The frames that `chunk` completes, in one piece as they came. Raises UpstreamError for one without end."""
+        """Return the frames that `chunk` completes, joined and unchanged. Raises UpstreamError for a frame that is too large."""
         if not self._held and chunk.endswith(_FRAME_ENDS):
             return chunk
         window = self._last + chunk
@@ -56,22 +56,22 @@ class FrameSplitter:
         else:
             ready, self._last = b"", window[-3:]
         if self._size > MAX_FRAME_BYTES:
-            raise UpstreamError("The upstream sent a stream event without end.")
+            raise UpstreamError(f"The upstream sent a stream event above the limit of {MAX_FRAME_BYTES >> 20} MiB.")
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that `chunk` completes, one by one. Raises as `take`."""
+        """Return the frames that `chunk` completes as a list. Raises as `take`."""
         return split(self.take(chunk))
 
     def flush(self) -> bytes:
-        """What came after the last border, when the stream has ended."""
+        """Return the bytes after the last complete frame, at the end of the stream."""
         rest = b"".join(self._held)
         self._held, self._size, self._last = [], 0, b""
         return rest
 
 
 def _find_last_border_end(piece: bytes) -> int:
-    """Where the last border in `piece` ends, or 0. A border that ends with CR may go on with an LF that is still to come."""
+    """Return the end of the last frame border (empty line) in `piece`, or 0. After a final CR, an LF may still follow."""
     if piece.find(b"\r") < 0:
         start = piece.rfind(b"\n\n")
         return 0 if start < 0 else start + 2
@@ -83,7 +83,7 @@ def _find_last_border_end(piece: bytes) -> int:
 
 
 def split_first_frame(frames: bytes) -> tuple[bytes, bytes]:
-    """Raw frames that came in one piece as the first of them and the others, b"" where there are none."""
+    """Split joined raw frames into the first frame and the rest (b"" without more frames)."""
     if frames.find(b"\r") < 0:
         return _split_at(frames, frames.find(b"\n\n") + 2)
     first, *others = split(frames)
@@ -91,13 +91,13 @@ def split_first_frame(frames: bytes) -> tuple[bytes, bytes]:
 
 
 def _split_at(frames: bytes, end: int) -> tuple[bytes, bytes]:
-    """Empty lines at the very end belong to the last frame."""
+    """Split at `end`. Empty lines at the very end belong to the last frame."""
     rest = frames[end:]
     return (frames[:end], rest) if rest.strip(b"\n") else (frames, b"")
 
 
 def split(frames: bytes) -> list[bytes]:
-    """Raw frames that came in one piece, each with its border and with what empty lines follow that."""
+    """Split joined raw frames into a list; each frame keeps its border and the empty lines after it."""
     if frames.find(b"\n\n") == len(frames) - 2 and frames.find(b"\r") < 0:
         return [frames]
     ends = [border.end() for border in _BORDER.finditer(frames)]
@@ -107,11 +107,11 @@ def split(frames: bytes) -> list[bytes]:
 
 
 def parse(raw: bytes) -> Frame | None:
-    """A raw frame as event and data; None for one without data, such as a comment."""
+    """Parse a raw frame. Returns None for a frame without data, such as a comment."""
     if raw.startswith(b"data: "):
         only = raw[6:].rstrip(b"\r\n")
         if only.find(b"\n") < 0 and only.find(b"\r") < 0:
-            return Frame(only)  # one line, as almost all have
+            return Frame(only)  # fast path: almost all frames have one line
     event = ""
     data: list[bytes] = []
     for line in _LINE.split(raw.removeprefix(_BYTE_ORDER_MARK)):
@@ -125,18 +125,18 @@ def parse(raw: bytes) -> Frame | None:
 
 
 def _extract_data(raw: bytes) -> bytes | None:
-    """The data of a raw frame, with its border or without; None when it has none."""
+    """Return the data of a raw frame; the fast path may include its border. None for a frame without data."""
     if not raw:
         return None
     place = raw.find(b"\n") + 1 if raw.startswith(b"event: ") else 0
     if raw.startswith(b"data: ", place) and raw.find(b"\n", place) < 0 and raw.find(b"\r") < 0:
-        return raw[place + 6 :]  # one line, as almost all have
+        return raw[place + 6 :]  # fast path: almost all frames have one line
     frame = parse(raw)
     return None if frame is None else frame.data
 
 
 async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
-    """The frames of a byte stream, however it is cut. An unfinished last frame is given too: some upstreams omit its border."""
+    """Yield the frames of a byte stream, for any chunk sizes; also a last frame without border, which some upstreams omit."""
     splitter = FrameSplitter()
     try:
         async for chunk in chunks:
@@ -150,12 +150,12 @@ async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
 
 
 def read_json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """The JSON of each frame's data; ends at ``[DONE]``. Raises UpstreamError for a frame that is no JSON."""
+    """Yield the parsed JSON of each frame's data; end at ``[DONE]``. Raises UpstreamError for a frame that is not JSON."""
     return stages.add_step(chunks, _JsonFrameStep())
 
 
 class _JsonFrameStep(stages.Step[bytes, Any]):
-    """An unfinished last frame is given too: some upstreams omit its border."""
+    """Also parses a last frame without border, which some upstreams omit."""
 
     __slots__ = ("_splitter",)
 
@@ -176,7 +176,7 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
 
 
 def _append_json(raw_frames: list[bytes], out: list[Any]) -> bool:
-    """Append the JSON of raw frames; whether ``[DONE]`` was among them. Raises UpstreamError."""
+    """Append the parsed JSON of raw frames. Returns True at ``[DONE]``. Raises UpstreamError for invalid JSON."""
     for raw in raw_frames:
         data = _extract_data(raw)
         if data is None:
@@ -186,24 +186,24 @@ def _append_json(raw_frames: list[bytes], out: list[Any]) -> bool:
         except orjson.JSONDecodeError as error:
             if data.strip() == b"[DONE]":
                 return True
-            raise UpstreamError("The upstream sent a stream event that is not JSON.") from error
+            raise UpstreamError("The upstream sent a stream event that is not valid JSON.") from error
         out.append(value)
     return False
 
 
 def render(data: bytes, event: str = "") -> bytes:
-    """One frame. `data` must hold no line break, as JSON without indentation never does."""
+    """Return one frame. `data` must not contain line breaks; JSON without indentation has none."""
     if event:
         return b"event: %b\ndata: %b\n\n" % (event.encode(), data)
     return b"data: %b\n\n" % data
 
 
 def render_json(value: Any, event: str = "") -> bytes:
-    """One frame with `value` as its JSON."""
+    """Return one frame with `value` as JSON."""
     return render(orjson.dumps(value), event)
 
 
-# The names that plugins written for 0.1 use. They go with 0.3.
+# Aliases for plugins written for 0.1; removed in 0.3.
 first_frame = split_first_frame
 frames = read_frames
 json_frames = read_json_frames

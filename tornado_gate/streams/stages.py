@@ -1,8 +1,8 @@
-"""Items that came together go on together: async iterators that give batches, and steps that work on them without waiting.
+"""Batched stream processing: async iterators that yield batches, and synchronous steps that process the batches.
 
-An event of a stream passes a dozen hands, and one piece from the network often holds many events. To whoever iterates, a
-`Flow` is an async iterator like any other; whoever knows it takes all that is there at once, and puts a step of its own
-into it in place of one more iterator around it. Nothing is held back for what has not come yet.
+A stream event passes about a dozen processing steps, and one chunk from the network often contains many events. A `Flow` is an
+ordinary async iterator for code that iterates; code that knows `Flow` reads whole batches, and adds a step to it instead
+of wrapping it in another iterator. Batches contain only the items that are available: no item waits for later ones.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 END: Final = "end"
-"""How items end that did not fail."""
+"""The normal end of the items."""
 
 Ending = BaseException | Literal["end"] | None
-"""How items have ended; None while they go on."""
+"""The end of the items: an exception or END; None while more items may follow."""
 
 
 class BatchIterator(Generic[T]):
-    """An async iterator whose items come in batches. For one reader, who may take single items and batches by turns."""
+    """An async iterator that produces its items in batches. One reader only, which may mix single items and batches."""
 
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left: list[T] = []  # of a batch that is read one by one, the next at the end
+        self._left: list[T] = []  # unread items of the current batch, in reverse order
 
     def __aiter__(self) -> BatchIterator[T]:
         return self
@@ -39,7 +39,7 @@ class BatchIterator(Generic[T]):
         return self._left.pop()
 
     def next_batch(self) -> Awaitable[list[T]]:
-        """The next items, at least one. Raises StopAsyncIteration after the last."""
+        """Return the next items, at least one. Raises StopAsyncIteration after the last."""
         return self._take_left() if self._left else self.fetch_batch()
 
     async def _take_left(self) -> list[T]:
@@ -47,53 +47,53 @@ class BatchIterator(Generic[T]):
         return rest
 
     def put_back(self, items: list[T]) -> None:
-        """Give `items`, which were read already, once more before all others."""
+        """Return `items` to the front: they are the next items to be read."""
         self._left += items[::-1]
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether it is known already that nothing comes after what was given, nor any failure."""
+        """Whether it is known that neither an item nor an error follows."""
         return False
 
     async def fetch_batch(self) -> list[T]:
-        """What a subclass says: as `batch`, when nothing is left of the one before."""
+        """Implemented by subclasses: return the next batch, as `next_batch`, when the current one is used up."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
-        """End it before its last item."""
+        """Close the iterator before its last item."""
         raise NotImplementedError
 
 
 class Pause(NamedTuple):
-    """What a step gives that must await something: `until` is awaited, then the step is given `items` again."""
+    """Returned by a step that must await something: the flow awaits `until()`, then passes `items` to the step again."""
 
     items: list[Any]
     until: Callable[[], Awaitable[object]]
 
 
 class Step(Generic[T, U]):
-    """What becomes of items, without waiting. What it raises comes after what it gave before that."""
+    """A synchronous transformation of items. If it raises, the items that it appended before the error are still passed on."""
 
     __slots__ = ()
 
     def take(self, items: list[T], out: list[U]) -> bool | Pause | None:
-        """Append to `out` what becomes of `items`. True: that was the end, whatever else may come."""
+        """Append the results for `items` to `out`. Returns True to end the flow here."""
         raise NotImplementedError
 
     def end(self, out: list[U]) -> None:
-        """Append what follows when the items have ended well."""
+        """Append final results after the normal end of the items."""
 
     def attribute(self, error: BaseException) -> BaseException:
-        """The items, or this step, ended with `error`, which is no GateError: the error as which it goes on."""
+        """Map an exception of the items or of this step that is not a GateError to the exception to pass on."""
         return error
 
     def fail(self, error: GateError) -> list[U] | GateError:
-        """The items, or this step, ended with `error`: what tells of it, or the error as which it goes on."""
+        """Handle `error` of the items or of this step: return final results that report it, or the error to pass on."""
         return error
 
 
 class Attributed(Step[T, T]):
-    """Passes items on. An error before it, or in it, that is no GateError goes on as what `attribute` gives for it."""
+    """Passes items on unchanged; maps exceptions that are not a GateError with the function `attribute`."""
 
     __slots__ = ("_attribute",)
 
@@ -111,25 +111,25 @@ class Attributed(Step[T, T]):
 
 
 class Limits(Protocol):
-    """Limits the time for which a flow waits for its source."""
+    """Limits the time that a flow waits for its source."""
 
     def begin(self) -> float:
-        """The wait begins. What it gives is given back when the wait has ended."""
+        """Start a wait. The result is passed to the method that ends the wait."""
 
     def on_items(self, outer: float) -> None:
-        """The wait has ended with items."""
+        """End a wait that has returned items."""
 
     def explain_error(self, outer: float, error: BaseException) -> BaseException:
-        """The wait has ended with `error`: that, or the error for a limit by which the wait was cancelled."""
+        """End a wait that has raised `error`; return it, or the timeout error if the limit cancelled the wait."""
 
     def end(self) -> None:
         """The flow has ended."""
 
 
 class Flow(BatchIterator[T]):
-    """Items from a source, put through steps. Ends with its source, or with a step; closes the source then.
+    """Items from a source, processed by steps. Ends when the source or a step ends, and then closes the source.
 
-    After a failure the source is closed before anything else is given. `limits` may be set until the first item is asked for.
+    After an error the source is closed before further items are returned. `limits` may be set until the first read.
     """
 
     __slots__ = ("_ending", "_next", "_paused", "_ready", "_source", "_steps", "begun", "limits")
@@ -165,7 +165,7 @@ class Flow(BatchIterator[T]):
                 if limits is not None:
                     limits.on_items(outer)
                 failed = self._run_steps(items, None)
-                del items  # they may be many, and the next may be long in coming
+                del items  # free the memory before a possibly long wait
             if failed:
                 await self._close()
         return self._take_ready()
@@ -175,7 +175,7 @@ class Flow(BatchIterator[T]):
         return self._ending is END and not self._ready and not self._left
 
     def _take_ready(self) -> list[T]:
-        """What is ready. In a frame of its own, which no error's traceback leads to."""
+        """Return the finished items. A separate function, so that no traceback keeps its frame alive."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -197,17 +197,17 @@ class Flow(BatchIterator[T]):
                 for step in self._steps:
                     found = found if isinstance(found, GateError) else step.attribute(found)
                 if found is error:
-                    del found  # it would hold itself by its traceback
+                    del found  # avoids a reference cycle through its traceback
                     raise
                 raise found from error
 
     def _find_ending(self, error: BaseException, outer: float) -> Ending:
-        """What it means that the source raised `error`."""
+        """Return the ending for an exception of the source."""
         found = error if self.limits is None else self.limits.explain_error(outer, error)
         return END if isinstance(found, StopAsyncIteration) else found
 
     async def _raise_ending(self) -> None:
-        """Raises how it ended; StopAsyncIteration when it ended well."""
+        """Raise the error that ended the flow, or StopAsyncIteration after a normal end."""
         ending, self._ending = self._ending, END
         await self._close()
         if not isinstance(ending, BaseException):
@@ -215,11 +215,11 @@ class Flow(BatchIterator[T]):
         try:
             raise ending
         finally:
-            del ending  # it would hold itself by its traceback
+            del ending  # avoids a reference cycle through its traceback
 
     async def _resume(self) -> None:
-        """Await what a step must, then go on with the items that it held, from that step."""
-        assert self._paused is not None, "the caller has looked"
+        """Await the paused step's `until`, then continue with its items from that step."""
+        assert self._paused is not None, "the caller checks this"
         (step, pause, ending), self._paused = self._paused, None
         place = self._steps.index(step)
         try:
@@ -228,12 +228,12 @@ class Flow(BatchIterator[T]):
             failed = self._run_steps([], error, place)
         else:
             failed = self._run_steps(pause.items, ending, place)
-        del ending  # it would hold itself by its traceback
+        del ending  # avoids a reference cycle through its traceback
         if failed:
             await self._close()
 
     def _run_steps(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
-        """Put items through the steps from `place`, with how they have ended: what comes out is ready. Whether any failed."""
+        """Pass items and their ending through the steps from `place`; store the results. Returns whether an error occurred."""
         failed = isinstance(ending, BaseException)
         for step in self._steps[place:] if place else self._steps:
             out: list[Any] = []
@@ -254,22 +254,22 @@ class Flow(BatchIterator[T]):
         if ending is not None:
             self._paused = None  # a later step has ended the items
         self._ready, self._ending = items, ending
-        items, ending, out = [], None, []  # an error holds this frame by its traceback
+        items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
 
 
 def _handle_error(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[list[Any], Ending]:
-    """What a step gives, and how that ends, when the items or itself ended with `error` after it gave `out`."""
+    """Return a step's results and their ending, after `error` in the items or in the step, which had appended `out`."""
     error = error if isinstance(error, GateError) else step.attribute(error)
     if not isinstance(error, GateError):
         return out, error
     told = step.fail(error)
-    # Not into `out`: frames in the error's traceback know that, and it would hold itself
+    # A new list, not `out`: frames in the traceback refer to `out`, which would close a reference cycle
     return (out + told, END) if isinstance(told, list) else (out, told)
 
 
 def add_step(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
-    """`items` after one more step. They belong to what is returned, which may be what they were in already."""
+    """Return `items` processed by one more step: the same flow if it is unread, else a new one. Read only the result."""
     if isinstance(items, Flow) and not items.begun:
         items._steps.append(step)
         return cast("Flow[U]", items)
@@ -277,7 +277,7 @@ def add_step(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
 
 
 def make_batch_reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
-    """What gives the next batch of `items`: of what is no flow, one after the other."""
+    """Return a function that reads the next batch of `items`; other async iterators yield batches of one item."""
     if isinstance(items, BatchIterator):
         return items.next_batch
 
@@ -301,12 +301,12 @@ class _BatchesIterator(Generic[T]):
 
 
 def iterate_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
-    """`items` as they come together."""
+    """Yield `items` in the batches in which they arrive."""
     return _BatchesIterator(items)
 
 
 class DeferredItems(BatchIterator[T]):
-    """Items that are all there once something was awaited, which begins when they are read. `source` is closed at the end."""
+    """Items returned by one coroutine, which starts at the first read. `source` is closed at the end."""
 
     __slots__ = ("_make", "_source")
 
@@ -333,13 +333,13 @@ class DeferredItems(BatchIterator[T]):
 
 
 async def close(items: AsyncIterator[Any]) -> None:
-    """End an async generator that nobody will read on; anything else has nothing to close."""
+    """Close an async generator that will not be read further; other iterators need no closing."""
     aclose = getattr(items, "aclose", None)
     if aclose is not None:
         await aclose()
 
 
-# The names that plugins written for 0.1 use. They go with 0.3.
+# Aliases for plugins written for 0.1; removed in 0.3.
 then = add_step
 reader = make_batch_reader
 in_batches = iterate_batches

@@ -1,7 +1,7 @@
-"""Time limits of thousands of requests on one timer of the loop.
+"""A timer wheel: timeouts of thousands of requests on one timer of the event loop.
 
-A timer of uvloop's own costs 5 µs to set and to cancel, and almost every limit is cancelled. Here it is a place in a set: of
-those whose time comes within the same sixteenth of a second. Pure but for the loop.
+Setting and cancelling a uvloop timer takes 5 µs, and almost every timeout is cancelled. In the wheel a timeout is an entry in
+the set (slot) of all timeouts that are due within the same 1/16 s.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _NEVER = 1 << 62
 
 
 class TimerListener(Protocol):
-    """Something that has to be told when its time has come."""
+    """An object that the wheel notifies."""
 
     def on_timer(self) -> None:
-        """The time has come."""
+        """Called when the time has passed."""
 
 
 class TimerWheel:
-    """One for each loop, by `wheel`. Times are the loop's, in seconds; what is told is told at most a sixteenth too late."""
+    """The wheel of one event loop; see `get_wheel`. Times are the loop's, in seconds; notifications are up to 1/16 s late."""
 
     __slots__ = ("_next", "_slots", "_timer", "loop")
 
@@ -35,7 +35,7 @@ class TimerWheel:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, when: float, what: TimerListener) -> int:
-        """Have `what` told at `when`. The slot, which `remove` needs."""
+        """Notify `what` at `when`. Returns the slot, which `remove` needs."""
         slot = int(when * SLOTS_PER_SECOND) + 1
         held = self._slots.get(slot)
         if held is not None:
@@ -47,7 +47,7 @@ class TimerWheel:
         return slot
 
     def remove(self, slot: int, what: TimerListener) -> None:
-        """It need not be told any more; nothing happens when it was."""
+        """Remove `what` from `slot`; no effect if it was already notified."""
         held = self._slots.get(slot)
         if held is not None:
             held.discard(what)
@@ -56,7 +56,7 @@ class TimerWheel:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Whether there are no entries."""
         return not self._slots
 
     def _schedule(self, slot: int) -> None:
@@ -76,22 +76,22 @@ class TimerWheel:
                 self._schedule(first)
 
     def _notify_slot(self, slot: int) -> None:
-        """One that fails must not silence the others, and one that is removed meanwhile is not told."""
+        """Notify the entries of a slot. An exception of one does not affect the others; entries removed meanwhile are skipped."""
         for what in list(self._slots.get(slot, ())):
             if what in self._slots.get(slot, ()):
                 self.remove(slot, what)
                 try:
                     what.on_timer()
                 except Exception:
-                    log.exception("a time limit could not be told")
+                    log.exception("a timeout callback failed: %s", type(what).__name__)
 
 
 _current_wheel: TimerWheel | None = None
 
 
 def get_wheel() -> TimerWheel:
-    """That of the running loop."""
-    global _current_wheel  # noqa: PLW0603  a process has one loop, but for tests
+    """Return the wheel of the running loop."""
+    global _current_wheel  # noqa: PLW0603  a process has one loop, except in tests
     loop = asyncio.get_running_loop()
     found = _current_wheel
     if found is None or found.loop is not loop:

@@ -1,6 +1,6 @@
-"""For authors of plugins: contracts to inherit, and an upstream that says what it is told.
+"""Tests for plugins: contract test classes to inherit, and a fake upstream.
 
-A provider's test names a request, the upstream body it must become, recorded chunks and the events they must become::
+A provider's test defines a request, the expected upstream body, recorded chunks and the expected stream events::
 
     class TestAcme(ProviderContract):
         plugin = tornado_gate_acme
@@ -9,7 +9,7 @@ A provider's test names a request, the upstream body it must become, recorded ch
         chunks = [b'data: {"word": "Hi"}\\n\\n', …]
         events = [ResponseStart(model="acme-1"), …]
 
-Needs pytest only in the sense that pytest finds the tests: nothing of it is imported.
+pytest collects these tests, but this module does not import it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ KEY = "secret-of-the-test"
 
 
 def chat(text: str = "Hello", **fields: Any) -> ChatRequest:
-    """A chat request of one user message."""
+    """Return a chat request with one user message."""
     message = Message(role="user", parts=(Text(text=text),))
     return ChatRequest(**{"model": "test-model", "messages": (message,), **fields})
 
 
 def call_to(lane: ProviderLane | None = None, entry: ProviderEntry | None = None, **fields: Any) -> Call:
-    """A call whose target is `entry` as the plugin configured it; `model` at the upstream is "upstream-model"."""
+    """Return a call whose target is `entry`, configured by the plugin; its upstream model is "upstream-model"."""
     entry = entry or ProviderEntry(name="test", base_url="http://upstream.test/v1", api_key=KEY)
     capabilities = lane.configure(entry) if lane else None
     base_url = capabilities.base_url if capabilities and capabilities.base_url is not None else entry.base_url
@@ -81,20 +81,20 @@ def call_to(lane: ProviderLane | None = None, entry: ProviderEntry | None = None
 
 
 async def chunks_of(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Bytes as an upstream would bring them."""
+    """Yield `pieces`, like the chunks of an upstream's response."""
     for piece in pieces:
         yield piece
 
 
 def wire_request(route: Route, body: Mapping[str, Any] | None = None, **fields: Any) -> WireRequest:
-    """What a caller of `route` would have sent."""
+    """Return a caller's request to `route` with the JSON `body`."""
     defaults: dict[str, Any] = {"path": route.path, "path_arguments": {}, "query": {}, "headers": {}}
     raw = json.dumps(body or {}).encode()
     return WireRequest(**{"route": route, "raw": raw, "json": dict(body or {}), **defaults, **fields})
 
 
 class ProviderContract:
-    """Inherit, set the four fixtures, and every promise of a provider plugin is tested."""
+    """The contract tests of a provider plugin. Inherit and set `plugin`, `request`, `outgoing`, `chunks` and `events`."""
 
     plugin: ClassVar[Any]
     request: ClassVar[Request]
@@ -108,7 +108,7 @@ class ProviderContract:
         return ProviderLane(host, host.add("under-test", self.plugin), [])
 
     def read(self, pieces: Iterable[bytes], status: int = 200) -> list[StreamEvent]:
-        """The events of an upstream's answer that comes in `pieces`."""
+        """Return the events of an upstream response with the chunks `pieces`."""
 
         async def collect() -> list[StreamEvent]:
             lane = self.lane()
@@ -150,11 +150,11 @@ class ProviderContract:
         except GateError as error:
             assert 400 <= error.status < 500
         else:
-            raise AssertionError("a provider must refuse requests of a class that it does not serve")
+            raise AssertionError("a provider must raise a GateError for requests of a class that it does not support")
 
 
 class FormatContract:
-    """Inherit, set the fixtures, and the promises of a format plugin are tested."""
+    """The contract tests of a format plugin. Inherit and set `plugin`, `body`, `request`, `events` and `reply`."""
 
     plugin: ClassVar[Any]
     body: ClassVar[Mapping[str, Any]]
@@ -167,7 +167,7 @@ class FormatContract:
         return FormatLane(host, host.add("under-test", self.plugin), [])
 
     def route(self) -> Route:
-        """The route that `body` is for: the first that takes one."""
+        """Return the route for `body`: the first one with the method POST."""
         return next(route for route in self.lane().routes if route.method == "POST")
 
     def test_the_body_becomes_the_common_request(self) -> None:
@@ -196,11 +196,11 @@ class FormatContract:
         except GateError as error:
             assert error.status == 400
         else:
-            raise AssertionError("a format must refuse a body without anything in it")
+            raise AssertionError("a format must raise a GateError for an empty body")
 
 
 class FakeUpstream(State):
-    """A real HTTP server that answers every request with `status`, `headers` and `chunks`, and keeps what it was sent."""
+    """A real HTTP server that returns `status`, `headers` and `chunks` for every request, and records the requests."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
@@ -210,7 +210,7 @@ class FakeUpstream(State):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[FakeUpstream]:
-        """Serve on a free port of this machine; `url` is its address."""
+        """Serve on a free local port inside the context; `url` is the server's address."""
         sockets = bind_sockets(0, "127.0.0.1")
         server = HTTPServer(Application([(r".*", _FakeHandler, {"upstream": self})], log_function=lambda _: None))
         server.add_sockets(sockets)

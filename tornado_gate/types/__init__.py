@@ -1,4 +1,4 @@
-"""The vocabulary that formats and providers share. Frozen structs; dispatch with `match` on the class."""
+"""The common vocabulary of formats and providers: frozen structs. Dispatch with `match` on the class."""
 
 from tornado_gate.types.call import (
     NO_TARGET,
@@ -216,7 +216,7 @@ __all__ = [
     "replace",
 ]
 
-# The names that plugins written for 0.1 use. They go with 0.3.
+# Aliases for plugins written for 0.1; removed in 0.3.
 Files = ResponseFileStore
 Inner = InnerModelCaller
 MadeImage = GeneratedImage

@@ -1,4 +1,4 @@
-"""What the stops of one request share."""
+"""The context of one request: caller, target, limits, and the services that hooks may use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tornado_gate.types.value import State, Value, field, replace
 
 MORE_LOSSES_MARK = "..."
 MAX_LOSSES = 200
-"""More are counted as one: a header has room for no more, and a body may hold any number of unknown fields."""
+"""The maximum length of `Call.losses`, which a header must hold; further fields become one "..." entry."""
 
 
 class Timeouts(Value, frozen=True, kw_only=True):
-    """Seconds: to connect, to the first event, between events, for the whole answer."""
+    """Seconds: to connect, to the first event, between two events, and for the whole response."""
 
     connect: float = 5.0
     first_event: float = 60.0
@@ -25,7 +25,7 @@ class Timeouts(Value, frozen=True, kw_only=True):
 
 
 class Caller(Value, frozen=True, kw_only=True):
-    """Who asks. `id` and `account` are safe to log; empty `models` or `operations` mean all; None is no limit."""
+    """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit."""
 
     id: str
     account: str
@@ -37,11 +37,11 @@ class Caller(Value, frozen=True, kw_only=True):
 
 
 class Target(Value, frozen=True, kw_only=True):
-    """Who answers: a provider entry of conf and the upstream's name of the model.
+    """A provider entry of conf and the upstream's name of the model.
 
-    `base_url` has no slash at its end and holds the version part where the plugin's `configure` put one. `settings` are what
-    the plugin's `configure` returned, or the entry's own; `facts` what conf says of the model (token limits, …). `operations`
-    are what conf and the plugin say that it can do; None: whatever it is asked.
+    `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one. `settings` is the
+    value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys in conf (token
+    limits, …). `operations` are those that conf and the plugin allow; None means all.
     """
 
     provider: str
@@ -59,7 +59,7 @@ class Target(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"api_key", "headers"})
 
     def first_supported_operation(self, operations: Iterable[str]) -> str:
-        """The first of `operations` that it can do, or ""."""
+        """Return the first of `operations` that the target supports, or ""."""
         for operation in operations:
             if self.operations is None or operation in self.operations:
                 return operation
@@ -70,9 +70,9 @@ NO_TARGET = Target(provider="", plugin="", model="", upstream_model="")
 
 
 class Meter(State):
-    """What is noted in passing for metrics and logs; never a word of what was said.
+    """Measurements of a request for metrics and logs; never any content.
 
-    `charged` says that the tokens were counted against the key as they came, by the models that the answer was made of.
+    `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     """
 
     usage: Usage | None = None
@@ -83,70 +83,70 @@ class Meter(State):
 
 
 class Memory(Protocol):
-    """JSON values that outlive a request, seen by the caller's account only, bounded and expiring."""
+    """A store of JSON values that outlives a request: private to the caller's account, with eviction and expiry."""
 
     async def get(self, name: str) -> Any | None:
-        """The value, or None when it is not there, has expired or was pushed out."""
+        """Return the value; None if it does not exist, has expired or was evicted."""
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        """The values of those names that are there."""
+        """Return the values that exist, by name."""
 
     async def put(self, name: str, value: Any, seconds: float) -> None:
-        """Keep a JSON value for `seconds`; one above 8 MiB is not kept."""
+        """Store a JSON value for `seconds`. Values above 8 MiB are not stored."""
 
     async def put_many(self, values: Mapping[str, Any], seconds: float) -> None:
-        """Keep several."""
+        """Store several values, as `put`."""
 
     async def delete(self, name: str) -> bool:
-        """Forget a value. False when it was not there."""
+        """Delete a value. Returns False if it did not exist."""
 
 
 class UrlFetcher(Protocol):
-    """The one way to an address that a client gave: `tornado_gate.http.fetch.Fetcher`."""
+    """Fetches URLs from requests and upstream responses: `tornado_gate.http.fetch.Fetcher`. Plugins use no other client."""
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
-        """What is there, as `media_type` and `data`. Raises InvalidField for the caller's field `param`."""
+        """Fetch a URL from a request; the result has `media_type` and `data`. Raises InvalidField for the field `param`."""
 
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
     ) -> AbstractAsyncContextManager[Any]:
-        """What is at an address that an upstream gave, as it comes: `media_type`, `length`, `chunks()`.
+        """Open a URL from an upstream's response as a stream with `media_type`, `length` and `chunks()`.
 
         `allow_host` is the provider's own host, which may be in a private network. Raises UpstreamError.
         """
 
 
 class ResponseFileStore(Protocol):
-    """Where an answer's files are kept for whoever gets their addresses: `tornado_gate.storage.files`.
+    """Stores files of responses that callers download by URL: `tornado_gate.storage.files`.
 
-    `public_url` is what stands before the gateway's paths, as the caller sees them.
+    `public_url` is the prefix of the gateway's URLs as callers see them.
     """
 
     @property
     def public_url(self) -> str: ...
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
-        """Keep a file for a while; its signed address, which needs no key.
+        """Store a file until it expires; return its signed URL, which needs no key.
 
         Raises MediaFull (507) and MediaUnavailable (503).
         """
 
 
 class InnerModelCaller(Protocol):
-    """Other models of the gateway, for a provider that is made of them; with the caller's key, limits and permissions."""
+    """Calls other models of the gateway, for a provider built from them; with the caller's key, limits and permissions."""
 
     def ask(self, model: str, operation: str, request: Any) -> AsyncIterator[Any]:
-        """The events of an answer to a common request. Raises GateError as a caller would get it."""
+        """Return the events of the response to a common request. Raises the GateError that a caller would receive."""
 
 
 class LazyExitStack(AsyncExitStack):
-    """What is made ready when something is first pushed on it: with most requests nothing ever is."""
+    """An exit stack that is initialised on first use, because most requests push nothing on it."""
 
     def __init__(self) -> None:
         pass
 
     def __getattr__(self, name: str) -> Any:
-        """Something of the stack's own is looked for, which is made now."""
+        """Initialise the stack when one of its attributes is first read."""
         if self.__dict__:
             raise AttributeError(name)
         super().__init__()
@@ -154,12 +154,12 @@ class LazyExitStack(AsyncExitStack):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever pushed, so that nothing is to be closed."""
+        """Whether nothing was pushed, so that nothing needs closing."""
         return not self.__dict__
 
 
 class NullMemory:
-    """A memory that forgets: what a call has that nobody gave one."""
+    """A memory that stores nothing: the default of a call."""
 
     async def get(self, name: str) -> Any | None:
         return None
@@ -178,16 +178,15 @@ class NullMemory:
 
 
 class Call(Value, frozen=True, kw_only=True):
-    """One request on its way. `target` is NOWHERE until routing has chosen; a provider's hooks always see a real one.
+    """The context of one request. `target` is NO_TARGET until routing selects one; a provider's hooks always see a real target.
 
-    `headers` are the caller's, lower-case and without keys. `dialect` is what conf says where a contract and a vendor differ;
-    "auto" leaves it to the format. `facts` are what conf says of the model that was asked for; `operation` is the one that
-    the target does, of those that the route can be. `memory` outlives the request; `files` keeps what is answered by address.
-    `fetcher` is the one way to an address that a client gave; see `http.fetch.pictures`.
-    `pool` has the connections to the provider, for the core's `call_upstream` and `open_socket` alone.
-    `inner` is the way to other models of the gateway; `key_digest` stands for the caller's key. `closing`
-    is entered by the handler: what is pushed on it is closed when the answer is complete, when it fails and when the caller
-    leaves.
+    `headers` are the caller's, with lower-case names and without keys. `dialect` is conf's choice where the gateway's contract
+    and the vendor's API differ; with "auto" the format chooses. `facts` are the requested model's descriptive keys in conf;
+    `operation` is the one of the route's operations that the target performs. `memory` outlives the request. `files` stores
+    files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
+    the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
+    `key_digest` is a digest of the caller's key. The handler owns `closing`: its contents are closed when the response is
+    complete, when it fails and when the caller disconnects.
     """
 
     id: str
@@ -213,23 +212,23 @@ class Call(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 
     def replace(self, **changes: Any) -> Call:
-        """A copy with other values."""
+        """Return a copy with the fields in `changes` replaced."""
         return replace(self, **changes)
 
     def drop_field(self, name: str) -> None:
-        """Say that the upstream cannot honour the request's field `name`, spelled as the caller spelled it.
+        """Record that the target does not support the field `name` (the caller's spelling), for the header x-gate-loss.
 
-        Raises InvalidField when the caller asked for strictness (`x-gate-strict: 1`).
+        Raises InvalidField if the caller sent `x-gate-strict: 1`.
         """
         if self.strict:
             raise InvalidField(
                 name,
-                f"'{name}' cannot be honoured by the model '{self.model}', and x-gate-strict asks for an error then.",
+                f"'{name}' is not supported by the model '{self.model}' (rejected because of x-gate-strict). Remove the field.",
                 code="unsupported_parameter",
             )
         if name not in self.losses and len(self.losses) <= MAX_LOSSES:
             self.losses.append(name if len(self.losses) < MAX_LOSSES else MORE_LOSSES_MARK)
 
-    # The names that plugins written for 0.1 use. They go with 0.3.
+    # Aliases for plugins written for 0.1; removed in 0.3.
     lose = drop_field
     but = replace

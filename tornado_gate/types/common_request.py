@@ -1,4 +1,4 @@
-"""What all requests of the common vocabulary have."""
+"""The base class of common requests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tornado_gate.types.value import Value
 
 
 class CommonRequest(Value, frozen=True, kw_only=True):
-    """`reply_state` is the format's own: what its `translate_response` needs to know of the caller's request.
+    """`reply_state` belongs to the format: the data about the caller's request that its `translate_response` needs.
 
-    Providers never look at it, and it is not kept with a video task.
+    Providers must not read it, and a video task does not store it.
     """
 
     reply_state: Any = None

@@ -1,8 +1,8 @@
-"""What a conversation is made of: parts, and messages that hold them.
+"""The content of a conversation: messages and their parts.
 
-`extra` carries fields of the caller's wire format that the vocabulary has no word for, under their wire names; a renderer
-of the same wire format puts them back, every other one reports them lost. `Opaque` values belong to the provider that
-issued them and go back to it verbatim.
+`extra` holds fields of the caller's wire format that have no field in the vocabulary, under their wire names. A renderer of
+the same wire format writes them back; other renderers report them as dropped. `Opaque` values belong to the provider that
+issued them and are returned to it unchanged.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Opaque(Value, frozen=True, kw_only=True):
 
 
 class Data(Value, frozen=True, kw_only=True):
-    """Bytes that came with the request, in base64 as the caller sent them."""
+    """Bytes inside the request, in base64 as the caller sent them."""
 
     media_type: str
     base64: str
 
 
 class Link(Value, frozen=True, kw_only=True):
-    """An address given by a client. Nothing but the core's fetcher may open it."""
+    """A URL from a client. Only the core's fetcher may open it."""
 
     url: str
     media_type: str = ""
 
 
 class FileReference(Value, frozen=True, kw_only=True):
-    """A file that the caller stored at an upstream before; `id` is that upstream's."""
+    """A file that the caller uploaded to an upstream earlier; `id` is that upstream's file id."""
 
     id: str
 
@@ -53,14 +53,14 @@ class Text(Value, frozen=True, kw_only=True):
 
 
 class Refusal(Value, frozen=True, kw_only=True):
-    """The model's words for declining."""
+    """The text with which the model refuses the request."""
 
     text: str
     extra: Extra = field(default_factory=dict)
 
 
 class Image(Value, frozen=True, kw_only=True):
-    """`detail` is how closely to look: low, high, auto, or None for the upstream's default."""
+    """An image. `detail` is the resolution to process it with: low, high, auto, or None for the upstream's default."""
 
     source: Source
     detail: str | None = None
@@ -68,7 +68,7 @@ class Image(Value, frozen=True, kw_only=True):
 
 
 class Audio(Value, frozen=True, kw_only=True):
-    """`source` is Data for audio given; `reference` names audio the model itself produced in an earlier turn."""
+    """Audio. `source` holds input audio; `reference` is the id of audio that the model produced in an earlier turn."""
 
     source: Source | None = None
     reference: str | None = None
@@ -77,7 +77,7 @@ class Audio(Value, frozen=True, kw_only=True):
 
 
 class File(Value, frozen=True, kw_only=True):
-    """A document; `name` is its file name when the caller gave one."""
+    """A document; `name` is its file name if the caller sent one."""
 
     source: Source
     name: str | None = None
@@ -85,7 +85,7 @@ class File(Value, frozen=True, kw_only=True):
 
 
 class ToolCall(Value, frozen=True, kw_only=True):
-    """`arguments` is the JSON text exactly as the model wrote it; `kind` is "function", or "custom" for free text."""
+    """A call of a tool. `arguments` is the JSON text as the model wrote it; `kind` is "function", or "custom" for free text."""
 
     id: str
     name: str
@@ -96,7 +96,7 @@ class ToolCall(Value, frozen=True, kw_only=True):
 
 
 class ToolResult(Value, frozen=True, kw_only=True):
-    """The answer to the call `call_id`. `name` is the tool's, when the wire format says it."""
+    """The result of the tool call `call_id`. `name` is the tool's name, if the wire format has it."""
 
     call_id: str
     parts: tuple[Part, ...]
@@ -115,7 +115,7 @@ class Thinking(Value, frozen=True, kw_only=True):
 
 
 class VendorPart(Value, frozen=True, kw_only=True):
-    """A part of `wire_format` that the vocabulary has no word for: `value` as it came."""
+    """A part that only `wire_format` defines: `value` is unchanged."""
 
     wire_format: str
     value: Mapping[str, Any]
@@ -125,10 +125,10 @@ Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking 
 
 
 class Message(Value, frozen=True, kw_only=True):
-    """One turn. Results of tools are messages of role "tool" that hold ToolResult parts.
+    """One turn. Tool results are messages of role "tool" with ToolResult parts.
 
-    `plain` remembers that the content was one bare string on the wire, where the two spellings are not the same to a
-    renderer of that format.
+    `plain`: the content was a plain string on the wire, not an array of parts. A renderer of that format uses it if the two
+    forms have different meanings.
     """
 
     role: Role

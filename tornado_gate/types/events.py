@@ -1,9 +1,9 @@
-"""The events of an answer, the same for every provider and every format.
+"""The stream events of a response, the same for every provider and every format.
 
-Order: ResponseStart, then (PartStart, PartDelta*, PartEnd)* where parts may interleave and `index` says which, then
-UsageReport at any time, then one Finish for each choice; or StreamError at any point, which ends the stream. The core checks
-the order. Operations that are no chat answer with one result object as their only event; before an ImageResult may come
-PartialImages, and a SpeechEnd ends what SpeechStart and SpeechChunks have brought.
+Order: ResponseStart, then (PartStart, PartDelta*, PartEnd)*, where parts may interleave and `index` identifies the part;
+UsageReport at any time after ResponseStart; then one Finish for each choice. A StreamError may come at any point and ends the
+stream. The core checks the order. Operations other than chat have one result object as their only event, with two exceptions:
+PartialImages may precede an ImageResult, and speech is SpeechStart, SpeechChunk*, SpeechEnd.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PartKind = Literal["text", "refusal", "thinking", "tool_call", "audio", "image",
 
 
 class ResponseStart(Value, frozen=True, kw_only=True):
-    """`model` is the upstream's name for itself; `id` and `created` (Unix seconds) are its own, when it has them."""
+    """The start of a chat response. `model`, `id` and `created` (Unix seconds) are the upstream's values, if it sent them."""
 
     model: str
     id: str | None = None
@@ -41,10 +41,10 @@ class ResponseStart(Value, frozen=True, kw_only=True):
 
 
 class PartStart(Value, frozen=True, kw_only=True):
-    """Part `index` of choice `choice` begins. Indexes are unique in the stream and count from 0.
+    """The start of part `index` of choice `choice`. Indexes are unique in the stream and count from 0.
 
-    `id`, `name` and `tool_kind` belong to a tool call, `id` also to audio, `media_type` to audio and images. A part that
-    comes whole and is not text (an image, a vendor's part) is given as `part` and has no deltas.
+    `id`, `name` and `tool_kind` belong to a tool call, `id` also to audio, `media_type` to audio and images. A complete part
+    that is not text (an image, a vendor's part) is in `part` and has no deltas.
     """
 
     index: int
@@ -60,9 +60,9 @@ class PartStart(Value, frozen=True, kw_only=True):
 
 
 class PartDelta(Value, frozen=True, kw_only=True):
-    """More of part `index`: text, JSON text of tool arguments, or raw audio bytes.
+    """The next piece of part `index`: text, JSON text of tool arguments, or raw audio bytes.
 
-    `logprobs` are the entries for this piece, each ``{"token", "logprob", "bytes", "top_logprobs"}``; `transcript` is
+    `logprobs` are the entries for this piece, each ``{"token", "logprob", "bytes", "top_logprobs"}``; `transcript` is the
     text spoken in an audio part.
     """
 
@@ -73,7 +73,7 @@ class PartDelta(Value, frozen=True, kw_only=True):
 
 
 class PartEnd(Value, frozen=True, kw_only=True):
-    """Part `index` is complete; `signature` is what must be echoed with it in the next turn."""
+    """The end of part `index`; the next turn must return `signature` with the part."""
 
     index: int
     signature: Opaque | None = None
@@ -81,13 +81,13 @@ class PartEnd(Value, frozen=True, kw_only=True):
 
 
 class UsageReport(Value, frozen=True, kw_only=True):
-    """Totals so far: a later report replaces an earlier one, nothing is added up."""
+    """Usage totals so far: a later report replaces an earlier one; reports are not added up."""
 
     usage: Usage
 
 
 class Finish(Value, frozen=True, kw_only=True):
-    """Choice `choice` is complete. `raw` is the upstream's own word for the reason."""
+    """The end of choice `choice`. `raw` is the upstream's finish reason."""
 
     reason: FinishReason
     raw: str = ""
@@ -97,7 +97,7 @@ class Finish(Value, frozen=True, kw_only=True):
 
 
 class StreamError(Value, frozen=True, kw_only=True):
-    """The answer failed after it began. Nothing follows; it must never be rendered as a normal finish."""
+    """The response failed after it had begun. No event follows; formats must not render it as a normal finish."""
 
     error: GateError
 
@@ -115,7 +115,7 @@ Result = (
     | TranscriptionResult
     | VideoOperation
 )
-"""What ends an answer that is no chat."""
+"""The last event of a response to an operation other than chat."""
 
 StreamEvent = (
     ResponseStart

@@ -1,7 +1,7 @@
-"""What callers ask for beyond chat: vectors, verdicts, pictures, speech, transcripts. One class for each operation.
+"""Common requests for embeddings, moderation, images, speech and transcription. One class for each operation.
 
-As in `requests`: None means that the caller said nothing and is never sent upstream; `wire_format` names the format that the
-request came in, whose unknown fields are in `extra`; `names` maps a field of ours to the caller's own name for it.
+As in `requests`: None means that the caller omitted the field; it is never sent upstream. `wire_format` is the format of the
+caller's request, whose unknown fields are in `extra`; `names` maps fields of these classes to the caller's names for them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tornado_gate.types.value import field
 from tornado_gate.types.wire import Upload
 
 FileSource = Data | Link | Upload
-"""Where a file of a request is: inside its JSON, at an address, or beside it in a form."""
+"""A file of a request: base64 inside the JSON, a URL, or a file of a form."""
 
 
 class MediaRequest(CommonRequest, frozen=True, kw_only=True):
-    """What all of them have."""
+    """The fields that all these requests share."""
 
     model: str
     wire_format: str = ""
@@ -28,12 +28,12 @@ class MediaRequest(CommonRequest, frozen=True, kw_only=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field_name(self, field_of_ours: str) -> str:
-        """The caller's own name for one of our fields: ``dimensions`` may have been ``outputDimensionality``."""
+        """The caller's name for a field of this class: ``outputDimensionality`` for ``dimensions``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
 
 
 class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
-    """Vectors of `inputs`, each a text or the numbers of its tokens. `task` is what they are for, in the vendor's words."""
+    """Embeddings of `inputs`, each a text or a list of token ids. `task` is the purpose, a vendor's value."""
 
     inputs: tuple[str | tuple[int, ...], ...]
     dimensions: int | None = None
@@ -42,17 +42,17 @@ class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class ModerationRequest(MediaRequest, frozen=True, kw_only=True):
-    """A verdict on each of `inputs`, each made of Text and Image parts."""
+    """Moderation of each of `inputs`; an input consists of Text and Image parts."""
 
     inputs: tuple[tuple[Part, ...], ...]
 
 
 class ImageRequest(MediaRequest, frozen=True, kw_only=True):
-    """New pictures, or with `images` edits of those.
+    """Generate images, or edit the given `images`.
 
-    `size` is "auto" or width and height in pixels, written "1024x1536"; `aspect_ratio` ("16:9") and `resolution` ("1K") are
-    the other way to say it. `mask` is transparent where the first image may change. `output_compression` is 0 to 100. With
-    `stream` come up to `partial_images` unfinished pictures first.
+    `size` is "auto" or width and height in pixels, as in "1024x1536"; `aspect_ratio` ("16:9") with `resolution` ("1K") is the
+    alternative. Transparent pixels of `mask` mark the area of the first image that may change. `output_compression` is 0 to
+    100. With `stream`, up to `partial_images` unfinished images precede the result.
     """
 
     prompt: str
@@ -78,9 +78,9 @@ class ImageRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
-    """`text` spoken. `voice` is a name of the vendor's; `speed` 1 is usual; `format` one of mp3, opus, aac, flac, wav, pcm.
+    """Convert `text` to speech. `voice` is a vendor's name; `speed` 1 is normal; `format` is mp3, opus, aac, flac, wav or pcm.
 
-    pcm is 24,000 samples a second, one channel, 16 bits, little-endian. `stream` asks for the sound while it is made.
+    pcm has 24,000 samples per second, one channel, 16 bits, little-endian. With `stream` the audio arrives in chunks.
     """
 
     text: str
@@ -93,7 +93,7 @@ class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
-    """The words spoken in `audio`, or with `translate` what they mean in English. `stream` asks for events."""
+    """Transcribe `audio`, or translate it to English with `translate`. With `stream` the text arrives as stream events."""
 
     audio: FileSource
     translate: bool = False

@@ -1,4 +1,4 @@
-"""What comes back beyond chat. Each is the last event of its answer, and but for pictures and speech also the first."""
+"""Results of operations other than chat. A result is the only event of its response, except for images and speech."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tornado_gate.types.results import Usage
 from tornado_gate.types.value import Value, field
 
 Vector = Sequence[float] | bytes
-"""Floats as they were read, or little-endian 32-bit floats; see `tornado_gate.codec.vectors`."""
+"""Parsed floats, or the bytes of little-endian 32-bit floats; see `tornado_gate.codec.vectors`."""
 
 
 class EmbeddingResult(Value, frozen=True, kw_only=True):
@@ -23,7 +23,10 @@ class EmbeddingResult(Value, frozen=True, kw_only=True):
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """`scores` are 0 to 1, `categories` say which are flagged; `applied` to which kinds of input, "text" or "image"."""
+    """The moderation of one input. `categories`: whether each category is flagged. `scores`: 0 to 1 for each category.
+
+    `applied`: the kinds of input, "text" or "image", that each category was applied to.
+    """
 
     flagged: bool
     categories: Mapping[str, bool]
@@ -33,7 +36,7 @@ class Verdict(Value, frozen=True, kw_only=True):
 
 
 class ModerationResult(Value, frozen=True, kw_only=True):
-    """A verdict for each input, in the order of the inputs."""
+    """One verdict for each input, in the order of the inputs."""
 
     verdicts: tuple[Verdict, ...]
     model: str = ""
@@ -43,7 +46,7 @@ class ModerationResult(Value, frozen=True, kw_only=True):
 
 
 class GeneratedImage(Value, frozen=True, kw_only=True):
-    """One picture: its bytes. `revised_prompt` is what the model made of the prompt."""
+    """One image; `data` is the file's bytes. `revised_prompt` is the prompt as the model rewrote it."""
 
     data: bytes
     media_type: str
@@ -54,7 +57,7 @@ class GeneratedImage(Value, frozen=True, kw_only=True):
 
 
 class PartialImage(Value, frozen=True, kw_only=True):
-    """An unfinished picture, the `index`-th, counted from 0."""
+    """An unfinished image; `index` counts from 0."""
 
     index: int
     data: bytes
@@ -65,7 +68,10 @@ class PartialImage(Value, frozen=True, kw_only=True):
 
 
 class ImageResult(Value, frozen=True, kw_only=True):
-    """All pictures of an answer; ends it. `created` is Unix seconds; the words are what the upstream says that it did."""
+    """All images of a response; the last event. `created` is Unix seconds.
+
+    `background`, `output_format`, `quality` and `size` are the values that the upstream reports it has used.
+    """
 
     images: tuple[GeneratedImage, ...]
     model: str = ""
@@ -80,7 +86,7 @@ class ImageResult(Value, frozen=True, kw_only=True):
 
 
 class SpeechStart(Value, frozen=True, kw_only=True):
-    """Sound of `media_type` follows, in SpeechChunks, then one SpeechEnd. ``audio/pcm`` is as `SpeechRequest` says."""
+    """The start of audio of `media_type`: SpeechChunks and one SpeechEnd follow. For ``audio/pcm`` see `SpeechRequest`."""
 
     media_type: str
 
@@ -96,7 +102,9 @@ class SpeechEnd(Value, frozen=True, kw_only=True):
 
 
 class TranscriptionResult(Value, frozen=True, kw_only=True):
-    """`duration` is seconds; `segments` and `words` are the vendor's own, each with `start` and `end` in seconds."""
+    """The text of an audio file. `duration` is in seconds; `segments` and `words` are the vendor's objects, each with `start` and
+    `end` in seconds.
+    """
 
     text: str
     model: str = ""

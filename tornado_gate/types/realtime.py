@@ -1,8 +1,8 @@
-"""Realtime: a conversation by voice over a WebSocket, in JSON text messages both ways.
+"""Realtime sessions: voice conversations over a WebSocket, with JSON text messages in both directions.
 
-Two dialects of one wire format are spoken: "beta", which the service's contract shows (``response.audio.delta``, ``modalities``),
-and "current", which the vendor's SDKs speak today (``response.output_audio.delta``, ``session.type``). The core translates
-between the two where caller and upstream differ (`tornado_gate.wire.openai_realtime`); a provider speaks one and says which.
+The wire format has two dialects: "beta", the one in the gateway's contract (``response.audio.delta``, ``modalities``), and
+"current", the one of the vendor's SDKs (``response.output_audio.delta``, ``session.type``). The core translates between them if
+caller and upstream use different ones (`tornado_gate.wire.openai_realtime`); a provider's `Socket` declares its dialect.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ RealtimeDialect = Literal["beta", "current"]
 
 
 class RealtimeRequest(MediaRequest, frozen=True, kw_only=True):
-    """A session with `model`. `dialect` is the caller's; `session` what a client secret has fixed for it."""
+    """A session with `model`. `dialect` is the caller's; `session` holds the session settings that a client secret fixes."""
 
     dialect: RealtimeDialect = "current"
     session: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Socket(Protocol):
-    """One end of a conversation, as `open_socket` gives it. Messages are JSON texts.
+    """A realtime connection to an upstream, as `open_socket` returns it. Messages are JSON texts.
 
-    `send` returns when the other end can take more, and `receive` gives the next message, None when the other end has closed;
-    then `close_code` and `close_reason` say how. Both raise UpstreamError when the connection breaks.
+    `send` returns when the connection accepts more data (back-pressure). `receive` returns the next message, or None after the
+    peer has closed the connection; `close_code` and `close_reason` are set then. Both raise UpstreamError if the connection
+    is lost.
     """
 
     @property
@@ -45,10 +46,11 @@ class Socket(Protocol):
 
 
 class RealtimeAdapter(Protocol):
-    """The caller's end of one session, as a format's `open_session` gives it: what is between the caller and the vocabulary.
+    """Translates the messages of one session between the caller and the upstream, as a format's `open_session` returns it.
 
-    `request` is what to ask the provider for, `subprotocol` what the handshake selects ("" for none). `client` and `server`
-    take one message and give those that go on, often the same text; `client` raises InvalidField for what is no event.
+    `request` is the request for the provider, `subprotocol` the WebSocket subprotocol that the handshake selects ("" for none).
+    `translate_client_message` and `translate_server_message` take one message and return the messages to forward, often the
+    same text; `translate_client_message` raises InvalidField for an invalid message.
     """
 
     @property
@@ -57,18 +59,21 @@ class RealtimeAdapter(Protocol):
     def subprotocol(self) -> str: ...
 
     def set_upstream_dialect(self, dialect: RealtimeDialect) -> None:
-        """The provider speaks this dialect; called before any message."""
+        """Set the provider's dialect; called before the first message."""
 
     def translate_client_message(self, text: str) -> list[str]: ...
     def translate_server_message(self, text: str) -> list[str]:
-        """Also notes on the call's meter what an answer took."""
+        """Translate one message of the upstream; also records usage on the call's meter."""
 
     def render_error(self, error: GateError, event_id: str = "") -> str:
-        """The message that tells the caller of a failure; `event_id` is that of the caller's message it is about."""
+        """Return the error message for the caller; `event_id` is the id of the caller's message that caused the error."""
 
 
 class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
-    """A short-lived key for one page, which may open realtime sessions with `model` and do nothing else."""
+    """Create a short-lived key for a browser client, which may only open realtime sessions with `model`.
+
+    `seconds` is the key's lifetime.
+    """
 
     seconds: int
     model: str
@@ -76,7 +81,7 @@ class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class ClientSecret(Value, frozen=True, kw_only=True):
-    """`expires_at` is Unix seconds."""
+    """A short-lived key. `expires_at` is Unix seconds."""
 
     value: str
     expires_at: int

@@ -1,4 +1,4 @@
-"""What callers ask for, one class per operation. A provider matches on the class and refuses the rest."""
+"""Common requests, one class for each operation. A provider matches on the class and refuses unsupported ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tornado_gate.types.wire import Upload
 
 
 class Tool(Value, frozen=True, kw_only=True):
-    """A function the model may call; `parameters` is a JSON schema."""
+    """A function that the model may call; `parameters` is a JSON schema."""
 
     name: str
     description: str | None = None
@@ -31,16 +31,16 @@ class Tool(Value, frozen=True, kw_only=True):
 
 
 class VendorTool(Value, frozen=True, kw_only=True):
-    """A tool that only `wire_format` knows (web search, custom grammar, …): `value` as it came."""
+    """A tool that only `wire_format` defines (web search, custom grammar, …): `value` is unchanged."""
 
     wire_format: str
     value: Mapping[str, Any]
 
 
 class ToolChoice(Value, frozen=True, kw_only=True):
-    """`mode` "tool" forces the tool `name`; "allowed" restricts to `names` with `required` saying whether one must be called.
+    """`mode` "tool" forces the tool `name`; "allowed" restricts to `names`, and with `required` one of them must be called.
 
-    `vendor` holds a choice that only the request's own wire format knows.
+    `vendor` holds a choice that only the request's wire format defines.
     """
 
     mode: Literal["auto", "none", "required", "tool", "allowed", "vendor"]
@@ -51,7 +51,7 @@ class ToolChoice(Value, frozen=True, kw_only=True):
 
 
 class ResponseFormat(Value, frozen=True, kw_only=True):
-    """What the answer's text must be. `schema` is a JSON schema, only with kind "json_schema"."""
+    """The required form of the response's text. `schema` is a JSON schema, only with kind "json_schema"."""
 
     kind: Literal["text", "json_object", "json_schema"]
     name: str | None = None
@@ -62,7 +62,7 @@ class ResponseFormat(Value, frozen=True, kw_only=True):
 
 
 class Reasoning(Value, frozen=True, kw_only=True):
-    """How long to think: an `effort` word, or a budget in tokens; `summary` asks to see it."""
+    """The reasoning effort: a level in `effort`, or a budget in tokens; `summary` requests a summary of the reasoning."""
 
     effort: str | None = None
     budget_tokens: int | None = None
@@ -71,11 +71,11 @@ class Reasoning(Value, frozen=True, kw_only=True):
 
 
 class ChatRequest(CommonRequest, frozen=True, kw_only=True):
-    """One turn of a conversation, from whatever route it came.
+    """A chat request of any wire format.
 
-    None means "the caller said nothing": it is never sent upstream. Lengths are in tokens. `wire_format` names the format
-    the request came in, whose unknown top-level fields are in `extra`; `names` maps a field of this class to the name
-    the caller used for it, so that a loss is reported in the caller's words.
+    None means that the caller omitted the field; it is never sent upstream. Lengths are in tokens. `wire_format` is the format
+    of the caller's request, whose unknown top-level fields are in `extra`; `names` maps fields of this class to the caller's
+    names for them, so that dropped fields are reported under the caller's names.
     """
 
     model: str
@@ -108,14 +108,14 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field_name(self, field_of_ours: str) -> str:
-        """The caller's own name for one of our fields: ``max_tokens`` may have been ``max_completion_tokens``."""
+        """The caller's name for a field of this class: ``max_completion_tokens`` for ``max_tokens``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
 
     def path(self, message: int, part: int | None = None) -> str:
-        """The caller's own path of a message, or of one of its parts: ``messages.0.content.1``, ``contents.0.parts.1``.
+        """The path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``.
 
-        A format says in `names` what its words are: "messages" and "content" for all, or "messages.3" and
-        "messages.3.content.1" for one that stands elsewhere.
+        A format sets the names in `names`: the keys "messages" and "content" apply to all messages and parts, the keys
+        "messages.3" and "messages.3.content.1" to single ones with another path.
         """
         names = self.names
         place = names.get(f"messages.{message}") or f"{names.get('messages', 'messages')}.{message}"
@@ -125,24 +125,24 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
-    """How many tokens would the prompt of `chat` take? Nothing is generated."""
+    """Count the tokens of the prompt of `chat`; nothing is generated."""
 
     model: str
     chat: ChatRequest
 
 
 class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
-    """The models this key may use; `model` asks for one. Answered by the core, no provider sees it."""
+    """List the models that the caller's key may use, or only `model`. The core serves it, without a provider."""
 
     model: str | None = None
 
 
 class VerbatimRequest(Value, frozen=True, kw_only=True):
-    """A checked body in `wire_format` that goes to a provider which speaks that format, as it came.
+    """A checked body in `wire_format` for a provider that accepts this format: the request of the verbatim lane.
 
-    `raw` is the JSON text and `body` the same parsed; change it with `patch_json`, which touches no other byte. Of a form
-    `body` has the text fields and `files` the files: `codec.multipart.FormBody` is a form to send. `operation` and `path` (the
-    caller's) tell a provider where to send it. `state` is the format's own, for its `forward_response`.
+    `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes. For a
+    form, `body` holds the text fields and `files` the files; send it as `codec.multipart.FormBody`. The provider derives the
+    upstream's path from `operation` and the caller's `path`. `state` belongs to the format, for its `forward_response`.
     """
 
     wire_format: str

@@ -1,4 +1,4 @@
-"""What comes back: usage, finish reasons, whole results."""
+"""Results of chat and of the core's own operations: usage, finish reasons, whole responses, model lists."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"
 
 
 class Usage(Value, frozen=True, kw_only=True):
-    """Tokens. None is "not reported", 0 is "reported as zero".
+    """Usage in tokens. None means "not reported", 0 means "reported as zero".
 
-    `input_tokens` counts all of the prompt, cached or not; `cache_read_tokens`, `cache_write_tokens` and `image_tokens`, what
-    pictures in it took, are shares of it. `output_tokens` counts everything generated; `reasoning_tokens` is a share of it.
-    `extra` keeps the upstream's further counters under its own names.
+    `input_tokens` counts the whole prompt, cached or not; it includes `cache_read_tokens`, `cache_write_tokens` and
+    `image_tokens` (the prompt's images). `output_tokens` counts everything generated and includes `reasoning_tokens`.
+    `extra` holds further counters of the upstream under its own names.
     """
 
     input_tokens: int | None = None
@@ -35,7 +35,7 @@ class Usage(Value, frozen=True, kw_only=True):
 
 
 class Choice(Value, frozen=True, kw_only=True):
-    """One of `n` answers. `raw_reason` is the upstream's own word; `stop_sequence` the stop string that was met."""
+    """One of `n` choices. `raw_reason` is the upstream's finish reason; `stop_sequence` the stop string that ended the text."""
 
     parts: tuple[Part, ...]
     reason: FinishReason
@@ -46,7 +46,7 @@ class Choice(Value, frozen=True, kw_only=True):
 
 
 class ChatResult(Value, frozen=True, kw_only=True):
-    """A whole answer: what `stream.collect` makes of events, and `stream.replay` takes apart again.
+    """A whole chat response: `events.collect` builds it from stream events, `events.replay` converts it back.
 
     `created` is Unix time in seconds.
     """
@@ -60,14 +60,14 @@ class ChatResult(Value, frozen=True, kw_only=True):
 
 
 class TokenCount(Value, frozen=True, kw_only=True):
-    """The only event of a count-tokens request. `extra` keeps the upstream's further counters under its own names."""
+    """The only event of a count-tokens request. `extra` holds further counters of the upstream under its own names."""
 
     input_tokens: int
     extra: Extra = field(default_factory=dict)
 
 
 class Model(Value, frozen=True, kw_only=True):
-    """One entry of a model list. `operations` are those that it can do; token limits are None when conf says nothing."""
+    """One entry of a model list. `operations` are the supported ones; `facts` are the model's descriptive keys in conf."""
 
     id: str
     owner: str
@@ -77,7 +77,7 @@ class Model(Value, frozen=True, kw_only=True):
 
 
 class ModelList(Value, frozen=True, kw_only=True):
-    """The only event of a models request; `single` when one model was asked for."""
+    """The only event of a models request; `single` if the request names one model."""
 
     models: tuple[Model, ...]
     single: bool = False

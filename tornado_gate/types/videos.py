@@ -1,8 +1,8 @@
-"""Videos: what callers ask for, what a provider is asked in turn, and the task that lives between the two.
+"""Videos: requests of callers, requests to providers, and the tasks that connect them.
 
-A video takes minutes, so a caller gets a task. The core keeps the task and asks the provider, in order: VideoRequest (begin),
-VideoPoll until it is done, VideoDownload for each video; each goes through the provider's usual three hooks. What the upstream
-calls its work is the `operation`: JSON that only its provider reads, kept with the task.
+A video takes minutes to generate, so a caller receives a task. The core stores the task and sends the provider, in order, a
+VideoRequest (start), VideoPolls until the upstream has finished, and a VideoDownload for each video; each uses the provider's
+usual three hooks. `operation` identifies the work at the upstream: JSON that only the provider reads, stored with the task.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from tornado_gate.types.results import Usage
 from tornado_gate.types.value import Value, field
 
 TaskStatus = Literal["queued", "pending", "completed", "failed"]
-"""A task goes from left to right and never back; it may skip."""
+"""A task's status changes only from left to right; it may skip a status."""
 
 
 class VideoRequest(MediaRequest, frozen=True, kw_only=True):
-    """A video of `prompt`, or one that begins with `image`.
+    """Generate a video from `prompt`, optionally with `image` as its first frame.
 
-    `seconds` is its length; `width` and `height` are pixels, both or neither; `n` is how many. `metadata` are further
-    wishes, such as negative_prompt. `remix_of` is the operation of an earlier video of the same provider that this one
-    changes. `task_id` is the gateway's own name for the task: an upstream that takes a name of the caller's can be asked
-    for it after a crash. `webhook` is told when the task has ended.
+    `seconds` is its length; `width` and `height` are pixels, both or neither; `n` is the number of videos. `metadata` holds
+    further parameters, such as negative_prompt. `remix_of` is the operation of an earlier video of the same provider that this
+    request changes. `task_id` is the gateway's id of the task: if the upstream accepts a client's id, the core can find the
+    operation by it after a crash. `webhook` is a URL that the core calls when the task has ended.
     """
 
     prompt: str
@@ -45,9 +45,9 @@ class VideoRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class VideoPoll(MediaRequest, frozen=True, kw_only=True):
-    """How far is it? `operation` None asks whether the upstream knows `task_id`: the gateway died while it began.
+    """Get the state of an operation. With `operation` None, look it up by `task_id`: the gateway crashed during the start.
 
-    A provider that cannot say raises UnsupportedOperation.
+    A provider without such a lookup raises UnsupportedOperation.
     """
 
     task_id: str
@@ -55,7 +55,7 @@ class VideoPoll(MediaRequest, frozen=True, kw_only=True):
 
 
 class VideoDownload(MediaRequest, frozen=True, kw_only=True):
-    """Give video number `index` of a completed operation: the chunks of the UpstreamResponse are the file."""
+    """Download video number `index` of a completed operation: the chunks of the UpstreamResponse are the file."""
 
     task_id: str
     operation: Mapping[str, Any]
@@ -63,19 +63,19 @@ class VideoDownload(MediaRequest, frozen=True, kw_only=True):
 
 
 class VideoCancel(MediaRequest, frozen=True, kw_only=True):
-    """Stop it, and forget it where the upstream can. Answered by any VideoOperation; failure is no tragedy."""
+    """Cancel the operation, and delete it if the upstream supports that. The result is any VideoOperation; errors are ignored."""
 
     task_id: str
     operation: Mapping[str, Any]
 
 
 class VideoOperation(Value, frozen=True, kw_only=True):
-    """The one event of an answer to all of these: where the upstream's work stands.
+    """The state of an operation at the upstream: the only event of the response to each of these requests.
 
-    `status` "lost" says that the upstream does not know the operation (any more); "unknown" that it used a word which the
-    provider does not know, given in `raw`. `progress` is 0 to 100 where the upstream says it. `operation` replaces the
-    task's when given. `videos` is how many there are, when completed; `duration` is seconds of each. `error` is what the
-    upstream says of a failure, safe to show. `poll_after` is how many seconds the upstream wants to be left alone.
+    `status` "lost": the upstream does not know the operation (any more); "unknown": the provider does not know the upstream's
+    status, which is in `raw`. `progress` is 0 to 100 if the upstream reports it. `operation`, if given, replaces the task's.
+    `videos` is the number of finished videos; `duration` is the length of each in seconds. `error` is the upstream's error
+    message, safe to show. `poll_after` is the minimum time to the next poll in seconds.
     """
 
     status: Literal["queued", "running", "completed", "failed", "lost", "unknown"]
@@ -91,7 +91,7 @@ class VideoOperation(Value, frozen=True, kw_only=True):
 
 
 class VideoFile(Value, frozen=True, kw_only=True):
-    """One finished video: `id` in the store of files; `size` in bytes, `duration` in seconds when known."""
+    """One finished video: `id` in the file store; `size` in bytes; `duration` in seconds, if known."""
 
     id: str
     media_type: str
@@ -100,10 +100,10 @@ class VideoFile(Value, frozen=True, kw_only=True):
 
 
 class VideoTask(Value, frozen=True, kw_only=True):
-    """A task as its owner may see it. Times are Unix seconds; `position` counts from 1 while it waits in line.
+    """A task as its owner sees it. Times are Unix seconds; `position` in the queue counts from 1.
 
-    `seconds` and `size` are as they were asked for. `kind` is "image" when a picture was given, else "text". `urls` are signed
-    addresses of the videos, in order, when it is completed. `asked` are further fields of the request that answers repeat.
+    `seconds` and `size` are the requested values. `kind` is "image" if the request has an image, else "text". `urls` are the
+    signed URLs of the videos of a completed task, in order. `asked` holds further request fields that responses repeat.
     """
 
     id: str
@@ -127,11 +127,11 @@ class VideoTask(Value, frozen=True, kw_only=True):
 
 
 class TaskRequest(CommonRequest, frozen=True, kw_only=True):
-    """What a caller asks of tasks that exist; answered by the core, no provider sees it.
+    """A request about existing tasks. The core serves it, without a provider.
 
-    show: the task, after `wait` seconds at most when it has not ended by then; events: a stream of TaskResults until it
-    has; content: video number `index`; delete: cancel it if it runs, and forget it; list: the caller's tasks, newest first
-    unless `order` is "asc", after the task `after`, at most `limit`; remix: begin `request` from it.
+    show: return the task when it has ended, or after `wait` seconds. events: stream TaskResults until the task has ended.
+    content: return video number `index`. delete: cancel the task if it runs, and delete it. list: return at most `limit` tasks
+    of the caller that follow the task `after`, newest first unless `order` is "asc". remix: start `request` from the task.
     """
 
     action: Literal["show", "events", "content", "delete", "list", "remix"]
@@ -146,7 +146,7 @@ class TaskRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class TaskResult(Value, frozen=True, kw_only=True):
-    """A task as it is now. `last` is false where more will follow, in a stream of events. `deleted` answers a delete."""
+    """The current state of a task. `last` is false if more results follow in the stream. `deleted`: the task was deleted."""
 
     task: VideoTask
     last: bool = True

@@ -1,4 +1,4 @@
-"""Bytes on both sides: what the caller sent and gets, what the upstream is sent and gives."""
+"""Requests and responses on the wire, between caller and gateway and between gateway and upstream."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value, field
 
-Operation = str  # "chat", "models", … : what keys, models and plugins are allowed or able to do
+Operation = str  # "chat", "models", …: keys are permitted, and models and plugins support, a set of operations
 
 
 class Route(Value, frozen=True):
     """One method and path that a format serves.
 
-    `path` may hold one or more ``{name}`` segments; the last may match slashes, so that ``/v1/models/{model}`` finds
-    ``/v1/models/openai/gpt-4o``. `model` says where the model's name stands: in the body's field ``model``, in the path
-    segment ``{model}``, in the query, or nowhere. `wire_format` names the format of the body when providers may speak it too (the
-    verbatim lane). Two formats may share a method and path: the one whose `claims` is true of the request's
-    headers and query gets it, else the one without `claims`.
+    `path` may contain ``{name}`` segments; the last one may match slashes, so that ``/v1/models/{model}`` matches
+    ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path
+    segment ``{model}``, the query, or none. `wire_format` names the body's format if providers may accept it (the
+    verbatim lane). Two formats may share a method and path: a request goes to the format whose `claims` returns true for its
+    headers and query, else to the format without `claims`.
 
-    `also` are operations that the route can answer with for models that cannot do `operation`; which one it is for a target
-    stands in ``call.operation``. `multipart` says whether a form is taken: not at all, beside JSON, or as the only kind of
-    body. `default` says, for a body that names no model, which of conf's ``defaults`` holds; without it that of the operation.
+    `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
+    to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
+    `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
     `socket` routes are upgraded to WebSockets.
     """
 
@@ -42,14 +42,14 @@ class Route(Value, frozen=True):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """All that the route can be, the usual one first."""
+        """`operation`, then `other_operations`."""
         return (self.operation, *self.other_operations)
 
 
 class Upload(Protocol):
-    """A file of a form, kept on the disk while its request lives. `field` is its name in the form.
+    """A file of a form, stored on disk until the end of its request. `field` is its name in the form.
 
-    `media_type` and `filename` are what the caller declared, which need not be so; `size` is in bytes.
+    `media_type` and `filename` are the caller's declarations, which may be wrong; `size` is in bytes.
     """
 
     @property
@@ -62,14 +62,14 @@ class Upload(Protocol):
     def size(self) -> int: ...
 
     async def read(self, size: int = -1) -> bytes:
-        """The first `size` bytes, or all."""
+        """Return the first `size` bytes, or all for -1."""
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The whole file, in pieces; may be called again."""
+        """Yield the file in chunks; may be called again."""
 
 
 class StreamedBody(Protocol):
-    """A body that is sent in pieces, of a length that is known; may be begun again."""
+    """A request body of known length, sent in chunks. `chunks` may be called again, for a retry."""
 
     @property
     def length(self) -> int: ...
@@ -78,11 +78,10 @@ class StreamedBody(Protocol):
 
 
 class WireRequest(Value, frozen=True, kw_only=True):
-    """What a caller sent. `headers` are lower-case; `query` holds the last value of each name; keys are in neither.
+    """A caller's request. `headers` have lower-case names; `query` holds the last value of each name; API keys are removed.
 
-    `json` is the parsed body ({} where a route has none) and `raw` the bytes it came in. Of a form `json` holds the text
-    fields, as strings and, where a name came several times or ends in ``[]``, as arrays of them; `files` are its files, and
-    `form` says that it was one.
+    `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
+    files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
     """
 
     route: Route
@@ -97,9 +96,9 @@ class WireRequest(Value, frozen=True, kw_only=True):
 
 
 class BufferedBody:
-    """The chunks of a body that is there already, as one: an async iterator over it that nobody needs to wait for.
+    """A complete body in memory, as an async iterator of one chunk that never waits.
 
-    Who knows that a body is whole takes `data` and is spared a chain of iterators and time limits; who does not, iterates.
+    Code that checks for this class reads `data` directly and needs no iterators and timeouts; other code iterates.
     """
 
     __slots__ = ("_given", "data")
@@ -122,9 +121,9 @@ class BufferedBody:
 
 
 class Reply(Value, frozen=True, kw_only=True):
-    """What the caller gets. Each chunk is written as soon as it comes; chunks end at event borders in a stream.
+    """The response to the caller. Each chunk is written at once; in a stream, chunks end at the end of an event.
 
-    `keep_alive` is written between chunks when the upstream is silent (`b": ping\\n\\n"`); empty means never.
+    `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never.
     """
 
     content_type: str
@@ -134,7 +133,7 @@ class Reply(Value, frozen=True, kw_only=True):
     keep_alive: bytes = b""
 
     def replace(self, chunks: AsyncIterator[bytes]) -> Reply:
-        """The same reply with other chunks."""
+        """Return a copy with other chunks."""
         return Reply(
             content_type=self.content_type,
             chunks=chunks,
@@ -147,16 +146,16 @@ class Reply(Value, frozen=True, kw_only=True):
 
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
-    """What the default `call_upstream` sends: `json` is encoded by the core, `body` goes as it is, whole or in pieces.
+    """The request that the default `call_upstream` sends: the core encodes `json`; `body` is sent unchanged.
 
-    `accepted_statuses` are statuses from 300 on that are answers and not errors; of their bodies the core reads 64 KiB at most.
-    `redirects` is how many redirects of a GET the core follows. `headers` go to the provider's own host only: scheme, host and
-    port of its ``base_url``. `file_types` are beginnings of media types (``("video/",)``) and say that the answer is a file. A
-    file may lie on another host, at first or by a redirect: the core's fetcher reads it there, without `headers`, from public
-    addresses only. A file of any length comes in chunks, at the reader's pace; for a `VideoDownload` only the gaps between them
-    are limited (``timeouts.gap``), not the total.
+    `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies.
+    `redirects` is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's
+    own origin: scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark
+    the response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it
+    without `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
+    `VideoDownload` the core limits only the time between chunks (``timeouts.gap``), not the total.
 
-    `context` is for a plugin with a `call_upstream` of its own, which may need no address.
+    `context` is for plugins with their own `call_upstream`, which may not need a URL.
     """
 
     url: str = ""
@@ -174,9 +173,9 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
 
 class UpstreamResponse(Value, frozen=True, kw_only=True):
-    """What the upstream gives. The status is below 300 or one of the request's `accepted_statuses`: any other was raised.
+    """The upstream's response. `status` is below 300 or in the request's `accepted_statuses`; others raise UpstreamError.
 
-    `headers` are lower-case. `provider` is the name of the provider entry, for error messages.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages.
     """
 
     chunks: AsyncIterator[bytes]
@@ -187,19 +186,19 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
 
     @property
     def media_type(self) -> str:
-        """What the Content-Type header says, in lower case and without parameters; "" without one."""
+        """The Content-Type header in lower case, without parameters; "" without the header."""
         return media_type(self.headers.get("content-type", ""))
 
     def is_event_stream(self, *, otherwise: bool = False) -> bool:
-        """Whether the body is server-sent events; `otherwise` where the header says neither that nor JSON.
+        """Whether the body is server-sent events, by its Content-Type; `otherwise` for types other than those and JSON.
 
-        The header counts for more than what was asked for: some upstreams answer a stream with a whole body.
+        The header decides, not the request: some upstreams return a JSON body for a request with streaming.
         """
         declared = self.media_type
         return (otherwise and declared != "application/json") or declared == "text/event-stream"
 
     def replace(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
-        """The same answer with other chunks."""
+        """Return a copy with other chunks."""
         return UpstreamResponse(
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
         )
@@ -207,39 +206,39 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     but = replace  # its name until 0.3
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Read the whole body."""
         if isinstance(self.chunks, BufferedBody):
             return self.chunks.data
         return b"".join([chunk async for chunk in self.chunks])
 
     async def read_json(self) -> Any:
-        """The whole body as JSON. Raises UpstreamError when it is none."""
+        """Read the whole body and parse it as JSON. Raises UpstreamError if it is not valid JSON."""
         return parse_json(await self.read(), self.provider)
 
     async def read_object(self) -> dict[str, Any]:
-        """The whole body as a JSON object. Raises UpstreamError when it is none."""
+        """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
         return require_object(await self.read_json(), self.provider)
 
     async def json(self) -> Any:
-        """Alias of `read_json`; it goes with version 0.3."""
+        """Alias of `read_json`; removed in version 0.3."""
         return await self.read_json()
 
 
 def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
-    """The JSON in an upstream's body. `provider` is its name for the message. Raises UpstreamError."""
+    """Parse an upstream's body as JSON. `provider` is its name for the error message. Raises UpstreamError."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError(f"{describe_provider(provider)} sent an answer that is not JSON.") from error
+        raise UpstreamError(f"{describe_provider(provider)} sent a response that is not valid JSON.") from error
 
 
 def require_object(value: Any, provider: str = "") -> dict[str, Any]:
-    """`value`, which must be a JSON object. Raises UpstreamError."""
+    """Return `value` if it is a JSON object. Raises UpstreamError otherwise."""
     if not isinstance(value, dict):
-        raise UpstreamError(f"{describe_provider(provider)} sent an answer that is not a JSON object.")
+        raise UpstreamError(f"{describe_provider(provider)} sent a response that is not a JSON object.")
     return value
 
 
 def describe_provider(provider: str) -> str:
-    """A provider as the subject of an error message."""
+    """Return "The provider 'x'", or "The upstream" without a name, as the subject of an error message."""
     return f"The provider '{provider}'" if provider else "The upstream"

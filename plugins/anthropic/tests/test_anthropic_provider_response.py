@@ -141,9 +141,9 @@ async def test_without_a_telling_content_type_the_request_decides(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"<html>Bad gateway</html>", "sent an answer that is not JSON"),
-        (b"", "sent an answer that is not JSON"),
-        (b'["a"]', "sent an answer that is not a JSON object"),
+        (b"<html>Bad gateway</html>", "sent a response that is not valid JSON"),
+        (b"", "sent a response that is not valid JSON"),
+        (b'["a"]', "sent a response that is not a JSON object"),
         (b'{"hello": 1}', "not an Anthropic message"),
     ],
 )

@@ -95,5 +95,5 @@ async def test_a_failure_keeps_its_meaning(
 async def test_what_is_no_json_is_the_upstreams_fault(upstream: Upstream) -> None:
     upstream.script(answer("<html>"))
     async with reaching(upstream.url, MODEL) as call:
-        with pytest.raises(errors.UpstreamError, match="not JSON"):
+        with pytest.raises(errors.UpstreamError, match="not valid JSON"):
             await made(call, asked())

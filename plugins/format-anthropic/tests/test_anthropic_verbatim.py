@@ -82,7 +82,7 @@ def test_a_token_count_comes_as_it_was() -> None:
 
 
 def test_a_whole_answer_that_is_no_json_is_an_upstream_error() -> None:
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         text_of(replied(call_for(), b"<html>", headers=JSON))
 
 
@@ -180,13 +180,13 @@ def test_a_break_after_the_stop_is_no_error() -> None:
 @pytest.mark.parametrize("last", [b"", WORD[:60], PING])
 def test_a_stream_that_stops_early_ends_with_an_error(last: bytes) -> None:
     raw = streamed(START, WORD, last)
-    assert error_in(raw)["message"] == "The upstream's stream stopped before its end."
+    assert error_in(raw)["message"] == "The upstream's stream ended before the response was complete."
     assert b"message_stop" not in raw
 
 
 @pytest.mark.parametrize("only", [(), (b": ping\n\n",), (b"data: {",)])
 def test_a_stream_without_a_whole_frame_is_an_upstream_error(only: tuple[bytes, ...]) -> None:
-    with pytest.raises(UpstreamError, match="stopped before its end"):
+    with pytest.raises(UpstreamError, match="ended before the response was complete"):
         streamed(*only)
 
 

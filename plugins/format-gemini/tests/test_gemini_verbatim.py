@@ -62,7 +62,7 @@ def test_a_count_comes_down_as_it_came() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a"'])
 def test_a_whole_answer_that_is_no_json_is_a_fault(raw: bytes) -> None:
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         chunks_of(replied(forwarded(), [raw]))
 
 

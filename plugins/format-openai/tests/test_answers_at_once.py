@@ -97,7 +97,7 @@ def test_the_error_that_it_is_comes_at_once() -> None:
 
 
 def test_what_is_no_json_is_told_at_once() -> None:
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         at_once(b"<html>")
 
 

@@ -82,5 +82,7 @@ def test_what_is_no_event_is_refused(text: str) -> None:
 def test_what_the_other_dialect_cannot_say_is_lost_by_name() -> None:
     one = side()
     one.set_upstream_dialect("current")
-    one.translate_client_message(json.dumps({"type": "session.update", "session": {"modalities": ["text"], "temperature": 0.7}}))
+    one.translate_client_message(
+        json.dumps({"type": "session.update", "session": {"modalities": ["text"], "temperature": 0.7}})
+    )
     assert one._call.losses == ["session.temperature"]

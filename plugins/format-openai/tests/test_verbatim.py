@@ -83,7 +83,7 @@ def test_a_whole_answer_comes_as_it_was() -> None:
 
 
 def test_a_whole_answer_that_is_no_json_is_an_upstream_error() -> None:
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         text_of(replied(call_for(), b"<html>", headers=JSON))
 
 
@@ -160,12 +160,12 @@ def test_a_break_after_done_is_no_error() -> None:
 
 @pytest.mark.parametrize("last", [b"", WORD[:30], b": ping\n\n"])
 def test_a_stream_that_stops_early_ends_with_an_error(last: bytes) -> None:
-    assert error_in(streamed(WORD, last))["message"] == "The upstream's stream stopped before its end."
+    assert error_in(streamed(WORD, last))["message"] == "The upstream's stream ended before the response was complete."
 
 
 @pytest.mark.parametrize("only", [(), (b": ping\n\n",), (b"data: {",)])
 def test_a_stream_without_a_whole_frame_is_an_upstream_error(only: tuple[bytes, ...]) -> None:
-    with pytest.raises(UpstreamError, match="stopped before its end"):
+    with pytest.raises(UpstreamError, match="ended before the response was complete"):
         streamed(*only)
 
 

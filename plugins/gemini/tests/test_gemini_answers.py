@@ -77,8 +77,8 @@ def test_an_answer_is_the_same_in_every_form_however_it_is_cut(size: int) -> Non
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<html>Bad gateway</html>", "sent an answer that is not JSON"),
-        (b"", "sent an answer that is not JSON"),
+        (b"<html>Bad gateway</html>", "sent a response that is not valid JSON"),
+        (b"", "sent a response that is not valid JSON"),
         (b'["a"]', "has no 'candidates'"),
         (b'{"hello": 1}', "has no 'candidates'"),
     ],

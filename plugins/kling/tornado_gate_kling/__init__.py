@@ -103,7 +103,10 @@ def _build_upstream_request(
 
 def _build_headers(call: Call) -> dict[str, str]:
     """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
-    return {**call.target.settings.make_headers(), **{name.lower(): str(each) for name, each in call.target.headers.items()}}
+    return {
+        **call.target.settings.make_headers(),
+        **{name.lower(): str(each) for name, each in call.target.headers.items()},
+    }
 
 
 @provider_impl

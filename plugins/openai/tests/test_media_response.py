@@ -338,5 +338,5 @@ async def test_the_loop_goes_on_between_the_pictures_of_a_long_answer(call: Make
 @pytest.mark.gen_test
 async def test_a_long_answer_that_is_cut_off_is_no_json(call: MakeCall, end: bytes) -> None:
     raw = b'{"data": [' + b" " * answers.LONG_BYTES + b"{" + end
-    with pytest.raises(UpstreamError, match="not JSON"):
+    with pytest.raises(UpstreamError, match="not valid JSON"):
         await answers.read_json_object(call(), answer(raw))

@@ -137,9 +137,9 @@ async def test_without_a_telling_content_type_the_request_decides(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<html>Bad gateway</html>", "'ours' sent an answer that is not JSON"),
-        (b"", "'ours' sent an answer that is not JSON"),
-        (b'["a"]', "'ours' sent an answer that is not a JSON object"),
+        (b"<html>Bad gateway</html>", "'ours' sent a response that is not valid JSON"),
+        (b"", "'ours' sent a response that is not valid JSON"),
+        (b'["a"]', "'ours' sent a response that is not a JSON object"),
         (b'{"hello": 1}', "without chat completion choices"),
         (b'{"choices": []}', "without chat completion choices"),
     ],

@@ -181,7 +181,7 @@ def test_nothing_is_read_after_the_end() -> None:
 def test_a_stream_that_just_stops_is_no_normal_end() -> None:
     events = events_of([MESSAGE_START, opened(0, type="text", text=""), delta(0, "text_delta", text="Hi")])
     assert isinstance(events[-1], StreamError)
-    with pytest.raises(UpstreamError, match="stopped before its end"):
+    with pytest.raises(UpstreamError, match="ended before the response was complete"):
         events_of([MESSAGE_START])
 
 

@@ -332,7 +332,7 @@ def test_what_other_formats_say_and_this_one_cannot_is_told() -> None:
 
 
 def test_a_loss_is_an_error_for_the_strict() -> None:
-    with pytest.raises(InvalidField, match="'user' cannot be honoured"):
+    with pytest.raises(InvalidField, match="'user' is not supported"):
         render_request(call_for(strict=True), chat(user="u"))
 
 
