@@ -12,7 +12,7 @@ import pytest
 
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamTimeout
-from tornado_gate.testing import call_to
+from tornado_gate.testing import call_to, iterate
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 
 GUIDE = Path(__file__).parent.parent / "docs/plugins.md"
@@ -31,18 +31,11 @@ def plugin() -> dict[str, Any]:
     return names
 
 
-async def aiter_of(pieces: tuple[Any, ...]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        if isinstance(piece, GateError):
-            raise piece
-        yield piece
-
-
 def forward(
     adapter: passthrough.StreamAdapter, *pieces: Any, call: Call | None = None, headers: Any = None, stream: bool = True
 ) -> Reply:
     request = VerbatimRequest(wire_format="words", operation="chat", path="/", raw=b"", body={}, stream=stream)
-    chunks: AsyncIterator[bytes] = aiter_of(pieces)
+    chunks: AsyncIterator[bytes] = iterate(pieces)
     if len(pieces) == 1 and isinstance(pieces[0], BufferedBody):
         chunks = pieces[0]
     incoming = UpstreamResponse(chunks=chunks, headers=EVENTS if headers is None else headers)

@@ -9,60 +9,19 @@ import ssl
 import threading
 import tracemalloc
 import zlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from ipaddress import ip_network
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tornado.ioloop import IOLoop
 
+from tests.support.fetching import LOOPBACK, change_rules, expect_refusal, expect_refusal_code, fetch_image
 from tests.support.site import Names, Site, answer, tls_of_site_test
-from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch import FetchedFile, Fetcher, FetchRules
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
 GIF = b"GIF87a\x02\0\x02\0\x80\0\0\0\0\0\0\0\0,\0\0\0\0\x02\0\x02\0\0\x08\x06\0\x01\x08\x04\x10\x10\0;"
-LOOPBACK = ip_network("127.0.0.1/32")
-"""Stands for the public internet in these tests."""
-
-
-@pytest.fixture
-def site(io_loop: IOLoop) -> Iterator[Site]:
-    site = Site()
-    io_loop.run_sync(site.start)
-    yield site
-    io_loop.run_sync(site.stop)
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names({"site.test": [["127.0.0.1"]], "inside.test": [["10.1.2.3"]]})
-
-
-@pytest.fixture
-def fetcher(names: Names) -> Fetcher:
-    return Fetcher(FetchRules(allow_networks=(LOOPBACK,)), resolve=names)
-
-
-def other(fetcher: Fetcher, **rules: Any) -> Fetcher:
-    """The same fetcher under other rules."""
-    return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=fetcher._resolve)
-
-
-async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> FetchedFile:
-    return await fetcher.fetch(f"http://{host}:{site.port}{path}", kinds=["image/"], param="image_url")
-
-
-async def refused(waited: Awaitable[FetchedFile]) -> InvalidField:
-    with pytest.raises(InvalidField) as caught:
-        await waited
-    assert (caught.value.status, caught.value.param) == (400, "image_url")
-    return caught.value
-
-
-async def code_of(waited: Awaitable[FetchedFile]) -> str:
-    return (await refused(waited)).code
 
 
 # What is fetched
@@ -80,15 +39,15 @@ async def code_of(waited: Awaitable[FetchedFile]) -> str:
 )
 async def test_a_file_comes_with_the_type_of_its_content(fetcher: Fetcher, site: Site, given: str, sent: str) -> None:
     site.answers[sent] = answer(PNG, Content_Type="application/octet-stream")
-    found = await get(fetcher, site, given)
+    found = await fetch_image(fetcher, site, given)
     assert found == FetchedFile(media_type="image/png", data=PNG, url=f"http://site.test:{site.port}{sent}")
 
 
 @pytest.mark.gen_test
 async def test_the_server_learns_its_own_name_and_nothing_about_the_caller(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(PNG, Set_Cookie="a=b")
-    await get(fetcher, site)
-    await get(fetcher, site)
+    await fetch_image(fetcher, site)
+    await fetch_image(fetcher, site)
     for head in site.asked:
         lines = dict(line.lower().split(": ", 1) for line in head.strip().split("\r\n")[1:])
         assert lines["host"] == f"site.test:{site.port}"
@@ -105,7 +64,7 @@ async def test_a_proxy_of_the_environment_is_not_used(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     site.answers["/"] = answer(PNG)
-    assert (await get(fetcher, site)).data == PNG
+    assert (await fetch_image(fetcher, site)).data == PNG
 
 
 @pytest.mark.gen_test
@@ -115,7 +74,7 @@ async def test_a_redirect_is_followed_and_looked_up_again(
 ) -> None:
     site.answers["/"] = answer(status=f"{status} Moved", Location="/there?x=1#part")
     site.answers["/there?x=1"] = answer(PNG, Content_Type="image/png; charset=binary")
-    found = await get(fetcher, site)
+    found = await fetch_image(fetcher, site)
     assert (found.media_type, found.url) == ("image/png", f"http://site.test:{site.port}/there?x=1#part")
     assert names.asked == ["site.test", "site.test"]
 
@@ -126,7 +85,7 @@ async def test_a_redirect_is_followed_and_looked_up_again(
 )
 async def test_a_coding_that_nobody_asked_for_is_undone(fetcher: Fetcher, site: Site, coding: str, body: bytes) -> None:
     site.answers["/"] = answer(body, Content_Encoding=coding)
-    assert (await get(fetcher, site)).data == PNG
+    assert (await fetch_image(fetcher, site)).data == PNG
 
 
 @pytest.mark.gen_test
@@ -148,8 +107,8 @@ async def test_tls_is_checked_against_the_name_though_the_address_is_pinned(
 
     assert (await ask("site.test", client)).data == PNG
     assert asked == ["site.test"]
-    assert "certificate" in (await refused(ask("another.test", client))).message
-    assert "certificate" in (await refused(ask("site.test", None))).message
+    assert "certificate" in (await expect_refusal(ask("another.test", client))).message
+    assert "certificate" in (await expect_refusal(ask("site.test", None))).message
     await site.stop()
 
 
@@ -175,7 +134,7 @@ async def test_tls_is_checked_against_the_name_though_the_address_is_pinned(
 )
 async def test_a_server_that_gives_no_file_is_unreachable(fetcher: Fetcher, site: Site, said: bytes) -> None:
     site.answers["/"] = said
-    error = await refused(get(fetcher, site))
+    error = await expect_refusal(fetch_image(fetcher, site))
     assert error.code == "unreachable_url"
     assert "data: URL" in error.message
     assert "secret" not in error.message
@@ -184,9 +143,9 @@ async def test_a_server_that_gives_no_file_is_unreachable(fetcher: Fetcher, site
 
 @pytest.mark.gen_test
 async def test_a_name_that_is_not_known_and_a_closed_port_are_unreachable(fetcher: Fetcher, site: Site) -> None:
-    assert await code_of(get(fetcher, site, host="nowhere.test")) == "unreachable_url"
+    assert await expect_refusal_code(fetch_image(fetcher, site, host="nowhere.test")) == "unreachable_url"
     await site.stop()
-    error = await refused(get(fetcher, site))
+    error = await expect_refusal(fetch_image(fetcher, site))
     assert error.code == "unreachable_url"
     assert "127.0.0.1" not in error.message
 
@@ -202,10 +161,10 @@ async def test_a_server_that_says_nothing_and_one_that_never_ends_are_left_in_ti
         writer.write(answer(PNG[:20], Content_Length="1000"))
         await asyncio.Event().wait()
 
-    hasty = other(fetcher, seconds=0.2)
+    hasty = change_rules(fetcher, seconds=0.2)
     for said in (silent, slow):
         site.answers["/"] = said
-        error = await refused(get(hasty, site))
+        error = await expect_refusal(fetch_image(hasty, site))
         assert error.code == "unreachable_url"
         assert "0.2 seconds" in error.message
 
@@ -219,7 +178,7 @@ async def test_a_name_that_takes_forever_to_look_up_is_given_up_in_time(fetcher:
         return ["127.0.0.1"]
 
     slow = Fetcher(FetchRules(seconds=0.1), resolve=resolve)
-    assert await code_of(get(slow, site)) == "unreachable_url"
+    assert await expect_refusal_code(fetch_image(slow, site)) == "unreachable_url"
     end.set()
     await slow.close()
 
@@ -237,7 +196,7 @@ async def test_a_body_without_end_is_left_at_the_limit(fetcher: Fetcher, site: S
             sent += 65536
 
     site.answers["/"] = endless
-    assert await code_of(get(other(fetcher, max_bytes=1_000_000), site)) == "too_large"
+    assert await expect_refusal_code(fetch_image(change_rules(fetcher, max_bytes=1_000_000), site)) == "too_large"
     await site.left.wait()
     assert sent < 20_000_000
 
@@ -249,7 +208,7 @@ async def test_an_announced_size_above_the_limit_is_refused_without_reading(fetc
         await asyncio.Event().wait()
 
     site.answers["/"] = announce
-    assert await code_of(get(fetcher, site)) == "too_large"
+    assert await expect_refusal_code(fetch_image(fetcher, site)) == "too_large"
 
 
 @pytest.mark.gen_test
@@ -258,7 +217,7 @@ async def test_a_bomb_does_not_go_off(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(packed, Content_Encoding="gzip")
     assert len(packed) < 1_000_000
     tracemalloc.start()
-    assert await code_of(get(other(fetcher, max_bytes=1_000_000), site)) == "too_large"
+    assert await expect_refusal_code(fetch_image(change_rules(fetcher, max_bytes=1_000_000), site)) == "too_large"
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 10_000_000
@@ -273,7 +232,7 @@ async def test_what_follows_the_end_of_a_packed_body_is_not_read(fetcher: Fetche
             await writer.drain()
 
     site.answers["/"] = endless
-    assert (await get(fetcher, site)).data == PNG
+    assert (await fetch_image(fetcher, site)).data == PNG
 
 
 @pytest.mark.gen_test
@@ -291,8 +250,8 @@ async def test_no_more_are_fetched_at_once_than_the_rules_say(fetcher: Fetcher, 
         writer.write(answer(PNG))
 
     site.answers["/"] = counted
-    narrow = other(fetcher, parallel=2)
-    found = await asyncio.gather(*(get(narrow, site) for _ in range(6)))
+    narrow = change_rules(fetcher, parallel=2)
+    found = await asyncio.gather(*(fetch_image(narrow, site) for _ in range(6)))
     assert [one.data for one in found] == [PNG] * 6
     assert most == 2
 
@@ -324,9 +283,9 @@ async def test_the_content_says_what_a_served_file_is(
 ) -> None:
     site.answers["/"] = answer(body, Content_Type=declared)
     if expected:
-        assert (await get(fetcher, site)).media_type == expected
+        assert (await fetch_image(fetcher, site)).media_type == expected
     else:
-        error = await refused(get(fetcher, site))
+        error = await expect_refusal(fetch_image(fetcher, site))
         assert error.code == "wrong_media_type"
         assert "Send " in error.message or "Declare " in error.message
 
@@ -358,7 +317,7 @@ async def test_a_data_url_is_a_file_too(fetcher: Fetcher, url: str, expected: st
 
 @pytest.mark.gen_test
 async def test_a_client_is_told_when_it_declares_another_type(fetcher: Fetcher) -> None:
-    error = await refused(fetcher.fetch(data_url(PNG, "image/jpeg"), kinds=["image/"], param="image_url"))
+    error = await expect_refusal(fetcher.fetch(data_url(PNG, "image/jpeg"), kinds=["image/"], param="image_url"))
     assert error.code == "wrong_media_type"
     assert "'image/jpeg'" in error.message
     assert "'image/png'" in error.message
@@ -367,10 +326,17 @@ async def test_a_client_is_told_when_it_declares_another_type(fetcher: Fetcher) 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("encode", [data_url, lambda data: "data:image/png," + "%00" * len(data)])
 async def test_a_data_url_above_the_limit_is_refused(fetcher: Fetcher, encode: Callable[[bytes], str]) -> None:
-    narrow = other(fetcher, max_bytes=1000)
-    assert await code_of(narrow.fetch(encode(bytes(1001)), kinds=["image/"], param="image_url")) == "too_large"
-    assert await code_of(narrow.fetch(encode(bytes(9999)), kinds=["image/"], param="image_url")) == "too_large"
-    assert await code_of(narrow.fetch(encode(bytes(1000)), kinds=["image/"], param="image_url")) == "wrong_media_type"
+    narrow = change_rules(fetcher, max_bytes=1000)
+    assert (
+        await expect_refusal_code(narrow.fetch(encode(bytes(1001)), kinds=["image/"], param="image_url")) == "too_large"
+    )
+    assert (
+        await expect_refusal_code(narrow.fetch(encode(bytes(9999)), kinds=["image/"], param="image_url")) == "too_large"
+    )
+    assert (
+        await expect_refusal_code(narrow.fetch(encode(bytes(1000)), kinds=["image/"], param="image_url"))
+        == "wrong_media_type"
+    )
 
 
 @pytest.mark.gen_test

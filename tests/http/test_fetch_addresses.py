@@ -3,58 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
-from typing import Any
 
 import pytest
-from tornado.ioloop import IOLoop
 
+from tests.support.fetching import LOOPBACK, change_rules, expect_refusal, expect_refusal_code, fetch_image
 from tests.support.site import Names, Site, answer
-from tornado_gate.errors import InvalidField
-from tornado_gate.http.fetch import DENIED_PORTS, FetchedFile, Fetcher, FetchRules, is_allowed
+from tornado_gate.http.fetch import DENIED_PORTS, Fetcher, FetchRules, is_allowed
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
-LOOPBACK = ip_network("127.0.0.1/32")
-"""Stands for the public internet in these tests."""
-
-
-@pytest.fixture
-def site(io_loop: IOLoop) -> Iterator[Site]:
-    site = Site()
-    io_loop.run_sync(site.start)
-    yield site
-    io_loop.run_sync(site.stop)
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names({"site.test": [["127.0.0.1"]], "inside.test": [["10.1.2.3"]]})
-
-
-@pytest.fixture
-def fetcher(names: Names) -> Fetcher:
-    return Fetcher(FetchRules(allow_networks=(LOOPBACK,)), resolve=names)
-
-
-def other(fetcher: Fetcher, **rules: Any) -> Fetcher:
-    """The same fetcher under other rules."""
-    return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=fetcher._resolve)
-
-
-async def get(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> FetchedFile:
-    return await fetcher.fetch(f"http://{host}:{site.port}{path}", kinds=["image/"], param="image_url")
-
-
-async def refused(waited: Awaitable[FetchedFile]) -> InvalidField:
-    with pytest.raises(InvalidField) as caught:
-        await waited
-    assert (caught.value.status, caught.value.param) == (400, "image_url")
-    return caught.value
-
-
-async def code_of(waited: Awaitable[FetchedFile]) -> str:
-    return (await refused(waited)).code
 
 
 INSIDE = [
@@ -95,7 +53,7 @@ def test_private_networks_can_be_opened_but_never_where_clouds_keep_secrets() ->
 async def test_a_name_that_leads_inside_is_refused(names: Names, address: str) -> None:
     names.answers["site.test"] = [["93.184.216.34", address]]
     fetcher = Fetcher(resolve=names)
-    error = await refused(fetcher.fetch("https://site.test/", kinds=["image/"], param="image_url"))
+    error = await expect_refusal(fetcher.fetch("https://site.test/", kinds=["image/"], param="image_url"))
     assert error.code == "private_address"
     assert address.partition("%")[0] not in error.message
 
@@ -140,7 +98,7 @@ async def test_no_spelling_of_an_inside_address_gets_through(host: str, code: st
         raise AssertionError(f"{name} was looked up")
 
     fetcher = Fetcher(resolve=resolve)
-    assert await code_of(fetcher.fetch(f"http://{host}/", kinds=["image/"], param="image_url")) == code
+    assert await expect_refusal_code(fetcher.fetch(f"http://{host}/", kinds=["image/"], param="image_url")) == code
 
 
 @pytest.mark.gen_test
@@ -172,7 +130,7 @@ async def test_no_spelling_of_an_inside_address_gets_through(host: str, code: st
     ],
 )
 async def test_what_is_no_address_of_a_file_is_refused(fetcher: Fetcher, names: Names, url: str) -> None:
-    error = await refused(fetcher.fetch(url, kinds=["image/"], param="image_url"))
+    error = await expect_refusal(fetcher.fetch(url, kinds=["image/"], param="image_url"))
     assert error.code == "invalid_url"
     assert (
         "Use a URL" in error.message
@@ -186,8 +144,8 @@ async def test_what_is_no_address_of_a_file_is_refused(fetcher: Fetcher, names: 
 @pytest.mark.gen_test
 async def test_only_named_ports_are_allowed_when_some_are_named(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(PNG)
-    assert (await get(other(fetcher, ports=frozenset({site.port})), site)).data == PNG
-    assert await code_of(get(other(fetcher, ports=frozenset({443})), site)) == "invalid_url"
+    assert (await fetch_image(change_rules(fetcher, ports=frozenset({site.port})), site)).data == PNG
+    assert await expect_refusal_code(fetch_image(change_rules(fetcher, ports=frozenset({443})), site)) == "invalid_url"
     assert not DENIED_PORTS & {80, 443, 8000, 8080, 8443}
 
 
@@ -196,9 +154,9 @@ async def test_the_connection_goes_to_the_address_that_was_checked(site: Site) -
     names = Names({"site.test": [["127.0.0.1"], ["10.0.0.1"]]})  # rebinding: the second answer leads inside
     fetcher = Fetcher(FetchRules(allow_networks=(LOOPBACK,)), resolve=names)
     site.answers["/"] = answer(PNG)
-    assert (await get(fetcher, site)).data == PNG
+    assert (await fetch_image(fetcher, site)).data == PNG
     assert names.asked == ["site.test"]
-    assert await code_of(get(fetcher, site)) == "private_address"
+    assert await expect_refusal_code(fetch_image(fetcher, site)) == "private_address"
 
 
 @pytest.mark.gen_test
@@ -220,7 +178,7 @@ async def test_a_redirect_goes_nowhere_that_a_client_could_not_ask_for(
     fetcher: Fetcher, site: Site, location: str, code: str
 ) -> None:
     site.answers["/"] = answer(status="302 Found", Location=location)
-    error = await refused(get(fetcher, site))
+    error = await expect_refusal(fetch_image(fetcher, site))
     assert error.code == code
     assert not any(word in error.message for word in ("10.1.2.3", "10.0.0.1", "169.254", "inside.test"))
     assert len(site.asked) == 1
@@ -231,12 +189,12 @@ async def test_a_name_that_rebinds_between_redirects_is_refused(site: Site) -> N
     names = Names({"site.test": [["127.0.0.1"], ["127.0.0.2"]]})
     fetcher = Fetcher(FetchRules(allow_networks=(LOOPBACK,)), resolve=names)
     site.answers["/"] = answer(status="302 Found", Location="/again")
-    assert await code_of(get(fetcher, site)) == "private_address"
+    assert await expect_refusal_code(fetch_image(fetcher, site)) == "private_address"
     assert len(site.asked) == 1
 
 
 @pytest.mark.gen_test
 async def test_redirects_end(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(status="302 Found", Location="/")
-    assert "3 times" in (await refused(get(fetcher, site))).message
+    assert "3 times" in (await expect_refusal(fetch_image(fetcher, site))).message
     assert len(site.asked) == 4

@@ -6,62 +6,18 @@ import asyncio
 import base64
 import gzip
 import tracemalloc
-from collections.abc import Iterator
-from ipaddress import ip_network
-from typing import Any
 
 import pytest
-from tornado.ioloop import IOLoop
 
+from tests.support.fetching import VIDEO, expect_failure, make_fetcher, make_url, read_video
 from tests.support.site import Names, Site, answer
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch import Fetcher, FetchRules, OpenedFile
+from tornado_gate.http.fetch import Fetcher
 
-LOOPBACK = ip_network("127.0.0.1/32")
-"""Stands for the public internet in these tests."""
 MP4 = b"\0\0\0\x18ftypisom\0\0\2\0isomiso2" + bytes(range(256)) * 4
 WEBM = b"\x1aE\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\xf2\x81\x04B\xf3\x81\x08B\x82\x84webm" + bytes(600)
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
 JSON = b'{"error": {"message": "the key sk-1234 is not valid", "code": 401}}'
-VIDEO = ("video/",)
-
-
-@pytest.fixture
-def site(io_loop: IOLoop) -> Iterator[Site]:
-    site = Site()
-    io_loop.run_sync(site.start)
-    yield site
-    io_loop.run_sync(site.stop)
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names({"site.test": [["127.0.0.1"]], "inside.test": [["10.1.2.3"]]})
-
-
-@pytest.fixture
-def fetcher(names: Names) -> Fetcher:
-    return with_rules(names)
-
-
-def with_rules(resolve: Any, **rules: Any) -> Fetcher:
-    return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=resolve)
-
-
-def address(site: Site, path: str = "/", host: str = "site.test") -> str:
-    return f"http://{host}:{site.port}{path}"
-
-
-async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[OpenedFile, bytes]:
-    async with fetcher.open(url, **{"kinds": VIDEO, **rest}) as opened:
-        return opened, b"".join([chunk async for chunk in opened.chunks()])
-
-
-async def failure(fetcher: Fetcher, url: str, **rest: Any) -> UpstreamError:
-    with pytest.raises(UpstreamError) as caught:
-        await read(fetcher, url, **rest)
-    assert (caught.value.status, caught.value.retryable, caught.value.param) == (502, True, "")
-    return caught.value
 
 
 # What is read
@@ -70,8 +26,8 @@ async def failure(fetcher: Fetcher, url: str, **rest: Any) -> UpstreamError:
 @pytest.mark.gen_test
 async def test_a_file_comes_with_its_type_its_length_and_its_place(fetcher: Fetcher, site: Site) -> None:
     site.answers["/a.mp4?Signature=a%2Fb%3D"] = answer(MP4, Content_Type="video/mp4; codecs=avc1")
-    url = address(site, "/a.mp4?Signature=a%2Fb%3D")
-    opened, data = await read(fetcher, url)
+    url = make_url(site, "/a.mp4?Signature=a%2Fb%3D")
+    opened, data = await read_video(fetcher, url)
     assert (opened.media_type, opened.length, opened.url, opened.status) == ("video/mp4", len(MP4), url, 200)
     assert data == MP4
 
@@ -86,7 +42,7 @@ async def test_a_file_is_read_while_it_is_still_being_sent(fetcher: Fetcher, sit
         writer.write(b"end")
 
     site.answers["/"] = halting
-    async with fetcher.open(address(site), kinds=VIDEO) as opened:
+    async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         chunks = opened.chunks()
         assert await anext(chunks) == MP4
         go_on.set()
@@ -106,30 +62,30 @@ async def test_a_length_is_not_known_where_nobody_says_that_of_the_file_itself(
     fetcher: Fetcher, site: Site, body: bytes, headers: dict[str, str]
 ) -> None:
     site.answers["/"] = answer(body, **headers)
-    opened, data = await read(fetcher, address(site))
+    opened, data = await read_video(fetcher, make_url(site))
     assert (opened.length, data) == (None, MP4)
 
 
 @pytest.mark.gen_test
 async def test_the_limit_of_clients_files_is_not_that_of_videos(names: Names, site: Site) -> None:
     site.answers["/"] = answer(MP4)
-    assert (await read(with_rules(names, max_bytes=100), address(site)))[1] == MP4
+    assert (await read_video(make_fetcher(names, max_bytes=100), make_url(site)))[1] == MP4
 
 
 @pytest.mark.gen_test
 async def test_a_redirect_is_followed_and_looked_up_again(fetcher: Fetcher, site: Site, names: Names) -> None:
     site.answers["/"] = answer(b"moved", status="302 Found", Location="/there")
     site.answers["/there"] = answer(MP4)
-    opened, data = await read(fetcher, address(site))
-    assert (opened.url, data) == (address(site, "/there"), MP4)
+    opened, data = await read_video(fetcher, make_url(site))
+    assert (opened.url, data) == (make_url(site, "/there"), MP4)
     assert names.asked == ["site.test", "site.test"]
 
 
 @pytest.mark.gen_test
 async def test_no_key_goes_along(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(MP4, Set_Cookie="a=b")
-    await read(fetcher, address(site))
-    await read(fetcher, address(site))
+    await read_video(fetcher, make_url(site))
+    await read_video(fetcher, make_url(site))
     for head in site.asked:
         lines = dict(line.lower().split(": ", 1) for line in head.strip().split("\r\n")[1:])
         assert lines["accept-encoding"] == "identity"
@@ -145,10 +101,10 @@ async def test_clients_with_slow_addresses_do_not_hold_up_videos(names: Names, s
         await asyncio.Event().wait()
 
     site.answers |= {"/slow": silent, "/": answer(MP4)}
-    fetcher = with_rules(names, parallel=1)
-    slow = asyncio.ensure_future(fetcher.fetch(address(site, "/slow"), kinds=["image/"], param="image"))
+    fetcher = make_fetcher(names, parallel=1)
+    slow = asyncio.ensure_future(fetcher.fetch(make_url(site, "/slow"), kinds=["image/"], param="image"))
     await asked.wait()
-    assert (await read(fetcher, address(site)))[1] == MP4
+    assert (await read_video(fetcher, make_url(site)))[1] == MP4
     slow.cancel()
 
 
@@ -187,10 +143,10 @@ async def test_the_content_says_whether_it_is_a_video(
 ) -> None:
     site.answers["/"] = answer(body, Content_Type=declared)
     if expected:
-        opened, data = await read(fetcher, address(site))
+        opened, data = await read_video(fetcher, make_url(site))
         assert (opened.media_type, data) == (expected, body)
     else:
-        error = await failure(fetcher, address(site))
+        error = await expect_failure(fetcher, make_url(site))
         assert error.code == "upstream_wrong_media_type"
         assert "video/*" in error.message
         assert "sk-1234" not in error.message
@@ -206,14 +162,14 @@ async def test_a_file_that_comes_in_drops_is_known_all_the_same(fetcher: Fetcher
             await asyncio.sleep(0)
 
     site.answers["/"] = drops
-    opened, data = await read(fetcher, address(site))
+    opened, data = await read_video(fetcher, make_url(site))
     assert (opened.media_type, data) == ("video/webm", WEBM)
 
 
 @pytest.mark.gen_test
 async def test_text_is_read_where_text_is_asked_for(fetcher: Fetcher, site: Site) -> None:
     site.answers["/"] = answer(b"WEBVTT", Content_Type="text/vtt")
-    opened, data = await read(fetcher, address(site), kinds=["text/vtt"])
+    opened, data = await read_video(fetcher, make_url(site), kinds=["text/vtt"])
     assert (opened.media_type, data) == ("text/vtt", b"WEBVTT")
 
 
@@ -238,7 +194,7 @@ async def test_a_reader_that_waits_holds_up_its_server_and_not_the_memory(fetche
 
     site.answers["/"] = eager
     tracemalloc.start()
-    async with fetcher.open(address(site), kinds=VIDEO) as opened:
+    async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         assert opened.length == size
         await asyncio.wait_for(stalled.wait(), 30)
         assert sent < 20_000_000
@@ -260,7 +216,7 @@ async def test_who_leaves_early_leaves_no_connection_and_cannot_go_on_reading(fe
             await writer.drain()
 
     site.answers["/"] = endless
-    async with fetcher.open(address(site), kinds=VIDEO) as opened:
+    async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         await anext(opened.chunks())
     await asyncio.wait_for(site.left.wait(), 10)
     with pytest.raises(UpstreamError):
@@ -274,7 +230,7 @@ async def test_a_reader_who_gave_up_waiting_is_not_told_that_this_was_the_end(fe
         await asyncio.Event().wait()
 
     site.answers["/"] = stuck
-    async with fetcher.open(address(site), kinds=VIDEO) as opened:
+    async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         chunks = opened.chunks()
         await anext(chunks)
         with pytest.raises(TimeoutError):
@@ -289,6 +245,6 @@ async def test_what_fails_at_the_reader_is_not_the_upstreams_fault(fetcher: Fetc
     site.answers["/"] = answer(MP4)
     for fault in (OSError(28, "No space left on device"), TimeoutError("ours"), ValueError("ours")):
         with pytest.raises(type(fault)) as caught:
-            async with fetcher.open(address(site), kinds=VIDEO):
+            async with fetcher.open(make_url(site), kinds=VIDEO):
                 raise fault
         assert caught.value is fault

@@ -7,65 +7,23 @@ import gzip
 import logging
 import random
 import threading
-from collections.abc import Iterator, Sequence
-from ipaddress import ip_network
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tornado.ioloop import IOLoop
 from yarl import URL
 
+from tests.support.fetching import LOOPBACK, VIDEO, expect_failure, make_fetcher, make_url, read_video
 from tests.support.site import Names, Site, answer, tls_of_site_test
 from tornado_gate.errors import UpstreamError
-from tornado_gate.http.fetch import Fetcher, FetchRules, OpenedFile
+from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.http.fetch.addresses import rules_for_host
 
-LOOPBACK = ip_network("127.0.0.1/32")
-"""Stands for the public internet in these tests."""
 MP4 = b"\0\0\0\x18ftypisom\0\0\2\0isomiso2" + bytes(range(256)) * 4
 JSON = b'{"error": {"message": "the key sk-1234 is not valid", "code": 401}}'
-VIDEO = ("video/",)
 NOISE = random.Random(1).randbytes(4000)
 """What gzip cannot make smaller."""
-
-
-@pytest.fixture
-def site(io_loop: IOLoop) -> Iterator[Site]:
-    site = Site()
-    io_loop.run_sync(site.start)
-    yield site
-    io_loop.run_sync(site.stop)
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names({"site.test": [["127.0.0.1"]], "inside.test": [["10.1.2.3"]]})
-
-
-@pytest.fixture
-def fetcher(names: Names) -> Fetcher:
-    return with_rules(names)
-
-
-def with_rules(resolve: Any, **rules: Any) -> Fetcher:
-    return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=resolve)
-
-
-def address(site: Site, path: str = "/", host: str = "site.test") -> str:
-    return f"http://{host}:{site.port}{path}"
-
-
-async def read(fetcher: Fetcher, url: str, **rest: Any) -> tuple[OpenedFile, bytes]:
-    async with fetcher.open(url, **{"kinds": VIDEO, **rest}) as opened:
-        return opened, b"".join([chunk async for chunk in opened.chunks()])
-
-
-async def failure(fetcher: Fetcher, url: str, **rest: Any) -> UpstreamError:
-    with pytest.raises(UpstreamError) as caught:
-        await read(fetcher, url, **rest)
-    assert (caught.value.status, caught.value.retryable, caught.value.param) == (502, True, "")
-    return caught.value
 
 
 # Where it is
@@ -91,8 +49,8 @@ async def failure(fetcher: Fetcher, url: str, **rest: Any) -> UpstreamError:
 )
 async def test_an_upstream_leads_nowhere_inside(fetcher: Fetcher, site: Site, url: str) -> None:
     site.answers["/"] = answer(status="302 Found", Location=url)
-    for given in (url, address(site)) if ":" in url else (url,):
-        error = await failure(fetcher, given)
+    for given in (url, make_url(site)) if ":" in url else (url,):
+        error = await expect_failure(fetcher, given)
         assert error.code == "upstream_file_refused"
         assert not any(word in error.message for word in ("10.1.2.3", "169.254", "inside.test", "passwd", "data:"))
 
@@ -101,31 +59,31 @@ async def test_an_upstream_leads_nowhere_inside(fetcher: Fetcher, site: Site, ur
 async def test_a_name_that_rebinds_is_followed_neither_at_once_nor_at_a_redirect(site: Site) -> None:
     names = Names({"site.test": [["127.0.0.1"], ["10.0.0.1"]]})
     site.answers |= {"/": answer(MP4), "/moved": answer(status="302 Found", Location="/")}
-    fetcher = with_rules(names)
-    assert (await read(fetcher, address(site)))[1] == MP4
-    assert (await failure(fetcher, address(site))).code == "upstream_file_refused"
+    fetcher = make_fetcher(names)
+    assert (await read_video(fetcher, make_url(site)))[1] == MP4
+    assert (await expect_failure(fetcher, make_url(site))).code == "upstream_file_refused"
     names.answers["site.test"] = [["127.0.0.1"], ["10.0.0.1"]]
-    assert (await failure(fetcher, address(site, "/moved"))).code == "upstream_file_refused"
+    assert (await expect_failure(fetcher, make_url(site, "/moved"))).code == "upstream_file_refused"
     assert len(site.asked) == 2
 
 
 @pytest.mark.gen_test
 async def test_the_providers_own_host_is_reached_though_it_is_private(names: Names, site: Site) -> None:
     names.answers["Other.test"] = names.answers["other.test"] = [["127.0.0.1"]]
-    site.answers |= {"/": answer(MP4), "/other": answer(status="302 Found", Location=address(site, host="other.test"))}
-    fetcher = with_rules(names, allow_networks=(), ports=frozenset({443}), schemes=frozenset({"https"}))
+    site.answers |= {"/": answer(MP4), "/other": answer(status="302 Found", Location=make_url(site, host="other.test"))}
+    fetcher = make_fetcher(names, allow_networks=(), ports=frozenset({443}), schemes=frozenset({"https"}))
     own = f"Site.test:{site.port}"
-    assert (await read(fetcher, address(site), allow_host=own))[1] == MP4
-    for url in (address(site, host="other.test"), address(site, "/other"), address(site, host="127.0.0.1")):
-        assert (await failure(fetcher, url, allow_host=own)).code == "upstream_file_refused"
+    assert (await read_video(fetcher, make_url(site), allow_host=own))[1] == MP4
+    for url in (make_url(site, host="other.test"), make_url(site, "/other"), make_url(site, host="127.0.0.1")):
+        assert (await expect_failure(fetcher, url, allow_host=own)).code == "upstream_file_refused"
     for host in ("", "site.test", f"site.test:{site.port + 1}", f"e.test:{site.port}", f"other.site.test:{site.port}"):
-        assert (await failure(fetcher, address(site), allow_host=host)).code == "upstream_file_refused"
+        assert (await expect_failure(fetcher, make_url(site), allow_host=host)).code == "upstream_file_refused"
 
 
 @pytest.mark.gen_test
 async def test_the_providers_own_host_is_not_where_clouds_keep_secrets(names: Names, site: Site) -> None:
     names.answers["site.test"] = [["169.254.169.254"]]
-    error = await failure(with_rules(names), address(site), allow_host=f"site.test:{site.port}")
+    error = await expect_failure(make_fetcher(names), make_url(site), allow_host=f"site.test:{site.port}")
     assert error.code == "upstream_file_refused"
 
 
@@ -156,9 +114,9 @@ async def test_a_certificate_is_checked(io_loop: IOLoop, names: Names, tmp_path:
     await site.start(server)
     site.answers["/"] = answer(MP4)
     rules = FetchRules(allow_networks=(LOOPBACK,))
-    url = address(site).replace("http:", "https:")
-    assert (await read(Fetcher(rules, resolve=names, tls=client), url))[1] == MP4
-    error = await failure(Fetcher(rules, resolve=names), url)
+    url = make_url(site).replace("http:", "https:")
+    assert (await read_video(Fetcher(rules, resolve=names, tls=client), url))[1] == MP4
+    error = await expect_failure(Fetcher(rules, resolve=names), url)
     assert error.code == "upstream_file_unreachable"
     assert "certificate" in error.message
     await site.stop()
@@ -184,7 +142,7 @@ async def test_a_file_that_is_gone_is_told_from_one_that_cannot_be_had_now(
     fetcher: Fetcher, site: Site, status: str, code: str
 ) -> None:
     site.answers["/"] = answer(MP4 + b"secret", status)
-    error = await failure(fetcher, address(site))
+    error = await expect_failure(fetcher, make_url(site))
     assert error.code == code
     assert "secret" not in error.message
 
@@ -196,11 +154,11 @@ async def test_a_server_that_is_none_is_unreachable(fetcher: Fetcher, site: Site
         "/gone": b"",
         "/loop": answer(status="302 Found", Location="/loop"),
     }
-    urls = [address(site), address(site, "/gone"), address(site, "/loop"), address(site, host="nowhere.test")]
+    urls = [make_url(site), make_url(site, "/gone"), make_url(site, "/loop"), make_url(site, host="nowhere.test")]
     for url in urls:
-        assert (await failure(fetcher, url)).code == "upstream_file_unreachable"
+        assert (await expect_failure(fetcher, url)).code == "upstream_file_unreachable"
     await site.stop()
-    assert (await failure(fetcher, address(site))).code == "upstream_file_unreachable"
+    assert (await expect_failure(fetcher, make_url(site))).code == "upstream_file_unreachable"
 
 
 @pytest.mark.gen_test
@@ -222,7 +180,7 @@ async def test_a_body_that_is_cut_off_never_looks_whole(fetcher: Fetcher, site: 
 
     site.answers["/"] = cut
     go_on = asyncio.Event()
-    async with fetcher.open(address(site), kinds=VIDEO) as opened:
+    async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         go_on.set()
         for _ in range(2):  # who asks again is not told that this was the end
             with pytest.raises(UpstreamError) as caught:
@@ -234,10 +192,10 @@ async def test_a_body_that_is_cut_off_never_looks_whole(fetcher: Fetcher, site: 
 async def test_a_file_above_the_limit_is_refused_before_and_while_it_comes(fetcher: Fetcher, site: Site) -> None:
     site.answers |= {"/": answer(MP4), "/unannounced": answer(MP4, Content_Length="")}
     most = len(MP4)
-    assert (await read(fetcher, address(site), most_bytes=most))[1] == MP4
-    assert (await read(fetcher, address(site, "/unannounced"), most_bytes=most))[1] == MP4
+    assert (await read_video(fetcher, make_url(site), most_bytes=most))[1] == MP4
+    assert (await read_video(fetcher, make_url(site, "/unannounced"), most_bytes=most))[1] == MP4
     for path in ("/", "/unannounced"):
-        error = await failure(fetcher, address(site, path), most_bytes=most - 1)
+        error = await expect_failure(fetcher, make_url(site, path), most_bytes=most - 1)
         assert error.code == "upstream_file_too_large"
         assert str(most - 1) in error.message
 
@@ -248,7 +206,7 @@ async def test_a_server_that_never_answers_is_left_in_time(names: Names, site: S
         await asyncio.Event().wait()
 
     site.answers["/"] = silent
-    error = await failure(with_rules(names, seconds=0.2), address(site))
+    error = await expect_failure(make_fetcher(names, seconds=0.2), make_url(site))
     assert error.code == "upstream_file_unreachable"
     assert "0.2 seconds" in error.message
 
@@ -261,7 +219,7 @@ async def test_a_server_that_pauses_too_long_is_left(names: Names, site: Site, s
         await asyncio.Event().wait()
 
     site.answers["/"] = stuck
-    error = await failure(with_rules(names, gap_seconds=0.2), address(site))
+    error = await expect_failure(make_fetcher(names, gap_seconds=0.2), make_url(site))
     assert error.code == "upstream_file_unreachable"
     assert "0.2 seconds" in error.message
 
@@ -276,7 +234,7 @@ async def test_the_whole_of_a_long_file_may_take_longer_than_the_way_to_it(names
         writer.write(b"end")
 
     site.answers["/"] = halting
-    async with with_rules(names, seconds=0.2).open(address(site), kinds=VIDEO) as opened:
+    async with make_fetcher(names, seconds=0.2).open(make_url(site), kinds=VIDEO) as opened:
         chunks = opened.chunks()
         await anext(chunks)
         waiting = asyncio.ensure_future(anext(chunks, b""))
@@ -294,8 +252,8 @@ async def test_a_name_that_takes_forever_to_look_up_is_given_up_in_time(site: Si
         end.wait(30)
         return ["127.0.0.1"]
 
-    slow = with_rules(resolve, seconds=0.1)
-    assert (await failure(slow, address(site))).code == "upstream_file_unreachable"
+    slow = make_fetcher(resolve, seconds=0.1)
+    assert (await expect_failure(slow, make_url(site))).code == "upstream_file_unreachable"
     end.set()
     await slow.close()
 
@@ -306,8 +264,8 @@ async def test_the_log_names_the_host_and_not_what_gives_access(
 ) -> None:
     site.answers["/token-in-path?sig=token-in-query"] = answer(JSON, "500 Internal Server Error")
     with caplog.at_level(logging.DEBUG, "tornado_gate"):
-        await failure(fetcher, address(site, "/token-in-path?sig=token-in-query"))
-        await failure(fetcher, "http://user:token@[site.test/")
+        await expect_failure(fetcher, make_url(site, "/token-in-path?sig=token-in-query"))
+        await expect_failure(fetcher, "http://user:token@[site.test/")
     text = caplog.text
     assert "site.test" in text
     assert "status 500" in text

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tornado.ioloop import IOLoop
 
+from tests.support.fetching import LOOPBACK, make_fetcher
 from tests.support.site import Names, answer, tls_of_site_test
 from tornado_gate.http.fetch import Fetcher, FetchRules, PostFailed
 
-LOOPBACK = ip_network("127.0.0.1/32")
-"""Stands for the public internet in these tests."""
 BODY = b'{"type":"video.completed"}'
 JSON = {"Content-Type": "application/json"}
 
@@ -65,20 +63,6 @@ def receiver(io_loop: IOLoop) -> Iterator[Receiver]:
     io_loop.run_sync(receiver.start)
     yield receiver
     io_loop.run_sync(receiver.stop)
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names({"site.test": [["127.0.0.1"]], "inside.test": [["10.1.2.3"]]})
-
-
-@pytest.fixture
-def fetcher(names: Names) -> Fetcher:
-    return with_rules(names)
-
-
-def with_rules(names: Names, **rules: Any) -> Fetcher:
-    return Fetcher(FetchRules(**{"allow_networks": (LOOPBACK,), **rules}), resolve=names)
 
 
 async def post(fetcher: Fetcher, receiver: Receiver, path: str = "/hook?a=%2F", seconds: float = 10) -> int:
@@ -145,7 +129,7 @@ async def test_nothing_is_posted_inside(fetcher: Fetcher, url: str, word: str) -
 @pytest.mark.gen_test
 async def test_a_name_that_rebinds_is_looked_up_for_each_post_and_only_once(receiver: Receiver) -> None:
     names = Names({"site.test": [["127.0.0.1"], ["10.0.0.1"]]})
-    fetcher = with_rules(names)
+    fetcher = make_fetcher(names)
     assert await post(fetcher, receiver) == 200
     assert names.asked == ["site.test"]
     assert "public internet" in await failure(fetcher, f"http://site.test:{receiver.port}/")
@@ -155,8 +139,8 @@ async def test_a_name_that_rebinds_is_looked_up_for_each_post_and_only_once(rece
 @pytest.mark.gen_test
 async def test_rules_of_schemes_and_ports_hold(names: Names, receiver: Receiver) -> None:
     url = f"http://site.test:{receiver.port}/"
-    assert "valid URL" in await failure(with_rules(names, schemes=frozenset({"https"})), url)
-    assert "port" in await failure(with_rules(names, ports=frozenset({443})), url)
+    assert "valid URL" in await failure(make_fetcher(names, schemes=frozenset({"https"})), url)
+    assert "port" in await failure(make_fetcher(names, ports=frozenset({443})), url)
     assert receiver.got == []
 
 
@@ -254,7 +238,7 @@ async def test_no_more_are_posted_at_once_than_the_rules_say_and_clients_files_d
         writer.write(answer())
 
     receiver.says = counted
-    fetcher = with_rules(names, parallel=2)
+    fetcher = make_fetcher(names, parallel=2)
     async with fetcher._places, asyncio.timeout(20):
         assert await asyncio.gather(*(post(fetcher, receiver) for _ in range(6))) == [200] * 6
     assert most == 2

@@ -15,10 +15,11 @@ from tornado_gate import ProviderEntry
 from tornado_gate.http.fetch import Fetcher, FetchRules
 from tornado_gate.http.upstream import Pool
 from tornado_gate.streams.events import OrderChecker, read_single_event
-from tornado_gate.testing import KEY
-from tornado_gate.types import Call, Caller, ImageRequest, ImageResult, Target, Timeouts, UpstreamRequest, replace
+from tornado_gate.testing import KEY, call_to, load_provider, target_of
+from tornado_gate.types import Call, ImageRequest, ImageResult, Timeouts, UpstreamRequest, replace
 from tornado_gate_dashscope import tasks
 
+LANE = load_provider(plugin)
 BASE = "https://upstream.test"
 TASK = "86ecf553-d340-4e21"
 CREATED = {"output": {"task_status": "PENDING", "task_id": TASK}, "request_id": "r"}
@@ -31,20 +32,8 @@ def call_for(
     model: str = "qwen-image-plus", *, base_url: str = BASE, headers: Any = None, strict: bool = False, **settings: Any
 ) -> Call:
     entry = ProviderEntry(name="tongyi", base_url=base_url, api_key=KEY, settings=settings)
-    capabilities = plugin.configure(entry)
-    assert capabilities.base_url is not None
-    target = Target(
-        provider="tongyi",
-        plugin="dashscope",
-        model="asked",
-        upstream_model=model,
-        base_url=capabilities.base_url,
-        api_key=KEY,
-        headers=headers or {},
-        settings=capabilities.settings,
-    )
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="images", format="f", model="asked", caller=caller, target=target, strict=strict)
+    target = target_of(LANE, entry, plugin="dashscope", model="asked", upstream_model=model, headers=headers or {})
+    return call_to(id="1", model="asked", target=target, operation="images", strict=strict)
 
 
 def asked(**fields: Any) -> ImageRequest:

@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from format_anthropic_calls import QUESTION, aiter_of, call_for, text_of, wire_with
+from format_anthropic_calls import QUESTION, call_for, text_of, wire_with
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate import sse
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest
 from tornado_gate.wire import anthropic_messages, openai_chat
 
@@ -71,7 +72,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, kind: str, stream: bool) -> bytes:
-    frames = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.{kind}.sse").read_bytes()]))
+    frames = sse.read_json_frames(iterate([(FIXTURES / f"{stem}.{kind}.sse").read_bytes()]))
     request = plugin.translate_request(call_for(), wire_with(QUESTION | {"stream": stream}))
     raw = text_of(plugin.translate_response(call_for(), request, PARSERS[kind](frames)))
     made = raw.partition(b'"id":"msg_')[2][:24]

@@ -9,12 +9,13 @@ import pytest
 from anthropic.types import Message as VendorMessage
 from anthropic.types import MessageTokensCount, ModelInfo
 from anthropic.types.shared.error_response import ErrorResponse
-from format_anthropic_calls import QUESTION, ROUTES, VERSION, aiter_of, call_for, chunks_of, text_of, wire_with
+from format_anthropic_calls import QUESTION, ROUTES, VERSION, call_for, chunks_of, text_of, wire_with
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import replay
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -61,7 +62,7 @@ def asked(**fields: Any) -> ChatRequest:
 
 
 def replied(events: Any, **fields: Any) -> Reply:
-    return plugin.translate_response(call_for("asked-name"), asked(**fields), aiter_of(events))
+    return plugin.translate_response(call_for("asked-name"), asked(**fields), iterate(events))
 
 
 def replied_together(events: list[StreamEvent]) -> Reply:
@@ -71,7 +72,7 @@ def replied_together(events: list[StreamEvent]) -> Reply:
         return events
 
     return plugin.translate_response(
-        call_for("asked-name"), asked(stream=True), stages.DeferredItems(together, aiter_of([]))
+        call_for("asked-name"), asked(stream=True), stages.DeferredItems(together, iterate([]))
     )
 
 
@@ -201,14 +202,14 @@ def test_a_token_count_is_the_vendors() -> None:
     )
     assert isinstance(request, CountTokensRequest)
     assert request.chat == asked()
-    raw = text_of(plugin.translate_response(call_for(), request, aiter_of([TokenCount(input_tokens=7)])))
+    raw = text_of(plugin.translate_response(call_for(), request, iterate([TokenCount(input_tokens=7)])))
     assert MessageTokensCount.model_validate_json(raw).input_tokens == 7
 
 
 def test_a_count_that_is_not_there_is_an_upstream_error() -> None:
     request = CountTokensRequest(model="m", chat=asked())
     with pytest.raises(UpstreamError):
-        text_of(plugin.translate_response(call_for(), request, aiter_of([])))
+        text_of(plugin.translate_response(call_for(), request, iterate([])))
 
 
 FACTS = {"display_name": "GPT", "input_token_limit": 128, "output_token_limit": None}
@@ -227,7 +228,7 @@ MODELS = tuple(
 def listed(**query: str) -> Any:
     request = plugin.translate_request(call_for(""), wire_with(path="/v1/models", query=query))
     assert isinstance(request, ModelsRequest)
-    return orjson.loads(text_of(plugin.translate_response(call_for(), request, aiter_of([ModelList(models=MODELS)]))))
+    return orjson.loads(text_of(plugin.translate_response(call_for(), request, iterate([ModelList(models=MODELS)]))))
 
 
 def test_a_model_is_the_vendors() -> None:
@@ -235,7 +236,7 @@ def test_a_model_is_the_vendors() -> None:
     request = plugin.translate_request(call_for(), wire)
     assert isinstance(request, ModelsRequest)
     assert request.model == "openai/gpt-4o"
-    events = aiter_of([ModelList(models=MODELS[:1], single=True)])
+    events = iterate([ModelList(models=MODELS[:1], single=True)])
     body = orjson.loads(text_of(plugin.translate_response(call_for(), request, events)))
     assert (body["type"], body["id"], body["display_name"]) == ("model", "m0", "GPT")
     assert body["created_at"] == "2023-11-14T22:13:20Z"
@@ -287,4 +288,4 @@ def test_a_page_that_does_not_exist_is_refused(param: str, query: dict[str, str]
 def test_a_request_of_another_operation_has_no_answer() -> None:
     request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
-        plugin.translate_response(call_for(), request, aiter_of([]))
+        plugin.translate_response(call_for(), request, iterate([]))

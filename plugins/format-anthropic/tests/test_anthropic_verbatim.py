@@ -7,13 +7,14 @@ from typing import Any
 
 import orjson
 import pytest
-from format_anthropic_calls import QUESTION, aiter_of, call_for, chunks_of, text_of, wire_with
+from format_anthropic_calls import QUESTION, call_for, chunks_of, text_of, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tornado_gate_format_anthropic as plugin
 from tornado_gate import sse
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamOverloaded, UpstreamTimeout
+from tornado_gate.testing import iterate
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, Usage, VerbatimRequest
 
 EVENTS = {"content-type": "text/event-stream"}
@@ -35,7 +36,7 @@ def forwarded(**fields: Any) -> VerbatimRequest:
 
 
 def replied(call: Call, *pieces: Any, headers: dict[str, str] = EVENTS, **fields: Any) -> Reply:
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers=headers)
     return plugin.forward_response(call, forwarded(**fields), incoming)
 
 
@@ -117,7 +118,7 @@ def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, cont
             told = (type(error), error.status, error.body())
         return told, call.meter
 
-    assert outcome(BufferedBody(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+    assert outcome(BufferedBody(raw)) == outcome(iterate([raw[:5], raw[5:]]))
 
 
 def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:

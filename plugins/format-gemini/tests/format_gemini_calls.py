@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.codec import json_body
-from tornado_gate.errors import GateError
 from tornado_gate.gateway.routing import RouteTable, ServedRoute
-from tornado_gate.types import Call, Caller, Reply, WireRequest
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, Reply, WireRequest
+from tornado_gate.types.call import NO_TARGET
 
 QUESTION: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
 GENERATE = "/v1beta/models/m:generateContent"
@@ -24,8 +25,9 @@ _TABLE = RouteTable([ServedRoute("format-gemini", route) for route in plugin.rou
 
 
 def call_for(model: str = "m", operation: str = "chat", headers: Mapping[str, str] | None = None) -> Call:
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation=operation, format="format-gemini", model=model, caller=caller, headers=headers or {})
+    return call_to(
+        id="1", operation=operation, format="format-gemini", model=model, target=NO_TARGET, headers=headers or {}
+    )
 
 
 def wire_to(path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **query: str) -> WireRequest:
@@ -41,14 +43,6 @@ def wire_to(path: str, body: Any = None, *, headers: Mapping[str, str] | None = 
         raw=raw,
         json=json_body.load_object(raw) if raw else {},
     )
-
-
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    """The items; an exception among them is raised in its place."""
-    for item in items:
-        if isinstance(item, GateError):
-            raise item
-        yield item
 
 
 def chunks_of(reply: Reply) -> list[bytes]:

@@ -7,11 +7,12 @@ from typing import Any
 
 import orjson
 import pytest
-from format_gemini_calls import aiter_of, call_for, chunks_of, text_of, wire_to
+from format_gemini_calls import call_for, chunks_of, text_of, wire_to
 from google.genai import types as vendor
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRateLimited
+from tornado_gate.testing import iterate
 from tornado_gate.types import EmbeddingRequest, EmbeddingResult, StreamError, UpstreamResponse, Usage, VerbatimRequest
 
 EMBED = "/v1beta/models/m:embedContent"
@@ -164,7 +165,7 @@ def test_an_empty_text_is_refused() -> None:
 
 def answered(path: str, *events: Any) -> Any:
     request = parsed(path, {"content": content("a"), "requests": [{"content": content("a")}]}, ["content"])
-    return orjson.loads(text_of(plugin.translate_response(call_for(), request, aiter_of(events))))
+    return orjson.loads(text_of(plugin.translate_response(call_for(), request, iterate(events))))
 
 
 def test_vectors_come_back_in_the_vendors_shape() -> None:
@@ -180,14 +181,14 @@ def test_vectors_come_back_in_the_vendors_shape() -> None:
 
 def test_one_vector_comes_back_alone() -> None:
     request = parsed(EMBED, {"content": content("a")})
-    reply = plugin.translate_response(call_for(), request, aiter_of([EmbeddingResult(vectors=((1.0, 2.5),))]))
+    reply = plugin.translate_response(call_for(), request, iterate([EmbeddingResult(vectors=((1.0, 2.5),))]))
     assert text_of(reply) == b'{"embedding":{"values":[1.0,2.5]}}'
 
 
 def test_a_large_answer_comes_in_pieces_that_are_one_json_text() -> None:
     result = EmbeddingResult(vectors=tuple([0.25] * 3072 for _ in range(20)))
     request = parsed(BATCH, {"requests": [{"content": content("a")}] * 20})
-    pieces = chunks_of(plugin.translate_response(call_for(), request, aiter_of([result])))
+    pieces = chunks_of(plugin.translate_response(call_for(), request, iterate([result])))
     assert len(pieces) > 3
     assert len(orjson.loads(b"".join(pieces))["embeddings"]) == 20
 
@@ -211,7 +212,7 @@ def test_a_body_goes_up_as_it_came_under_its_own_method() -> None:
 def passed(raw: bytes) -> tuple[list[bytes], Usage | None]:
     call = call_for()
     request = plugin.forward_request(call, wire_to(EMBED, {"content": content("a")}))
-    incoming = UpstreamResponse(chunks=aiter_of([raw[:20], raw[20:]]))
+    incoming = UpstreamResponse(chunks=iterate([raw[:20], raw[20:]]))
     return chunks_of(plugin.forward_response(call, request, incoming)), call.meter.usage
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from format_gemini_calls import GENERATE, QUESTION, STREAM, aiter_of, call_for, text_of, wire_to
+from format_gemini_calls import GENERATE, QUESTION, STREAM, call_for, text_of, wire_to
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate import sse
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest
 from tornado_gate.wire.gemini_generate import parse_stream, render_request
 
@@ -70,7 +71,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, path: str, **query: str) -> bytes:
-    chunks = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
+    chunks = sse.read_json_frames(iterate([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     request = plugin.translate_request(call_for(), wire_to(path, QUESTION | THOUGHTS, **query))
     return text_of(plugin.translate_response(call_for(), request, parse_stream(chunks)))
 

@@ -7,19 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from format_gemini_calls import (
-    COUNT,
-    GENERATE,
-    QUESTION,
-    SDK,
-    STREAM,
-    aiter_of,
-    call_for,
-    chunks_of,
-    frames,
-    text_of,
-    wire_to,
-)
+from format_gemini_calls import COUNT, GENERATE, QUESTION, SDK, STREAM, call_for, chunks_of, frames, text_of, wire_to
 from google.genai import types as vendor
 
 import tornado_gate_format_gemini as plugin
@@ -33,6 +21,7 @@ from tornado_gate.errors import (
     UpstreamError,
 )
 from tornado_gate.streams.events import close, replay
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -81,7 +70,7 @@ def asked(path: str = GENERATE, body: Any = None, **query: str) -> ChatRequest:
 
 def replied(events: Any, request: ChatRequest | None = None, headers: Any = None) -> Reply:
     call = call_for("asked-name", headers=headers)
-    return plugin.translate_response(call, request or asked(), aiter_of(events))
+    return plugin.translate_response(call, request or asked(), iterate(events))
 
 
 @pytest.mark.parametrize("version", ["v1beta", "v1"])
@@ -230,7 +219,7 @@ def test_tokens_are_counted(wrapped: bool) -> None:
     assert isinstance(request, CountTokensRequest)
     assert [message.role for message in request.chat.messages] == ["system", "user"]
     event = TokenCount(input_tokens=7, extra={"cachedContentTokenCount": 3, "input_tokens_details": {}})
-    reply = plugin.translate_response(call_for(), request, aiter_of([event]))
+    reply = plugin.translate_response(call_for(), request, iterate([event]))
     assert orjson.loads(text_of(reply)) == {"totalTokens": 7, "cachedContentTokenCount": 3}
 
 
@@ -251,7 +240,7 @@ LISTED = ModelList(
 
 def listed(**query: str) -> Any:
     request = plugin.translate_request(call_for(""), wire_to("/v1beta/models", **query))
-    return orjson.loads(text_of(plugin.translate_response(call_for(), request, aiter_of([LISTED]))))
+    return orjson.loads(text_of(plugin.translate_response(call_for(), request, iterate([LISTED]))))
 
 
 def test_a_model_list_is_the_vendors() -> None:
@@ -291,7 +280,7 @@ def test_a_model_list_is_the_vendors() -> None:
 def test_a_model_is_reached_by_the_methods_that_it_answers(operations: tuple[str, ...], methods: list[str]) -> None:
     one = ModelList(models=(model("m", *operations),), single=True)
     request = plugin.translate_request(call_for(""), wire_to("/v1beta/models/m"))
-    value = orjson.loads(text_of(plugin.translate_response(call_for(), request, aiter_of([one]))))
+    value = orjson.loads(text_of(plugin.translate_response(call_for(), request, iterate([one]))))
     assert value["supportedGenerationMethods"] == methods
 
 
@@ -322,14 +311,14 @@ def test_a_page_that_is_none_is_refused(query: dict[str, str], param: str) -> No
 def test_one_model_is_the_object_itself() -> None:
     request = plugin.translate_request(call_for(""), wire_to("/v1beta/models/openai/gpt-4o"))
     assert request == ModelsRequest(model="openai/gpt-4o")
-    events = aiter_of([ModelList(models=LISTED.models[:1], single=True)])
+    events = iterate([ModelList(models=LISTED.models[:1], single=True)])
     assert orjson.loads(text_of(plugin.translate_response(call_for(), request, events)))["displayName"] == "GPT"
 
 
 def test_a_request_of_another_operation_has_no_answer() -> None:
     request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
-        plugin.translate_response(call_for(), request, aiter_of([]))
+        plugin.translate_response(call_for(), request, iterate([]))
 
 
 def test_a_reply_that_nobody_reads_to_its_end_closes_its_events() -> None:

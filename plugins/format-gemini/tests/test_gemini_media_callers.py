@@ -10,11 +10,12 @@ from typing import Any
 
 import orjson
 import pytest
-from format_gemini_calls import GENERATE, STREAM, aiter_of, call_for, chunks_of, frames, text_of, wire_to
+from format_gemini_calls import GENERATE, STREAM, call_for, chunks_of, frames, text_of, wire_to
 from google.genai import types as vendor
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import InvalidField, UpstreamError
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Data,
     GeneratedImage,
@@ -290,7 +291,7 @@ COUNTED = {
 
 
 def test_pictures_come_back_inside_the_answer() -> None:
-    reply = plugin.translate_response(call_for(), parsed(DRAW, "images"), aiter_of([RESULT]))
+    reply = plugin.translate_response(call_for(), parsed(DRAW, "images"), iterate([RESULT]))
     value = orjson.loads(text_of(reply))
     (candidate,) = value["candidates"]
     assert candidate["finishReason"] == "STOP"
@@ -308,13 +309,13 @@ def test_pictures_come_back_inside_the_answer() -> None:
 def test_a_large_picture_comes_whole() -> None:
     data = bytes(range(256)) * 12_001
     result = ImageResult(images=(GeneratedImage(data=data, media_type="image/png"),))
-    value = orjson.loads(text_of(plugin.translate_response(call_for(), parsed(DRAW, "images"), aiter_of([result]))))
+    value = orjson.loads(text_of(plugin.translate_response(call_for(), parsed(DRAW, "images"), iterate([result]))))
     assert base64.b64decode(value["candidates"][0]["content"]["parts"][0]["inlineData"]["data"]) == data
     assert value["usageMetadata"] == {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
 
 
 def streamed(request: Any, events: list[Any]) -> list[Any]:
-    return frames(text_of(plugin.translate_response(call_for(), request, aiter_of(events))))
+    return frames(text_of(plugin.translate_response(call_for(), request, iterate(events))))
 
 
 def test_a_stream_has_a_chunk_for_each_picture_and_ends_with_the_last() -> None:
@@ -327,7 +328,7 @@ def test_a_stream_has_a_chunk_for_each_picture_and_ends_with_the_last() -> None:
 
 def test_a_stream_without_sse_is_an_array() -> None:
     request = parsed(DRAW, "images", STREAM)
-    raw = text_of(plugin.translate_response(call_for(), request, aiter_of([RESULT])))
+    raw = text_of(plugin.translate_response(call_for(), request, iterate([RESULT])))
     assert len(orjson.loads(raw)) == 3
 
 
@@ -335,7 +336,7 @@ def test_a_stream_without_sse_is_an_array() -> None:
 @pytest.mark.parametrize("operation", ["images", "speech"])
 def test_a_failure_before_anything_is_said_keeps_its_status(path: str, operation: str) -> None:
     request = parsed(speak() if operation == "speech" else DRAW, operation, path)
-    events = aiter_of([StreamError(error=UpstreamError("Broken"))])
+    events = iterate([StreamError(error=UpstreamError("Broken"))])
     with pytest.raises(UpstreamError, match="Broken"):
         chunks_of(plugin.translate_response(call_for(), request, events))
 
@@ -353,7 +354,7 @@ SAMPLES = "audio/L16;codec=pcm;rate=24000"
 
 
 def test_speech_comes_back_as_one_part() -> None:
-    reply = plugin.translate_response(call_for(), parsed(speak(), "speech"), aiter_of(SOUND))
+    reply = plugin.translate_response(call_for(), parsed(speak(), "speech"), iterate(SOUND))
     value = orjson.loads(text_of(reply))
     (part,) = value["candidates"][0]["content"]["parts"]
     assert part == {"inlineData": {"mimeType": SAMPLES, "data": base64.b64encode(b"\1\2\3\4\5\6").decode()}}
@@ -365,7 +366,7 @@ def test_speech_comes_back_as_one_part() -> None:
 def test_long_speech_comes_in_pieces_that_are_one_json_text() -> None:
     data = bytes(range(256)) * 8_000
     events = [SOUND[0], SpeechChunk(data=data), SpeechEnd()]
-    pieces = chunks_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), aiter_of(events)))
+    pieces = chunks_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), iterate(events)))
     assert len(pieces) > 3
     part = orjson.loads(b"".join(pieces))["candidates"][0]["content"]["parts"][0]
     assert base64.b64decode(part["inlineData"]["data"]) == data
@@ -382,7 +383,7 @@ def test_long_speech_comes_in_pieces_that_are_one_json_text() -> None:
 )
 def test_sound_is_called_what_it_is(said: str, shown: str) -> None:
     events = [SpeechStart(media_type=said), SpeechChunk(data=b"ab"), SpeechEnd()]
-    value = orjson.loads(text_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), aiter_of(events))))
+    value = orjson.loads(text_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), iterate(events))))
     assert value["candidates"][0]["content"]["parts"][0]["inlineData"]["mimeType"] == shown
 
 
@@ -403,6 +404,6 @@ def test_a_stream_that_breaks_off_ends_with_an_error_and_never_with_a_finish() -
 
 
 def test_no_sound_is_a_fault() -> None:
-    events = aiter_of([SOUND[0], SOUND[-1]])
+    events = iterate([SOUND[0], SOUND[-1]])
     with pytest.raises(UpstreamError, match="no sound"):
         chunks_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), events))

@@ -7,12 +7,13 @@ from typing import Any
 
 import orjson
 import pytest
-from format_gemini_calls import COUNT, GENERATE, SDK, STREAM, aiter_of, call_for, chunks_of, frames, wire_to
+from format_gemini_calls import COUNT, GENERATE, SDK, STREAM, call_for, chunks_of, frames, wire_to
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRateLimited, UpstreamTimeout
+from tornado_gate.testing import iterate
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, Usage, VerbatimRequest
 
 BODY = b'{ "contents" : [{"parts":[{"text":"Hi \\u00e9"}]}], "x_new": 1.0 }'
@@ -34,7 +35,7 @@ def forwarded(path: str = GENERATE, raw: bytes = BODY, **query: str) -> Verbatim
 def replied(
     request: VerbatimRequest, pieces: Iterable[Any], headers: dict[str, str] = JSON, call: Call | None = None
 ) -> Reply:
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers=headers)
     return plugin.forward_response(call or call_for(), request, incoming)
 
 
@@ -95,7 +96,7 @@ def test_an_answer_that_is_there_as_a_whole_is_the_same_at_once(raw: bytes, path
             told = (type(error), error.status, error.body())
         return told, call.meter
 
-    assert outcome(BufferedBody(raw)) == outcome(aiter_of([raw[:5], raw[5:]]))
+    assert outcome(BufferedBody(raw)) == outcome(iterate([raw[:5], raw[5:]]))
 
 
 def test_the_error_that_a_whole_answer_is_comes_at_once() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 
 import tornado_gate_format_openai as plugin
-from tornado_gate.codec import json_body
-from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Caller, Reply, Target, WireRequest
+from tornado_gate.testing import call_to, target_of, wire_request
+from tornado_gate.types import Call, Reply, WireRequest
 
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 ROUTES = {(route.method, route.path): route for route in plugin.routes()}
@@ -45,16 +44,8 @@ class FakeMemory:
 
 def call_for(model: str = "m", operation: str = "chat", key: str = "", **fields: Any) -> Call:
     """`key` is the target's."""
-    target = Target(provider="p", plugin="openai", model=model, upstream_model="up", api_key=key)
-    return Call(
-        id="1",
-        operation=operation,
-        format="format-openai",
-        model=model,
-        caller=Caller(id="c", account="a"),
-        target=target,
-        **fields,
-    )
+    target = target_of(provider="p", plugin="openai", model=model, upstream_model="up", api_key=key)
+    return call_to(id="1", operation=operation, format="format-openai", model=model, target=target, **fields)
 
 
 def wire_with(
@@ -66,24 +57,8 @@ def wire_with(
     **path_arguments: str,
 ) -> WireRequest:
     """`body` may be the JSON text itself; without one the method is GET unless said."""
-    raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
-    return WireRequest(
-        route=ROUTES[method or ("GET" if body is None else "POST"), path],
-        path=path.format(**path_arguments),
-        path_arguments=path_arguments,
-        query=query or {},
-        headers={},
-        raw=raw,
-        json=json_body.load_object(raw) if raw else {},
-    )
-
-
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    """The items; an exception among them is raised in its place."""
-    for item in items:
-        if isinstance(item, GateError):
-            raise item
-        yield item
+    route = ROUTES[method or ("GET" if body is None else "POST"), path]
+    return wire_request(route, body, query=query or {}, path_arguments=path_arguments)
 
 
 def chunks_of(reply: Reply) -> list[bytes]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import aiter_of, call_for, text_of
+from format_openai_calls import call_for, text_of
 
 from tornado_gate.errors import InvalidField
+from tornado_gate.testing import iterate
 from tornado_gate.types import Call, GeneratedImage, ImageRequest, ImageResult, Reply, Upload, WireRequest
 from tornado_gate.wire.openai_images import MemoryFile
 from tornado_gate_format_openai import images
@@ -100,7 +101,7 @@ def refused(family: str, **fields: Any) -> InvalidField:
 
 
 def reply_of(call: Call, request: ImageRequest, events: Iterable[Any] = (RESULT,)) -> Reply:
-    return images.reply(call, request, aiter_of(events))
+    return images.reply(call, request, iterate(events))
 
 
 def answer_of(call: Call, wire: WireRequest, *events: Any) -> Any:

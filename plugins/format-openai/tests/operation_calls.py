@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from format_openai_calls import aiter_of
 
 from tornado_gate import sse
-from tornado_gate.codec import json_body
+from tornado_gate.testing import iterate, wire_request
 from tornado_gate.types import Route, StreamEvent, UpstreamResponse, WireRequest
 
 SECRET = "sk-target-secret"
@@ -40,30 +39,11 @@ class FakeUpload:
 
 def wire_of(route: Route, body: Any, **path_arguments: str) -> WireRequest:
     """`body` may be the JSON text itself."""
-    raw = body if isinstance(body, bytes) else orjson.dumps(body)
-    return WireRequest(
-        route=route,
-        path=route.path.format(**path_arguments),
-        path_arguments=path_arguments,
-        query={},
-        headers={},
-        raw=raw,
-        json=json_body.load_object(raw),
-    )
+    return wire_request(route, body, path_arguments=path_arguments)
 
 
 def form_of(route: Route, fields: Mapping[str, Any], *files: FakeUpload) -> WireRequest:
-    return WireRequest(
-        route=route,
-        path=route.path,
-        path_arguments={},
-        query={},
-        headers={},
-        raw=b"",
-        json=dict(fields),
-        files=files,
-        form=True,
-    )
+    return wire_request(route, fields, files=files, form=True)
 
 
 def done(value: Any) -> Any:
@@ -79,11 +59,11 @@ def answered(chunks: bytes | Iterable[Any], content_type: str = "application/jso
     """The upstream's answer; an exception among the chunks is raised in its place."""
     pieces = [chunks] if isinstance(chunks, bytes) else chunks
     headers = {"content-type": content_type} if content_type else {}
-    return UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    return UpstreamResponse(chunks=iterate(pieces), headers=headers)
 
 
 def events_of(*events: StreamEvent) -> AsyncIterator[StreamEvent]:
-    return aiter_of(events)
+    return iterate(events)
 
 
 def frames(*events: Any) -> list[bytes]:

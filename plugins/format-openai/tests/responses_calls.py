@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-from format_openai_calls import FakeMemory, aiter_of, call_for, text_of, wire_with
+from format_openai_calls import FakeMemory, call_for, text_of, wire_with
 
 import tornado_gate_format_openai as plugin
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -72,7 +73,7 @@ def asked(call: Call, **fields: Any) -> ChatRequest:
 
 
 def replied(call: Call, events: Iterable[Any], **fields: Any) -> Reply:
-    return plugin.translate_response(call, asked(call, **fields), aiter_of(events))
+    return plugin.translate_response(call, asked(call, **fields), iterate(events))
 
 
 def whole(call: Call, events: Iterable[Any], **fields: Any) -> dict[str, Any]:
@@ -108,5 +109,5 @@ def forwarded(call: Call, body: Any = None, **fields: Any) -> VerbatimRequest:
 
 def came_back(call: Call, *pieces: Any, content_type: str, **fields: Any) -> Reply:
     """The reply on the verbatim lane."""
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers={"content-type": content_type})
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers={"content-type": content_type})
     return plugin.forward_response(call, forwarded(call, **fields), incoming)

@@ -10,12 +10,13 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import QUESTION, aiter_of, call_for, chunks_of, wire_with
+from format_openai_calls import QUESTION, call_for, chunks_of, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRefused
+from tornado_gate.testing import iterate
 from tornado_gate.types import BufferedBody, Reply, UpstreamResponse
 
 JSON = "application/json"
@@ -72,7 +73,7 @@ def requested(path: str) -> Any:
 )
 def test_whole_and_in_pieces_are_one_answer(path: str, raw: bytes, content_type: str) -> None:
     pieces = [raw[:7], raw[7:]]
-    assert outcome(path, BufferedBody(raw), content_type) == outcome(path, aiter_of(pieces), content_type)
+    assert outcome(path, BufferedBody(raw), content_type) == outcome(path, iterate(pieces), content_type)
 
 
 def at_once(raw: bytes, **fields: Any) -> Reply:

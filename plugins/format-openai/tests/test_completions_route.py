@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 
 import orjson
 import pytest
-from format_openai_calls import aiter_of, call_for, text_of, wire_with
+from format_openai_calls import call_for, text_of, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
@@ -16,6 +16,7 @@ from responses_calls import says
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest, Reply, StreamError
 from tornado_gate_format_openai.completions import CompletionBodySchema, CompletionState, check_completion
 
@@ -65,7 +66,7 @@ def asked(**fields: Any) -> ChatRequest:
 
 
 def replied(events: Any, **fields: Any) -> Reply:
-    return plugin.translate_response(call_for("asked-name"), asked(**fields), aiter_of(events))
+    return plugin.translate_response(call_for("asked-name"), asked(**fields), iterate(events))
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import orjson
 import pytest
-from format_openai_calls import aiter_of, call_for, chunks_of, text_of
+from format_openai_calls import call_for, chunks_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
@@ -18,6 +18,7 @@ from operation_calls import answered, done, events_of, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.streams.events import close
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     EmbeddingRequest,
     EmbeddingResult,
@@ -337,7 +338,7 @@ def test_the_events_are_closed_whatever_comes() -> None:
 
     async def events() -> Any:
         try:
-            async for event in aiter_of([EmbeddingResult(vectors=((1.0,),))]):
+            async for event in iterate([EmbeddingResult(vectors=((1.0,),))]):
                 yield event
         finally:
             closed.append(True)

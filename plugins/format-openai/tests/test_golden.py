@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from format_openai_calls import QUESTION, aiter_of, call_for, text_of, wire_with
+from format_openai_calls import QUESTION, call_for, text_of, wire_with
 from format_openai_golden import FIXTURES, load, plain, stems
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest
 from tornado_gate.wire.openai_chat import parse_stream, render_request
 
@@ -39,7 +40,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, stream: bool) -> bytes:
-    frames = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
+    frames = sse.read_json_frames(iterate([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     request = plugin.translate_request(call_for(), wire_with(QUESTION | options))
     return text_of(plugin.translate_response(call_for(), request, parse_stream(frames)))

@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import QUESTION, aiter_of, call_for, chunks_of, text_of, wire_with
+from format_openai_calls import QUESTION, call_for, chunks_of, text_of, wire_with
 from openai.types import Model as VendorModel
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
 from tornado_gate.streams.events import replay
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     ChatRequest,
     ChatResult,
@@ -57,7 +58,7 @@ def asked(**fields: Any) -> ChatRequest:
 
 
 def replied(events: Any, **fields: Any) -> Reply:
-    return plugin.translate_response(call_for("asked-name"), asked(**fields), aiter_of(events))
+    return plugin.translate_response(call_for("asked-name"), asked(**fields), iterate(events))
 
 
 def frames(raw: bytes) -> list[Any]:
@@ -174,7 +175,7 @@ MODEL = Model(
 def test_a_model_list_is_the_vendors() -> None:
     request = plugin.translate_request(call_for(""), wire_with(path="/v1/models"))
     assert request == ModelsRequest()
-    reply = plugin.translate_response(call_for(), request, aiter_of([ModelList(models=(MODEL,))]))
+    reply = plugin.translate_response(call_for(), request, iterate([ModelList(models=(MODEL,))]))
     assert reply.content_type == "application/json"
     listed = orjson.loads(text_of(reply))
     assert listed == {
@@ -188,11 +189,11 @@ def test_one_model_is_the_object_itself() -> None:
     wire = wire_with(path="/v1/models/{model}", model="openai/gpt-4o")
     request = plugin.translate_request(call_for(), wire)
     assert request == ModelsRequest(model="openai/gpt-4o")
-    events = aiter_of([ModelList(models=(MODEL,), single=True)])
+    events = iterate([ModelList(models=(MODEL,), single=True)])
     assert orjson.loads(text_of(plugin.translate_response(call_for(), request, events)))["id"] == "openai/gpt-4o"
 
 
 def test_a_request_of_another_operation_has_no_answer() -> None:
     request = VerbatimRequest(wire_format="w", operation="images", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
-        plugin.translate_response(call_for(), request, aiter_of([]))
+        plugin.translate_response(call_for(), request, iterate([]))

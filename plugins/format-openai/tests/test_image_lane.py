@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import aiter_of, text_of
+from format_openai_calls import text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from image_calls import (
@@ -29,6 +29,7 @@ from image_calls import (
 )
 
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
+from tornado_gate.testing import iterate
 from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, WireRequest, replace
 from tornado_gate_format_openai import images
 from tornado_gate_format_openai.images.lane import MAX_PARSED_BYTES, drop_images
@@ -51,7 +52,7 @@ def forwarded(call: Call, wire: WireRequest) -> VerbatimRequest:
 
 
 def replied(call: Call, wire: WireRequest, *pieces: Any, headers: dict[str, str] = JSON) -> Reply:
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers=headers)
     return images.forward_response(call, forwarded(call, wire), incoming)
 
 

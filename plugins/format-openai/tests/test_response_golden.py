@@ -10,13 +10,14 @@ import json
 from typing import Any
 
 import pytest
-from format_openai_calls import aiter_of, text_of
+from format_openai_calls import text_of
 from format_openai_golden import FIXTURES, load, plain, stems
 from openai.types.responses import Response
 from responses_calls import SDK, asked, response_call
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest, replace
 from tornado_gate.wire import openai_chat, openai_responses
 
@@ -43,7 +44,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 
 
 def reply_to(stem: str, **fields: Any) -> bytes:
-    frames = sse.read_json_frames(aiter_of([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
+    frames = sse.read_json_frames(iterate([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     call = response_call(user_agent=SDK["user-agent"])
     request = asked(call, **fields)
     request = replace(request, reply_state=replace(request.reply_state, id="resp_" + "0" * 32))

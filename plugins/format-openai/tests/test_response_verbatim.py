@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import FakeMemory, aiter_of, call_for, chunks_of, text_of, wire_with
+from format_openai_calls import FakeMemory, call_for, chunks_of, text_of, wire_with
 from responses_calls import CALLS, SDK, came_back, forwarded, frames, response_call, says, whole
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
+from tornado_gate.testing import iterate
 from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, replace
 
 JSON = "application/json"
@@ -185,7 +186,7 @@ COMPLETION = {
 def completion(call: Call, *pieces: Any, content_type: str = JSON, **fields: Any) -> Reply:
     request = plugin.forward_request(call, wire_with({"model": "m", "prompt": "Once", **fields}, "/v1/completions"))
     assert isinstance(request, VerbatimRequest)
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers={"content-type": content_type})
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers={"content-type": content_type})
     return plugin.forward_response(call, request, incoming)
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 import pytest
-from format_openai_calls import QUESTION, aiter_of, call_for, chunks_of, text_of, wire_with
+from format_openai_calls import QUESTION, call_for, chunks_of, text_of, wire_with
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tornado_gate_format_openai as plugin
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
+from tornado_gate.testing import iterate
 from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, Usage, VerbatimRequest
 from tornado_gate_format_openai.stream_adapters import ChatAdapter
 
@@ -32,7 +33,7 @@ def forwarded(**fields: Any) -> VerbatimRequest:
 
 
 def replied(call: Call, *pieces: Any, headers: dict[str, str] = EVENTS, **fields: Any) -> Reply:
-    incoming = UpstreamResponse(chunks=aiter_of(pieces), headers=headers)
+    incoming = UpstreamResponse(chunks=iterate(pieces), headers=headers)
     return plugin.forward_response(call, forwarded(**fields), incoming)
 
 

@@ -10,18 +10,17 @@ from typing import Any
 import tornado_gate_gemini as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.streams.events import OrderChecker, collect
-from tornado_gate.testing import KEY, chat, chunks_of
+from tornado_gate.testing import KEY, call_to, chat, chunks_of, load_provider, target_of
 from tornado_gate.types import (
     Call,
-    Caller,
     ChatResult,
     Request,
-    Target,
     UpstreamRequest,
     UpstreamResponse,
 )
 
 FIXTURES = Path(__file__).parent / "fixtures"
+LANE = load_provider(plugin)
 BASE = "https://upstream.test/v1beta"
 JSON = "application/json; charset=UTF-8"
 EVENTS = "text/event-stream"
@@ -29,20 +28,8 @@ EVENTS = "text/event-stream"
 
 def call_for(model: str = "gemini-3-flash", api_key: str = KEY, headers: Any = None, **settings: Any) -> Call:
     entry = ProviderEntry(name="google", base_url=BASE, api_key=api_key, settings=settings)
-    capabilities = plugin.configure(entry)
-    assert capabilities.base_url is not None
-    target = Target(
-        provider="google",
-        plugin="gemini",
-        model="asked",
-        upstream_model=model,
-        base_url=capabilities.base_url,
-        api_key=api_key,
-        headers=headers or {},
-        settings=capabilities.settings,
-    )
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="chat", format="f", model="asked", caller=caller, target=target)
+    target = target_of(LANE, entry, plugin="gemini", model="asked", upstream_model=model, headers=headers or {})
+    return call_to(id="1", model="asked", target=target, operation="chat")
 
 
 def sent(request: Request, call: Call | None = None) -> UpstreamRequest:

@@ -16,12 +16,11 @@ from tests.support.upstream import Answer, answer
 from tornado_gate import ProviderEntry
 from tornado_gate.http.upstream import Pool
 from tornado_gate.streams.events import OrderChecker, read_single_event
+from tornado_gate.testing import call_to, load_provider, target_of
 from tornado_gate.types import (
     Call,
-    Caller,
     Data,
     Request,
-    Target,
     Timeouts,
     UpstreamRequest,
     VideoOperation,
@@ -30,6 +29,7 @@ from tornado_gate.types import (
     replace,
 )
 
+LANE = load_provider(plugin)
 BASE = "https://upstream.test"
 ACCESS = "access-key-of-the-test-0123456789"
 SECRET = "secret-key-of-the-test-0123456789"
@@ -42,20 +42,8 @@ def call_for(
     model: str = "kling-v2-6", *, base_url: str = BASE, headers: Any = None, strict: bool = False, api_key: str = ""
 ) -> Call:
     entry = ProviderEntry(name="kuaishou", base_url=base_url, api_key=api_key or f"{ACCESS}:{SECRET}")
-    capabilities = plugin.configure(entry)
-    assert capabilities.base_url is not None
-    target = Target(
-        provider="kuaishou",
-        plugin="kling",
-        model="asked",
-        upstream_model=model,
-        base_url=capabilities.base_url,
-        api_key=entry.api_key,
-        headers=headers or {},
-        settings=capabilities.settings,
-    )
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="videos", format="f", model="asked", caller=caller, target=target, strict=strict)
+    target = target_of(LANE, entry, plugin="kling", model="asked", upstream_model=model, headers=headers or {})
+    return call_to(id="1", model="asked", target=target, operation="videos", strict=strict)
 
 
 def asked(**fields: Any) -> VideoRequest:

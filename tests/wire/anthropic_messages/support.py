@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
+from tornado_gate.testing import call_to, iterate, target_of
 from tornado_gate.types import (
     Call,
-    Caller,
     ChatRequest,
     ChatResult,
     Message,
     Part,
     ResponseStart,
     StreamEvent,
-    Target,
     Text,
 )
 from tornado_gate.wire.anthropic_messages import parse_stream, render_stream
 
 
 def call_for(model: str = "up", strict: bool = False, **facts: Any) -> Call:
-    target = Target(provider="p", plugin="anthropic", model="m", upstream_model=model, facts=facts)
-    return Call(
-        id="1",
-        operation="chat",
-        format="f",
-        model="m",
-        caller=Caller(id="c", account="a"),
-        target=target,
-        strict=strict,
-    )
+    return call_to(model="m", strict=strict, target=target_of(upstream_model=model, facts=facts))
 
 
 def message(role: Any, *parts: Part | str, **rest: Any) -> Message:
@@ -46,14 +36,6 @@ def foreign(*messages: Message, **fields: Any) -> ChatRequest:
     return ChatRequest(model="m", messages=messages or (message("user", "Hi"),), wire_format="openai-chat", **fields)
 
 
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    """The items; an error among them is raised in its place."""
-    for item in items:
-        if isinstance(item, GateError):
-            raise item
-        yield item
-
-
 def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
@@ -62,7 +44,7 @@ def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     """Our events for the upstream's, their order checked."""
 
     async def collect() -> list[StreamEvent]:
-        return [event async for event in check_events(parse_stream(aiter_of(frames)), blamed)]
+        return [event async for event in check_events(parse_stream(iterate(frames)), blamed)]
 
     return asyncio.run(collect())
 
@@ -71,14 +53,14 @@ def rendered(events: Iterable[StreamEvent]) -> list[dict[str, Any]]:
     """The format's events for ours."""
 
     async def collect() -> list[dict[str, Any]]:
-        return [value async for value in render_stream(aiter_of(events), id="msg_made", model="m")]
+        return [value async for value in render_stream(iterate(events), id="msg_made", model="m")]
 
     return asyncio.run(collect())
 
 
 def result_of(events: Iterable[StreamEvent]) -> ChatResult:
     async def collect() -> ChatResult:
-        return await collect_events(check_events(aiter_of(events), blamed))
+        return await collect_events(check_events(iterate(events), blamed))
 
     return asyncio.run(collect())
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.wire.anthropic_messages.support import aiter_of
+from tornado_gate.testing import iterate
 from tornado_gate.types import PartDelta
 from tornado_gate.wire.anthropic_messages import parse_stream, stream_parser
 
@@ -44,7 +44,7 @@ def parsed(frames: list[dict[str, Any]]) -> list[str]:
     async def collect() -> list[str]:
         told: list[str] = []
         try:
-            async for event in parse_stream(aiter_of(frames)):
+            async for event in parse_stream(iterate(frames)):
                 told.append(repr(event))
         except Exception as error:
             told.append(repr(error))

@@ -13,18 +13,10 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from tests.wire.anthropic_messages import strategies
-from tests.wire.anthropic_messages.support import (
-    MESSAGE_STOP,
-    START,
-    aiter_of,
-    closed,
-    delta,
-    opened,
-    rendered,
-    result_of,
-)
+from tests.wire.anthropic_messages.support import MESSAGE_STOP, START, closed, delta, opened, rendered, result_of
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Finish,
     Image,
@@ -54,7 +46,7 @@ def test_a_stream_that_was_rendered_says_the_same_one_byte_at_a_time(events: lis
     raw = as_bytes(rendered(events))
 
     async def read() -> list[StreamEvent]:
-        pieces = aiter_of(raw[place : place + 1] for place in range(len(raw)))
+        pieces = iterate(raw[place : place + 1] for place in range(len(raw)))
         return [event async for event in parse_stream(sse.read_json_frames(pieces))]
 
     expected, found = result_of(events), result_of(asyncio.run(read()))

@@ -9,7 +9,7 @@ import pytest
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.testing import call_to
-from tornado_gate.types import Call, Data, ImageRequest, Link, replace
+from tornado_gate.types import Call, Data, ImageRequest, Link
 from tornado_gate.wire.dashscope_images import parse_request, render_request, render_task
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()
@@ -20,8 +20,7 @@ def asked(**fields: Any) -> ImageRequest:
 
 
 def call_for(model: str = "qwen-image-plus", *, strict: bool = False) -> Call:
-    call = call_to(strict=strict)
-    return replace(call, target=replace(call.target, upstream_model=model))
+    return call_to(upstream_model=model, strict=strict)
 
 
 def test_a_request_of_this_shape_comes_out_as_it_went_in() -> None:

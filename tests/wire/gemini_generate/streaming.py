@@ -9,8 +9,8 @@ from typing import Any
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
-from tornado_gate.testing import chat
-from tornado_gate.types import Call, Caller, ChatRequest, ChatResult, Message, Part, StreamEvent, Target, ToolResult
+from tornado_gate.testing import call_to, chat, iterate
+from tornado_gate.types import Call, ChatRequest, ChatResult, Message, Part, StreamEvent, ToolResult
 from tornado_gate.wire.gemini_generate import (
     MODERN_FEATURES,
     GeminiModelFeatures,
@@ -22,16 +22,7 @@ from tornado_gate.wire.gemini_generate import (
 
 
 def call_for(strict: bool = False) -> Call:
-    target = Target(provider="p", plugin="gemini", model="m", upstream_model="up")
-    return Call(
-        id="1",
-        operation="chat",
-        format="f",
-        model="m",
-        caller=Caller(id="c", account="a"),
-        target=target,
-        strict=strict,
-    )
+    return call_to(model="m", upstream_model="up", strict=strict)
 
 
 def parsed(body: dict[str, Any]) -> ChatRequest:
@@ -72,18 +63,13 @@ def results(*parts: ToolResult) -> Message:
     return Message(role="tool", parts=parts)
 
 
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    for item in items:
-        yield item
-
-
 def blamed(error: OrderError, what: str) -> GateError:
     raise AssertionError(what) from error
 
 
 def chunks_of(events: Iterable[StreamEvent], include_thoughts: bool = True) -> list[dict[str, Any]]:
     async def collect() -> list[dict[str, Any]]:
-        chunks = render_stream(aiter_of(events), id="made", model="m", include_thoughts=include_thoughts)
+        chunks = render_stream(iterate(events), id="made", model="m", include_thoughts=include_thoughts)
         return [chunk async for chunk in chunks]
 
     return asyncio.run(collect())
@@ -91,7 +77,7 @@ def chunks_of(events: Iterable[StreamEvent], include_thoughts: bool = True) -> l
 
 def events_of(chunks: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in check_events(parse_stream(aiter_of(chunks)), blamed)]
+        return [event async for event in check_events(parse_stream(iterate(chunks)), blamed)]
 
     return asyncio.run(collect())
 
@@ -106,7 +92,7 @@ def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
 def parts_of(*parts: dict[str, Any], finish: str = "STOP") -> tuple[Any, ...]:
     """The parts of the only candidate after these pieces, one in each chunk."""
     chunks = [*(chunk(part) for part in parts), chunk(finishReason=finish)]
-    return result_of(parse_stream(aiter_of(chunks))).choices[0].parts
+    return result_of(parse_stream(iterate(chunks))).choices[0].parts
 
 
 def chunk(*parts: dict[str, Any], **candidate: Any) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.gemini_generate import strategies
-from tests.wire.gemini_generate.streaming import aiter_of, chunk, chunks_of, events_of, parts_of, result_of
+from tests.wire.gemini_generate.streaming import chunk, chunks_of, events_of, parts_of, result_of
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
 from tornado_gate.streams.events import replay
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -57,7 +58,7 @@ def test_parsing_what_was_rendered_gives_the_same_answer(result: ChatResult) -> 
     chunks = chunks_of(replay(result))
     for value in chunks:
         vendor.GenerateContentResponse.model_validate(value)
-    parsed = result_of(parse_stream(aiter_of(chunks)))
+    parsed = result_of(parse_stream(iterate(chunks)))
     expected = tuple(replace(choice, parts=merged(choice.parts)) for choice in result.choices)
     assert parsed == replace(result, choices=expected)
 
@@ -66,14 +67,14 @@ def test_parsing_what_was_rendered_gives_the_same_answer(result: ChatResult) -> 
 def test_the_cut_of_the_bytes_changes_nothing(result: ChatResult, cut: int) -> None:
     raw = b"".join(map(sse.render_json, chunks_of(replay(result))))
     pieces = [raw[start : start + cut] for start in range(0, len(raw), cut)]
-    whole = result_of(parse_stream(sse.read_json_frames(aiter_of([raw]))))
-    assert result_of(parse_stream(sse.read_json_frames(aiter_of(pieces)))) == whole
+    whole = result_of(parse_stream(sse.read_json_frames(iterate([raw]))))
+    assert result_of(parse_stream(sse.read_json_frames(iterate(pieces)))) == whole
 
 
 def test_one_byte_at_a_time_gives_the_same() -> None:
     raw = b"".join(map(sse.render_json, [chunk({"text": "é"}), chunk({"text": "\n\n"}), chunk(finishReason="STOP")]))
     pieces = [raw[place : place + 1] for place in range(len(raw))]
-    result = result_of(parse_stream(sse.read_json_frames(aiter_of(pieces))))
+    result = result_of(parse_stream(sse.read_json_frames(iterate(pieces))))
     assert result.choices[0].parts == (Text(text="é\n\n"),)
 
 
@@ -141,7 +142,7 @@ def test_probabilities_stay_with_their_words() -> None:
     entry = {"token": "a", "logProbability": -1.0}
     logprobs = {"chosenCandidates": [entry], "topCandidates": [{"candidates": [entry]}]}
     events = events_of([chunk({"text": "a"}, logprobsResult=logprobs), chunk(finishReason="STOP")])
-    result = result_of(aiter_of(events))
+    result = result_of(iterate(events))
     assert result.choices[0].logprobs is not None
     assert [one["token"] for one in result.choices[0].logprobs["content"]] == ["a"]
     assert chunks_of(events)[0]["candidates"][0]["logprobsResult"] == logprobs
@@ -150,7 +151,7 @@ def test_probabilities_stay_with_their_words() -> None:
 def test_interleaved_candidates_are_told_apart() -> None:
     chunks = [chunk({"text": text}, index=index) for index, text in ((0, "l"), (1, "r"), (0, "eft"), (1, "ight"))]
     ends = [chunk(index=index, finishReason="STOP") for index in (1, 0)]
-    result = result_of(parse_stream(aiter_of([*chunks, *ends])))
+    result = result_of(parse_stream(iterate([*chunks, *ends])))
     assert [choice.parts for choice in result.choices] == [(Text(text="left"),), (Text(text="right"),)]
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.gemini_generate import strategies
-from tests.wire.gemini_generate.streaming import aiter_of
 from tornado_gate import errors
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams.sse import MAX_FRAME_BYTES
+from tornado_gate.testing import iterate
 from tornado_gate.types import Meter, Usage
 from tornado_gate.wire.gemini_generate import (
     ArraySplitter,
@@ -129,7 +129,7 @@ def test_an_element_without_end_is_a_fault_of_the_upstream() -> None:
 
 def elements(*pieces: bytes) -> list[Any]:
     async def collect() -> list[Any]:
-        return [element async for element in iterate_elements(aiter_of(pieces))]
+        return [element async for element in iterate_elements(iterate(pieces))]
 
     return asyncio.run(collect())
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamRateLimited
-from tornado_gate.types import Call, Caller, Data, Target, VideoOperation, VideoRequest
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, Data, VideoOperation, VideoRequest
 from tornado_gate.wire import gemini_videos as wire
 
 NAME = "models/veo-3.1-generate-preview/operations/abc123"
@@ -17,9 +18,7 @@ URI = "https://generativelanguage.googleapis.com/v1beta/files/x1y2:download?alt=
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="gemini", model="m", upstream_model="veo-3.1-generate-preview")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="videos", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="videos", model="m", upstream_model="veo-3.1-generate-preview", **fields)
 
 
 def rendered(call: Call | None = None, picture: Data | None = None, **fields: Any) -> dict[str, Any]:

@@ -9,13 +9,9 @@ from typing import Any
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import OrderError, check_events
 from tornado_gate.streams.events import collect as collect_events
+from tornado_gate.testing import iterate
 from tornado_gate.types import ChatResult, StreamEvent
 from tornado_gate.wire.openai_chat import parse_stream, render_stream
-
-
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    for item in items:
-        yield item
 
 
 def blamed(error: OrderError, what: str) -> GateError:
@@ -24,7 +20,7 @@ def blamed(error: OrderError, what: str) -> GateError:
 
 def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list[dict[str, Any]]:
     async def collect() -> list[dict[str, Any]]:
-        chunks = render_stream(aiter_of(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
+        chunks = render_stream(iterate(events), id="chatcmpl-made", model="m", created=7, include_usage=include_usage)
         return [chunk async for chunk in chunks]
 
     return asyncio.run(collect())
@@ -32,7 +28,7 @@ def chunks_of(events: Iterable[StreamEvent], include_usage: bool = True) -> list
 
 def events_of(frames: Iterable[Any]) -> list[StreamEvent]:
     async def collect() -> list[StreamEvent]:
-        return [event async for event in check_events(parse_stream(aiter_of(frames)), blamed)]
+        return [event async for event in check_events(parse_stream(iterate(frames)), blamed)]
 
     return asyncio.run(collect())
 
@@ -47,7 +43,7 @@ def result_of(events: AsyncIterator[StreamEvent]) -> ChatResult:
 def parts_of(*deltas: dict[str, Any], finish: str = "stop") -> tuple[Any, ...]:
     """The parts of the only choice after these deltas."""
     frames = [chunk(delta) for delta in deltas]
-    return result_of(parse_stream(aiter_of([*frames, chunk({}, finish_reason=finish)]))).choices[0].parts
+    return result_of(parse_stream(iterate([*frames, chunk({}, finish_reason=finish)]))).choices[0].parts
 
 
 def chunk(delta: Any, **choice: Any) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from tests.wire.openai_chat import strategies
-from tests.wire.openai_chat.streaming import aiter_of, chunk, chunks_of, events_of, parts_of, result_of
+from tests.wire.openai_chat.streaming import chunk, chunks_of, events_of, parts_of, result_of
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError, UpstreamRefused
 from tornado_gate.streams.events import replay
+from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -39,14 +40,14 @@ def test_parsing_what_was_rendered_gives_the_same_answer(events: list[StreamEven
     chunks = chunks_of(events)
     for value in chunks:
         ChatCompletionChunk.model_validate(value | {"choices": []})
-    parsed = parse_stream(aiter_of(chunks), audio_media_type=strategies.MEDIA_TYPE)
-    assert result_of(parsed) == result_of(aiter_of(events))
+    parsed = parse_stream(iterate(chunks), audio_media_type=strategies.MEDIA_TYPE)
+    assert result_of(parsed) == result_of(iterate(events))
 
 
 @given(result=strategies.results())
 def test_a_replayed_answer_survives_the_stream(result: ChatResult) -> None:
     chunks = chunks_of(replay(result))
-    parsed = result_of(parse_stream(aiter_of(chunks), audio_media_type=strategies.MEDIA_TYPE))
+    parsed = result_of(parse_stream(iterate(chunks), audio_media_type=strategies.MEDIA_TYPE))
     assert [choice.parts for choice in parsed.choices] == [choice.parts for choice in result.choices]
     assert parsed.usage == result.usage
 
@@ -56,15 +57,15 @@ def test_the_cut_of_the_bytes_changes_nothing(events: list[StreamEvent], cut: in
     chunks = chunks_of(events)
     raw = b"".join(map(sse.render_json, chunks)) + b"data: [DONE]\n\n"
     pieces = [raw[start : start + cut] for start in range(0, len(raw), cut)]
-    whole = result_of(parse_stream(sse.read_json_frames(aiter_of([raw]))))
-    assert result_of(parse_stream(sse.read_json_frames(aiter_of(pieces)))) == whole
+    whole = result_of(parse_stream(sse.read_json_frames(iterate([raw]))))
+    assert result_of(parse_stream(sse.read_json_frames(iterate(pieces)))) == whole
 
 
 def test_one_byte_at_a_time_gives_the_same() -> None:
     raw = b"".join(sse.render_json(chunk({"content": text})) for text in ("é", "\n\n", ""))
     raw += sse.render_json(chunk({}, finish_reason="stop")) + b"data: [DONE]\n\n"
     pieces = [raw[place : place + 1] for place in range(len(raw))]
-    result = result_of(parse_stream(sse.read_json_frames(aiter_of(pieces))))
+    result = result_of(parse_stream(sse.read_json_frames(iterate(pieces))))
     assert result.choices[0].parts == (Text(text="é\n\n"),)
 
 
@@ -142,7 +143,7 @@ def test_probabilities_stay_with_their_words() -> None:
         chunk({"content": ""}, logprobs={"content": [entry]}),
         chunk({}, logprobs={"content": [entry]}, finish_reason="stop"),
     ]
-    result = result_of(parse_stream(aiter_of(frames)))
+    result = result_of(parse_stream(iterate(frames)))
     assert result.choices[0].logprobs == {"content": [entry, entry, entry]}
     assert result.choices[0].parts == (Text(text="a"),)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.wire.openai_chat.streaming import aiter_of, chunk
+from tests.wire.openai_chat.streaming import chunk
+from tornado_gate.testing import iterate
 from tornado_gate.types import PartDelta, StreamEvent
 from tornado_gate.wire.openai_chat import parse_stream, stream_parser
 
@@ -52,7 +53,7 @@ def parsed(frames: list[dict[str, Any]]) -> list[StreamEvent | str]:
     """The events, each as its representation: errors are equal to nothing but themselves."""
 
     async def collect() -> list[Any]:
-        return [repr(event) async for event in parse_stream(aiter_of(frames))]
+        return [repr(event) async for event in parse_stream(iterate(frames))]
 
     return asyncio.run(collect())
 

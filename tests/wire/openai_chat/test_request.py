@@ -9,10 +9,10 @@ from hypothesis import given
 
 from tests.wire.openai_chat import strategies
 from tornado_gate.errors import InvalidField
+from tornado_gate.testing import call_to
 from tornado_gate.types import (
     Audio,
     Call,
-    Caller,
     ChatRequest,
     Data,
     File,
@@ -24,7 +24,6 @@ from tornado_gate.types import (
     Reasoning,
     Refusal,
     ResponseFormat,
-    Target,
     Text,
     Thinking,
     Tool,
@@ -39,16 +38,7 @@ from tornado_gate.wire.openai_chat import WIRE_FORMAT, parse_request, render_req
 
 
 def call_for(model: str = "up", strict: bool = False) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model=model)
-    return Call(
-        id="1",
-        operation="chat",
-        format="format-openai",
-        model="m",
-        caller=Caller(id="c", account="a"),
-        target=target,
-        strict=strict,
-    )
+    return call_to(model="m", upstream_model=model, strict=strict)
 
 
 def body_with(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
+from tornado_gate.testing import call_to
 from tornado_gate.types import (
     Call,
-    Caller,
     EmbeddingRequest,
     EmbeddingResult,
-    Target,
     UpstreamResponse,
     Usage,
 )
@@ -29,9 +28,7 @@ from tornado_gate.wire import openai_embeddings as wire
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model="up")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="embeddings", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="embeddings", model="m", upstream_model="up", **fields)
 
 
 def answer(*entries: dict[str, Any], **fields: Any) -> dict[str, Any]:

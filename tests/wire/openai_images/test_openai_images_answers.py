@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamRateLimited, UpstreamRefused
+from tornado_gate.testing import iterate
 from tornado_gate.types import GeneratedImage, ImageRequest, ImageResult, PartialImage, StreamError, StreamEvent, Usage
 from tornado_gate.wire.openai_images import (
     decode,
@@ -39,11 +40,6 @@ COUNTED = {
 
 def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-async def aiter_of(items: Iterable[Any]) -> AsyncIterator[Any]:
-    for item in items:
-        yield item
 
 
 def parsed(body: Any, **rest: Any) -> ImageResult:
@@ -247,14 +243,14 @@ def test_what_was_not_reported_is_zero() -> None:
 
 def events_of(*frames: Any) -> list[StreamEvent]:
     async def run() -> list[StreamEvent]:
-        return [event async for event in parse_stream(aiter_of(frames))]
+        return [event async for event in parse_stream(iterate(frames))]
 
     return asyncio.run(run())
 
 
 def frames_of(*events: StreamEvent, asked: ImageRequest = ASKED) -> list[Any]:
     async def run() -> list[Any]:
-        chunks = render_stream(aiter_of(events), what="image_generation", asked=asked, created=9)
+        chunks = render_stream(iterate(events), what="image_generation", asked=asked, created=9)
         return [value async for value in sse.read_json_frames(chunks)]
 
     return asyncio.run(run())

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from openai.types import ModerationCreateResponse
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
+from tornado_gate.testing import call_to
 from tornado_gate.types import (
     Audio,
     Call,
-    Caller,
     Data,
     Image,
     Link,
     ModerationRequest,
     ModerationResult,
-    Target,
     Text,
     Usage,
     Verdict,
@@ -31,9 +30,7 @@ WORDS: dict[str, Any] = {"type": "text", "text": "Look"}
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model="up")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="moderation", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="moderation", model="m", upstream_model="up", **fields)
 
 
 def asked(value: Any, **fields: Any) -> ModerationRequest:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tornado_gate.types import Call, Caller, ChatRequest, Message, Target
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, ChatRequest, Message
 from tornado_gate.wire.openai_responses import parse_request
 
 TURN: Final[tuple[dict[str, Any], ...]] = (
@@ -31,16 +32,7 @@ RESULTS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def call_for(model: str = "up", strict: bool = False) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model=model)
-    return Call(
-        id="1",
-        operation="chat",
-        format="format-openai",
-        model="m",
-        caller=Caller(id="c", account="a"),
-        target=target,
-        strict=strict,
-    )
+    return call_to(model="m", upstream_model=model, strict=strict)
 
 
 def asked(*items: Any, **fields: Any) -> ChatRequest:

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from tornado_gate import sse
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import OrderChecker
+from tornado_gate.testing import call_to
 from tornado_gate.types import (
     Call,
-    Caller,
     SpeechChunk,
     SpeechEnd,
     SpeechRequest,
     SpeechStart,
     StreamEvent,
-    Target,
     UpstreamResponse,
     Usage,
 )
@@ -33,9 +32,7 @@ BODY: dict[str, Any] = {"model": "m", "input": "Hello", "voice": "alloy"}
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model="up")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="speech", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="speech", model="m", upstream_model="up", **fields)
 
 
 def asked(**fields: Any) -> SpeechRequest:

@@ -16,7 +16,8 @@ from openai.types.audio import (
 )
 
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.types import Call, Caller, Link, Target, TranscriptionRequest, TranscriptionResult, Usage
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, Link, TranscriptionRequest, TranscriptionResult, Usage
 from tornado_gate.wire import openai_transcriptions as wire
 
 SOUND = Link(url="https://sounds.example/a.mp3")
@@ -27,9 +28,7 @@ SEGMENTS: tuple[dict[str, Any], ...] = (
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model="up")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="transcription", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="transcription", model="m", upstream_model="up", **fields)
 
 
 def asked(translate: bool = False, **fields: Any) -> TranscriptionRequest:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamRateLimited
-from tornado_gate.types import Call, Caller, Data, Target, VideoOperation, VideoRequest
+from tornado_gate.testing import call_to
+from tornado_gate.types import Call, Data, VideoOperation, VideoRequest
 from tornado_gate.wire import openai_videos as wire
 
 PNG = base64.b64decode(
@@ -53,9 +54,7 @@ class Memory:
 
 
 def call_for(**fields: Any) -> Call:
-    target = Target(provider="p", plugin="openai", model="m", upstream_model="sora-2")
-    caller = Caller(id="c", account="a")
-    return Call(id="1", operation="videos", format="f", model="m", caller=caller, target=target, **fields)
+    return call_to(operation="videos", model="m", upstream_model="sora-2", **fields)
 
 
 def asked(**fields: Any) -> VideoRequest:

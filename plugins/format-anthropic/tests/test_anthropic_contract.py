@@ -1,0 +1,81 @@
+"""The contract of formats, for messages, whole and streamed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from format_anthropic_calls import QUESTION, VERSION
+
+import tornado_gate_format_anthropic as plugin
+from tornado_gate.testing import ERROR, FormatContract
+from tornado_gate.types import (
+    ChatRequest,
+    Finish,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    Text,
+    Usage,
+    UsageReport,
+    replace,
+)
+
+EVENTS = (
+    ResponseStart(model="up", id="msg_1"),
+    PartStart(index=0, kind="text"),
+    PartDelta(index=0, data="Hi"),
+    PartEnd(index=0),
+    UsageReport(usage=Usage(input_tokens=1, output_tokens=2)),
+    Finish(reason="stop"),
+)
+REQUEST = ChatRequest(
+    model="m",
+    messages=(Message(role="user", parts=(Text(text="Hi"),)),),
+    max_tokens=9,
+    wire_format="anthropic-messages",
+    names={
+        "stop": "stop_sequences",
+        "user": "metadata.user_id",
+        "response_format": "output_config.format",
+        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+    },
+)
+
+
+class TestMessages(FormatContract):
+    plugin = plugin
+    body = QUESTION
+    wire_fields: ClassVar[dict[str, Any]] = {"headers": VERSION}
+    request = REQUEST
+    events = EVENTS
+    reply: ClassVar[Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "test-model",
+        "content": [{"type": "text", "text": "Hi"}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    }
+    error: ClassVar[dict[str, Any]] = {"type": "error", "error": ERROR.body()}
+
+
+class TestStreamedMessages(TestMessages):
+    body: ClassVar[dict[str, Any]] = QUESTION | {"stream": True}
+    request = replace(REQUEST, stream=True)
+    reply = (
+        b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",'
+        b'"model":"test-model","content":[],"stop_reason":null,"stop_sequence":null,'
+        b'"usage":{"input_tokens":0,"output_tokens":0}}}\n\n'
+        b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+        b'"content_block":{"type":"text","text":""}}\n\n'
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+        b'"delta":{"type":"text_delta","text":"Hi"}}\n\n'
+        b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+        b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},'
+        b'"usage":{"input_tokens":1,"output_tokens":2}}\n\n'
+        b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    )
