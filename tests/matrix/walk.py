@@ -23,7 +23,8 @@ from tests.matrix.ways import Upstream, Way
 from tornado_gate.errors import GateError
 from tornado_gate.gateway import signatures
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
-from tornado_gate.plugins.host import FormatLane, PluginHost, ProviderLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import (
     NO_TARGET,
     Call,

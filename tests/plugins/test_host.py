@@ -14,7 +14,8 @@ import pytest
 from tornado_gate import format_impl, provider_impl, types
 from tornado_gate.errors import ConfigError, InvalidField, PluginError
 from tornado_gate.hookspecs import ProviderEntry
-from tornado_gate.plugins.host import ENTRY_POINT_GROUP, FormatLane, Plugin, PluginHost, ProviderLane
+from tornado_gate.plugins.host import ENTRY_POINT_GROUP, Plugin, PluginHost
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.testing import call_to, chat
 
 

@@ -16,7 +16,7 @@ from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gateway.circuits import make_circuit_name
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error

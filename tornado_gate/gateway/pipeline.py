@@ -13,7 +13,7 @@ from tornado_gate.gateway import auth, embedding_batches, signatures
 from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.plugins.host import FormatLane, ProviderLane
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event

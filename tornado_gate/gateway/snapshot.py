@@ -20,7 +20,8 @@ from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginErro
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute, order_by_weight
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
-from tornado_gate.plugins.host import FormatLane, Plugin, PluginHost, ProviderLane
+from tornado_gate.plugins.host import Plugin, PluginHost
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
 from tornado_gate.types.value import Value, field, replace
 

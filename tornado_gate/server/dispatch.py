@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.snapshot import Snapshot
-from tornado_gate.plugins.host import FormatLane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.realtime import connect
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import MediaFile

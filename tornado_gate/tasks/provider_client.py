@@ -12,7 +12,7 @@ from tornado_gate.errors import PluginError, Unavailable
 from tornado_gate.gateway.attempts import call_provider, note_failure, note_success
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
 from tornado_gate.tasks.record import TaskRecord

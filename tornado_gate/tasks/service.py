@@ -16,7 +16,7 @@ from tornado_gate.errors import InvalidField, NotFound, RateLimited, Unavailable
 from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.plugins.host import FormatLane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.tasks.engine import TaskEngine

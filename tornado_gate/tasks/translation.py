@@ -8,7 +8,7 @@ process starts the task. A task that has to wait, or that another process takes 
 
 from __future__ import annotations
 
-from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.types import Call, Data, UpstreamRequest, VideoRequest
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import Value, replace

@@ -9,7 +9,8 @@ import orjson
 
 from tornado_gate.codec import json_body
 from tornado_gate.hookspecs import ProviderEntry
-from tornado_gate.plugins.host import FormatLane, PluginHost, ProviderLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import Call, Caller, ChatRequest, Message, Reply, Route, Target, Text, WireRequest
 
 KEY = "secret-of-the-test"

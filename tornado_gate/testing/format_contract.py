@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.plugins.host import FormatLane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.testing.calls import call_to, check_equal, collect_chunks, iterate, load_format, wire_request
 from tornado_gate.types import Call, Request, Route, StreamEvent, WireRequest, replace
 from tornado_gate.types.common_request import CommonRequest

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import GateError
 from tornado_gate.hookspecs import ProviderEntry
-from tornado_gate.plugins.host import ProviderLane
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.events import OrderChecker
 from tornado_gate.testing.calls import KEY, call_to, check_equal, iterate, load_provider
 from tornado_gate.types import (

@@ -10,7 +10,8 @@ import pytest
 import tornado_gate_dashscope as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
-from tornado_gate.plugins.host import PluginHost, ProviderLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate_dashscope.facts import DashScopeSettings
 
 

@@ -12,7 +12,8 @@ from kling_calls import ACCESS, SECRET
 import tornado_gate_kling as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
-from tornado_gate.plugins.host import PluginHost, ProviderLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate_kling.account import KlingAccount
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import tornado_gate_openai as plugin
 from tornado_gate import ProviderEntry
-from tornado_gate.plugins.host import PluginHost, ProviderLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.testing import KEY, call_to
 from tornado_gate.types import RealtimeRequest, UpstreamRequest
 

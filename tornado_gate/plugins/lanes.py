@@ -1,0 +1,301 @@
+"""Calls the hooks of one plugin: one Lane per plugin, which is what the pipeline sees of it.
+
+An exception of a plugin in a hook is caught here: it is logged with the plugin's name and becomes a PluginError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+import pluggy
+
+from tornado_gate.errors import ConfigError, GateError, PluginError
+from tornado_gate.hookspecs import (
+    FORMAT_PROJECT,
+    PROVIDER_PROJECT,
+    Capabilities,
+    ProviderEntry,
+    provider_impl,
+)
+from tornado_gate.http import upstream, websocket
+from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager
+from tornado_gate.plugins.watchdog import EventLoopBlocked
+from tornado_gate.streams.events import OrderError
+from tornado_gate.telemetry.redaction import redact_answer, redact_error
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    ClientSecretRequest,
+    CountTokensRequest,
+    MediaRequest,
+    ModelsRequest,
+    RealtimeAdapter,
+    Reply,
+    Request,
+    Route,
+    Socket,
+    StreamEvent,
+    TaskRequest,
+    UpstreamRequest,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
+
+REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
+
+
+def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """Return a function that calls a hook without pluggy if it has no wrapper: a request makes about seven hook calls."""
+    implementations = caller.get_hookimpls()
+    if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
+        return caller
+    *others, only = (_adapt_to_keyword_arguments(one, caller) for one in implementations)  # the last is called first
+    if not others:
+        return only
+
+    def first(**arguments: Any) -> Any:
+        result = only(**arguments)
+        for other in reversed(others):
+            if result is not None:
+                break
+            result = other(**arguments)
+        return result
+
+    return first
+
+
+def _adapt_to_keyword_arguments(implementation: pluggy.HookImpl, caller: pluggy.HookCaller) -> Callable[..., Any]:
+    """Return a function that takes all arguments of a hook by name; the implementation may take fewer."""
+    function, names = implementation.function, implementation.argnames
+    parameters = inspect.signature(function).parameters.values()
+    by_name = not any(parameter.kind is inspect.Parameter.POSITIONAL_ONLY for parameter in parameters)
+    if by_name and caller.spec is not None and set(names) == set(caller.spec.argnames):
+        return function
+    return lambda **arguments: function(*[arguments[name] for name in names])
+
+
+class _DefaultProviderHooks:
+    """Default implementations of hooks that a provider plugin does not implement."""
+
+    @provider_impl(trylast=True)
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[UpstreamResponse]:
+        return upstream.call_upstream(call, outgoing)
+
+    @provider_impl(trylast=True)
+    def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Awaitable[Socket]:
+        return websocket.open_socket(call, outgoing)
+
+    @provider_impl(trylast=True)
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        if entry.settings:
+            raise ConfigError([((str(name),), "unknown key; this plugin has no settings") for name in entry.settings])
+        return Capabilities()
+
+
+_OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
+
+
+class Lane:
+    """The hooks of one plugin, with the core's defaults and all wrappers, but no other plugin.
+
+    Every method raises PluginError, and logs the plugin's name, if the plugin raises an exception other than GateError or returns
+    a value that the specification does not allow.
+    """
+
+    def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
+        self.host = host
+        self.plugin = plugin
+        self.name = plugin.name
+        side, spec = SIDES[project]
+        others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
+        defaults = [("tornado_gate", _DefaultProviderHooks())] if project == PROVIDER_PROJECT else []
+        manager = make_manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
+        self.hooks = {
+            hook: _make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
+        }
+
+    def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook and check that its result is of `kind`."""
+        try:
+            result = self.hooks[hook](**arguments)
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
+        return self._check_result(hook, result, kind)
+
+    async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function; return its checked result."""
+        given = self.invoke(hook, kind, **arguments)
+        return (await given) if inspect.iscoroutine(given) else given
+
+    def invoke(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
+        """Call a hook that may be a coroutine function; return its checked result (the usual case) or an awaitable of it."""
+        try:
+            result = self.hooks[hook](**arguments)
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
+        if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
+            return self._await_result(hook, kind, result)
+        return result
+
+    async def _await_result(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
+        try:
+            result = (await result) if inspect.isawaitable(result) else result
+        except (GateError, ConfigError, asyncio.CancelledError):
+            raise
+        except (Exception, EventLoopBlocked) as error:
+            raise self.record_exception(error, hook) from error
+        return self._check_result(hook, result, kind)
+
+    def as_plugin_error(self, error: BaseException) -> BaseException:
+        """Map an exception of a plugin's iterator: to PluginError if it is the plugin's fault, else unchanged."""
+        if isinstance(error, (GateError, asyncio.CancelledError)):
+            return error
+        return (
+            self.record_exception(error, "its response") if isinstance(error, (Exception, EventLoopBlocked)) else error
+        )
+
+    def _check_result(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
+        if not isinstance(result, kind):
+            raise self.contract_error(
+                f"{hook} returned {type(result).__name__}, which the hook specification does not allow"
+            )
+        return result
+
+    def record_exception(self, error: BaseException, where: str) -> GateError:
+        """Log an exception of the plugin, or of a wrapper around it, and return the PluginError for it."""
+        if isinstance(error, GateError):
+            return error
+        culprit = self.name
+        if isinstance(error, EventLoopBlocked):
+            culprit = error.plugin
+        else:
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                culprit = self.host.find_owner(frame) or culprit
+        detail = f"{where} raised {type(error).__name__}"
+        self.host.record_failure(
+            culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error
+        )
+        return PluginError(culprit, detail)
+
+    def contract_error(self, detail: str) -> PluginError:
+        """Log a violation of the hook specification and return the PluginError for it."""
+        self.host.record_failure(self.name, detail)
+        return PluginError(self.name, detail)
+
+
+class FormatLane(Lane):
+    """A wire format. `routes` are the routes it serves; `forwards` tells whether it supports the verbatim lane."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
+        names = plugin.hooks["format"]
+        self.forwards = "forward_request" in names and "forward_response" in names
+        self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
+
+    def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
+        return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)
+
+    async def translate_modelless_request(
+        self, call: Call, wire: WireRequest
+    ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
+        """`translate_request` of a route without a model: returns a request to the core, or the reply."""
+        kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
+        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.invoke_async(
+            "translate_request", kinds, call=call, wire=wire
+        )
+        return result
+
+    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, VerbatimRequest | None]:
+        return self.invoke_async("forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire)
+
+    def invoke_forward_request(
+        self, call: Call, wire: WireRequest
+    ) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
+        """As `forward_request`, but returns a result that needs no waiting directly."""
+        result: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = self.invoke(
+            "forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire
+        )
+        return result
+
+    def translate_response(self, call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
+        result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
+        return result
+
+    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+        """Return the reply of the verbatim lane. The target's secrets are masked in the response that the format receives."""
+        incoming = redact_answer(call.target, incoming)
+        result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)
+        return result
+
+    async def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
+        side: RealtimeAdapter = await self.invoke_async("open_session", object, call=call, wire=wire)
+        if side is None:
+            raise self.contract_error("it has a WebSocket route, but open_session returned None")
+        return side
+
+    def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
+        result: bytes = self.call("translate_error", bytes, call=call, error=error, streaming=streaming)
+        return result
+
+
+class ProviderLane(Lane):
+    """A provider plugin; one lane for all its entries."""
+
+    def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
+        super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
+
+    def configure(self, entry: ProviderEntry) -> Capabilities:
+        result: Capabilities = self.call("configure", Capabilities, entry=entry)
+        return result
+
+    def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
+        return self.invoke_async("translate_request", UpstreamRequest, call=call, request=request)
+
+    def invoke_translate_request(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
+        """As `translate_request`, but returns a result that needs no waiting directly."""
+        result: UpstreamRequest | Awaitable[UpstreamRequest] = self.invoke(
+            "translate_request", UpstreamRequest, call=call, request=request
+        )
+        return result
+
+    async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
+        """Return the upstream's response unchanged. The target's secrets are masked in errors."""
+        try:
+            given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+            incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
+        return incoming
+
+    async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
+        """Open the provider's end of a realtime session. The target's secrets are masked in errors."""
+        try:
+            socket: Socket = await self.invoke_async("open_socket", object, call=call, outgoing=outgoing)
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
+        return socket
+
+    def translate_response(
+        self, call: Call, request: Request, incoming: UpstreamResponse
+    ) -> AsyncIterator[StreamEvent]:
+        """Return the events of a response. The target's secrets are masked in the response that the provider receives."""
+        incoming = redact_answer(call.target, incoming)
+        events: AsyncIterator[StreamEvent] = self.call(
+            "translate_response", object, call=call, request=request, incoming=incoming
+        )
+        if not hasattr(events, "__aiter__"):
+            if inspect.iscoroutine(events):
+                events.close()
+            raise self.contract_error("translate_response must return an async iterator, such as an async generator")
+        return events
