@@ -162,7 +162,7 @@ def test_a_limit_keeps_the_first_and_says_that_there_are_more(desk: Desk, narrow
     made = [desk.done(age=age) for age in (30, 20, 10)]
     result = desk.run("list", "--limit", "2", *narrowed)
     assert [line.split()[0] for line in result.stdout.splitlines()[1:]] == [made[2].id, made[1].id]
-    assert "more than these 2" in result.stderr
+    assert "Only the first 2" in result.stderr
     assert "more" not in desk.run("list", "--limit", "3", *narrowed).stderr
 
 

@@ -35,8 +35,8 @@ providers:
   translated: {{plugin: openai, base_url: "{aimock}/v1", api_key: "{aimock_key}"}}
   verbatim: {{plugin: openai, base_url: "{aimock}/v1", api_key: "{aimock_key}", responses: true, completions: true}}
   native: {{plugin: openai, base_url: "{aimock}/v1", api_key: "{aimock_key}", api: responses, responses: false}}
-  scripted: {{plugin: openai, base_url: "{scripted}/v1", api_key: scripted-key, responses: true, completions: true}}
-  scripted-chat: {{plugin: openai, base_url: "{scripted}/v1", api_key: scripted-key}}
+  scripted: {{plugin: openai, base_url: "{scripted}/v1", api_key: scripted-upstream-key, responses: true, completions: true}}
+  scripted-chat: {{plugin: openai, base_url: "{scripted}/v1", api_key: scripted-upstream-key}}
 models:
   local-chat: {{provider: local}}
   translated: {{provider: translated, model: gpt-4o}}
@@ -376,10 +376,10 @@ def test_several_prompts_need_an_upstream_that_completes(
 
 
 def test_key_of_the_upstream_never_comes_back(client: openai.OpenAI, upstream: Upstream) -> None:
-    error = {"error": {"message": "you sent scripted-key", "type": "server_error"}}
+    error = {"error": {"message": "you sent scripted-upstream-key", "type": "server_error"}}
     upstream.script(answer(json.dumps(error), repeat=True))
     for name in ("scripted/leak", "scripted-chat/leak"):
         for stream in (False, True):
             with pytest.raises(openai.APIError) as caught:
                 list(client.responses.create(model=name, input="hi", stream=stream))
-            assert "scripted-key" not in str(caught.value.body)
+            assert "scripted-upstream-key" not in str(caught.value.body)

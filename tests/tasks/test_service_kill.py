@@ -156,7 +156,7 @@ def test_killed_while_the_upstream_was_asked_to_begin_it_is_told_and_not_repeate
     told = ended(start(), task)
     assert told["status"] == "failed"
     assert told["error"]["code"] == "start_uncertain"
-    assert "Send it again" in told["error"]["message"]
+    assert "Send the request again" in told["error"]["message"]
     assert made(upstream) == 1
 
 

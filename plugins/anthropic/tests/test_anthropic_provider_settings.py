@@ -59,11 +59,11 @@ def test_normalising_twice_changes_nothing_more(path: list[str], slash: bool) ->
 @pytest.mark.parametrize(
     ("base_url", "message"),
     [
-        ("upstream.example/v1", "must be an http or https address"),
-        ("ftp://h/v1", "must be an http or https address"),
-        ("https://h/v1?beta=true", "no '?'"),
-        ("https://h/v1#x", "no '#'"),
-        ("https://user:secret@h/v1", "belongs in api_key"),
+        ("upstream.example/v1", "must be an http or https URL"),
+        ("ftp://h/v1", "must be an http or https URL"),
+        ("https://h/v1?beta=true", "a query"),
+        ("https://h/v1#x", "a fragment"),
+        ("https://user:secret@h/v1", "put the key into api_key"),
     ],
 )
 def test_what_is_no_address_is_a_fault_of_base_url(entry: Entry, base_url: str, message: str) -> None:

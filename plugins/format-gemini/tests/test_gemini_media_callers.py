@@ -405,5 +405,5 @@ def test_a_stream_that_breaks_off_ends_with_an_error_and_never_with_a_finish() -
 
 def test_no_sound_is_a_fault() -> None:
     events = iterate([SOUND[0], SOUND[-1]])
-    with pytest.raises(UpstreamError, match="no sound"):
+    with pytest.raises(UpstreamError, match="no audio"):
         chunks_of(plugin.translate_response(call_for(), parsed(speak(), "speech"), events))

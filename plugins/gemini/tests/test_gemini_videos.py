@@ -290,7 +290,7 @@ async def test_what_is_no_address_is_not_fetched(upstream: Upstream, address: st
 def test_without_a_fetcher_no_other_host_is_asked() -> None:
     call = call_for(VEO)
     outgoing = sent(download("https://other.test/v.mp4"), call)
-    with pytest.raises(UpstreamError, match="not its own"):
+    with pytest.raises(UpstreamError, match="at another host"):
         asyncio.run(call_upstream(call, outgoing))
 
 
@@ -298,7 +298,7 @@ def test_without_a_fetcher_no_other_host_is_asked() -> None:
 async def test_redirects_have_an_end(upstream: Upstream) -> None:
     upstream.script(*[redirect(FILE) for _ in range(9)])
     async with reaching(upstream) as call:
-        with pytest.raises(UpstreamError, match="one too many"):
+        with pytest.raises(UpstreamError, match="too many"):
             await fetched(call, download(upstream.url + FILE))
     assert len(upstream.requests) == 4
 

@@ -126,7 +126,7 @@ def parse_client_event(text: str) -> dict[str, Any]:
         raise
     except (RequestError, UnicodeEncodeError) as error:
         said = error.message if isinstance(error, RequestError) else "The message is not valid UTF-8 text."
-        raise InvalidField("", said.replace("The body", "The message"), code="invalid_json") from None
+        raise InvalidField("", said.replace("The request body", "The message"), code="invalid_json") from None
     kind = event.get("type")
     if not isinstance(kind, str):
         code = "invalid_value" if "type" in event else "missing_required_parameter"
