@@ -179,7 +179,7 @@ async def measure_first_chunks(port: int, request: bytes, expected: Expected, co
     await load.open(1)
     for _ in range(count):
         started = time.perf_counter()
-        (await load.run(0)).checked()
+        (await load.run(0)).check()
         found.append(load.first - started)
         await asyncio.sleep(gap)
     load.close()

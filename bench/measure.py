@@ -54,9 +54,9 @@ def measure_cost(side: RunningSide, case: Case, seconds: float) -> Cost:
         load = LoadGenerator(side.port, side.request(case), case.expected)
         try:
             await load.open(case.connections)
-            (await load.run(seconds * WARM_SHARE)).checked()
+            (await load.run(seconds * WARM_SHARE)).check()
             used = read_cpu_seconds(side.process)
-            tally = (await load.run(seconds)).checked()
+            tally = (await load.run(seconds)).check()
             used = read_cpu_seconds(side.process) - used
         finally:
             load.close()

@@ -43,9 +43,9 @@ def run_watched(case: Case, how: str, file: Path, seconds: float) -> int:
         async def loaded() -> int:
             load = LoadGenerator(side.port, side.request(case), case.expected)
             await load.open(case.connections)
-            (await load.run(WARM_SECONDS)).checked()
+            (await load.run(WARM_SECONDS)).check()
             os.kill(side.process, signal.SIGUSR2)
-            answers = (await load.run(seconds)).checked().answers
+            answers = (await load.run(seconds)).check().answers
             load.close()
             return answers
 
