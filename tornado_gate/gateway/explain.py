@@ -13,10 +13,10 @@ from tornado_gate.gateway.circuits import make_circuit_name
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.telemetry.redaction import MASK
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import replace
 
-MASK = "***"
 _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
 """Headers that contain no secret: content types, and versions of a vendor's API."""
 

@@ -18,6 +18,8 @@ import orjson
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
+from tornado_gate.types.media_type import media_type
+from tornado_gate.types.wire import invalid_json_error, parse_json
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
@@ -120,7 +122,7 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
     A `BufferedBody` is read at once: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
-    kind = JSON if content_type == JSON else content_type.partition(";")[0].strip().lower()
+    kind = JSON if content_type == JSON else media_type(content_type)
     if kind == EVENT_STREAM or (request.stream and kind != JSON):
         return Reply(
             content_type=content_type if kind == EVENT_STREAM else EVENTS,
@@ -161,7 +163,7 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     try:
         body = adapter.parse_body(raw)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream sent a response that is not valid JSON.") from error
+        raise invalid_json_error(call.target.provider) from error
     return adapter.read_body(call, request, raw, body)
 
 
@@ -169,11 +171,8 @@ async def _stream_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """Yield a whole body as a stream. An error in the body is raised before the first chunk."""
-    try:
-        raw = await incoming.read()
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise UpstreamError("The upstream sent a response that is not valid JSON.") from error
+    raw = await incoming.read()
+    body = parse_json(raw, call.target.provider)
     adapter.read_body(call, request, raw, body)
     async for chunk in adapter.render_stream(call, request, body):
         yield chunk

@@ -229,7 +229,12 @@ def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError(f"{describe_provider(provider)} sent a response that is not valid JSON.") from error
+        raise invalid_json_error(provider) from error
+
+
+def invalid_json_error(provider: str = "") -> UpstreamError:
+    """The error for a response that is not valid JSON."""
+    return UpstreamError(f"{describe_provider(provider)} sent a response that is not valid JSON. Check its base_url.")
 
 
 def require_object(value: Any, provider: str = "") -> dict[str, Any]:

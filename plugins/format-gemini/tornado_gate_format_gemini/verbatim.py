@@ -44,7 +44,7 @@ def forward_answer(call: Call, request: VerbatimRequest, incoming: UpstreamRespo
     """
     if not request.stream:
         return Reply(content_type=JSON_TYPE, chunks=passthrough.forward_body(call, _EVENTS_ADAPTER, request, incoming))
-    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = incoming.media_type
     wanted = isinstance(request.state, GeminiForwardState) and request.state.sse_wanted
     came_as_events = kind == passthrough.EVENT_STREAM or (kind != JSON_TYPE and wanted)
     adapter = _ADAPTERS[came_as_events, wanted]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
-from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.errors import GateError
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.types.value import Value, replace
@@ -119,11 +119,7 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 
 async def _store_images(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    try:
-        body = await incoming.json()
-    except ValueError as error:
-        raise UpstreamError("The upstream's image response is not JSON. Try again.") from error
-    result = await openai_images.parse_response(body)
+    result = await openai_images.parse_response(await incoming.read_json())
     call.meter.usage = result.usage
     yield await openai_images.render_response(
         result, created=int(time.time()), place=make_image_saver(call), usage=result.usage, details=False
