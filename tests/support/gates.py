@@ -15,7 +15,7 @@ from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget,
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.server import app_parts
+from tornado_gate.server import app
 from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.streams.events import Collector
@@ -205,7 +205,7 @@ def make_gate(tmp_path: Path, config: Config | None = None, **plugins: Any) -> G
 def make_services(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Services:
     """The parts of a serving process with PlainFormat and the given providers. Start and close them inside the event loop."""
     config = config or make_config(tmp_path, providers=tuple(plugins))
-    return app_parts.make_services(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
+    return app.make_services(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
 
 
 def make_host(plugins: Mapping[str, Any]) -> PluginHost:

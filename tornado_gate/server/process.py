@@ -28,8 +28,7 @@ from tornado_gate.http.server.front import HttpServer
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import heap
-from tornado_gate.server.app import make_app, make_metrics_app
-from tornado_gate.server.app_parts import make_services
+from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.telemetry import logs

@@ -23,7 +23,7 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
-from tornado_gate_cascade.mind import CascadeModels, CascadeVoiceModel
+from tornado_gate_cascade.voice_model import CascadeModels, CascadeVoiceModel
 
 ALL = CascadeModels(chat="the-chat", transcription="the-ears", speech="the-voice", voice="onyx")
 SOUND_OF_A_LETTER = b"\x10\x20" * 240

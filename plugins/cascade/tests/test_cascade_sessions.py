@@ -21,8 +21,8 @@ from tornado_gate.types import (
     TranscriptionRequest,
     replace,
 )
-from tornado_gate_cascade.mind import INAUDIBLE_TEXT, CascadeModels
 from tornado_gate_cascade.speaking import MAX_CONCURRENT
+from tornado_gate_cascade.voice_model import INAUDIBLE_TEXT, CascadeModels
 
 LOUD = b"\x00\x20\x00\xe0" * 6000
 """500 ms."""

@@ -9,7 +9,7 @@ from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, UnsupportedOperation
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import RealtimeRequest, UpstreamRequest, replace
-from tornado_gate_cascade.mind import CascadeModels
+from tornado_gate_cascade.voice_model import CascadeModels
 
 
 def configured(**settings: object):

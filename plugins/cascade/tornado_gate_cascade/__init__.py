@@ -24,7 +24,7 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from tornado_gate_cascade.mind import CascadeModels, CascadeVoiceModel
+from tornado_gate_cascade.voice_model import CascadeModels, CascadeVoiceModel
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import ProviderLane
-from tornado_gate_dashscope.facts import DashScopeSettings
+from tornado_gate_dashscope.settings import DashScopeSettings
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ from tornado_gate.wire.dashscope_images import (
 )
 from tornado_gate_dashscope import tasks
 from tornado_gate_dashscope.address import GENERATION_PATH, MESSAGES_TASK_PATH
-from tornado_gate_dashscope.facts import DashScopeSettings, read_settings
 from tornado_gate_dashscope.models import BOTH_OPERATIONS, OPERATIONS_OF_MODEL, choose_task_path, fit_request
+from tornado_gate_dashscope.settings import DashScopeSettings, read_settings
 
 _TASK_CONTEXT: Final = "task"
 

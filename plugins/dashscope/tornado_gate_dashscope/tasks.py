@@ -23,7 +23,7 @@ from tornado_gate.types.value import replace
 from tornado_gate.types.wire import parse_json
 from tornado_gate.wire.dashscope_images import FailureReport, ImageTask, make_error, parse_task
 from tornado_gate_dashscope.address import build_task_url
-from tornado_gate_dashscope.facts import DashScopeSettings
+from tornado_gate_dashscope.settings import DashScopeSettings
 
 log = logging.getLogger(__name__)
 

@@ -52,9 +52,9 @@ from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
 from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import build_url, make_resource_name
-from tornado_gate_gemini.facts import OPERATIONS_OF_MODEL, GeminiSettings, is_imagen, read_settings
 from tornado_gate_gemini.inline import inline_links
 from tornado_gate_gemini.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
+from tornado_gate_gemini.settings import OPERATIONS_OF_MODEL, GeminiSettings, is_imagen, read_settings
 
 _WHOLE_METHOD: Final = "generateContent"
 _STREAM_METHOD: Final = "streamGenerateContent"

@@ -14,7 +14,7 @@ from tornado_gate.wire.gemini_embeddings import render_embedding_request
 from tornado_gate.wire.gemini_generate import encode_in_slices, render_image_request, render_speech_request
 from tornado_gate.wire.gemini_images import render_prediction
 from tornado_gate_gemini.address import make_resource_name
-from tornado_gate_gemini.facts import accepts_resolutions, accepts_styles, is_imagen
+from tornado_gate_gemini.settings import accepts_resolutions, accepts_styles, is_imagen
 
 WHOLE_METHOD: Final = "generateContent"
 STREAM_METHOD: Final = "streamGenerateContent?alt=sse"

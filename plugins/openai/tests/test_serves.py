@@ -11,7 +11,7 @@ import tornado_gate_openai as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate_openai.endpoints import ENDPOINT_OF_FORMAT, OPERATIONS
-from tornado_gate_openai.facts import load_presets
+from tornado_gate_openai.settings import load_presets
 from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
 MakeEntry = Callable[..., ProviderEntry]

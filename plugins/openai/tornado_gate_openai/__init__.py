@@ -1,7 +1,7 @@
 """Provider for OpenAI and compatible upstreams such as vLLM, Ollama, Groq and Mistral.
 
 Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
-wire formats are in `tornado_gate.wire.openai_*`. The differences between upstreams are in `facts.py`, from the configuration
+wire formats are in `tornado_gate.wire.openai_*`. The differences between upstreams are in `settings.py`, from the configuration
 and `presets.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
@@ -40,7 +40,7 @@ from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, RESPONSES, Endpoint
-from tornado_gate_openai.facts import OpenAISettings, read_settings
+from tornado_gate_openai.settings import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
     from tornado_gate_openai.videos import AnyVideo

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tornado_gate import REMOVE
-from tornado_gate_openai.facts import OpenAISettings
+from tornado_gate_openai.settings import OpenAISettings
 
 
 def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ from tornado_gate_openai.endpoints import (
     TRANSCRIPTIONS,
     TRANSLATIONS,
 )
-from tornado_gate_openai.facts import OpenAISettings
+from tornado_gate_openai.settings import OpenAISettings
 from tornado_gate_openai.voices import map_voice
 
 _FIELD_OF_MEMBER: Final[Mapping[type[MediaRequest], Mapping[str, str]]] = {

@@ -29,7 +29,7 @@ from tornado_gate.wire import openai_videos
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.endpoints import VIDEOS
-from tornado_gate_openai.facts import OpenAISettings
+from tornado_gate_openai.settings import OpenAISettings
 
 _FIELDS_OF_MEMBER: Final[Mapping[str, tuple[str, ...]]] = {
     "size": ("width", "height"),

@@ -10,7 +10,9 @@ A plugin implements a `VoiceModel` and returns a `VoiceSession` with it from its
 from tornado_gate.realtime.voice.audio import RATE, compute_milliseconds, measure_level, to_decibels, to_wav
 from tornado_gate.realtime.voice.chat import make_chat_request
 from tornado_gate.realtime.voice.items import AudioPart, ImagePart, Item, TextPart
-from tornado_gate.realtime.voice.mind import (
+from tornado_gate.realtime.voice.sentences import SentenceSplitter
+from tornado_gate.realtime.voice.session import SessionLimits, VoiceSession
+from tornado_gate.realtime.voice.voice_model import (
     AudioPiece,
     CallPiece,
     CutShortPiece,
@@ -21,8 +23,6 @@ from tornado_gate.realtime.voice.mind import (
     UsagePiece,
     VoiceModel,
 )
-from tornado_gate.realtime.voice.sentences import SentenceSplitter
-from tornado_gate.realtime.voice.session import SessionLimits, VoiceSession
 
 __all__ = [
     "RATE",

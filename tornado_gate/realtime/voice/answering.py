@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, Protocol
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.realtime.voice.audio import BYTES_PER_SECOND, encode, get_frame_bytes
 from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item, TextPart
-from tornado_gate.realtime.voice.mind import (
+from tornado_gate.realtime.voice.voice_model import (
     AudioPiece,
     CallPiece,
     CutShortPiece,

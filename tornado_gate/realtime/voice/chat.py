@@ -11,7 +11,7 @@ from typing import Final
 
 from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.realtime.voice.items import AudioPart, ImagePart, Item, TextPart
-from tornado_gate.realtime.voice.mind import Turn
+from tornado_gate.realtime.voice.voice_model import Turn
 from tornado_gate.types import (
     ChatRequest,
     FileReference,

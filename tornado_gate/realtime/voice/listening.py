@@ -12,8 +12,8 @@ from tornado_gate.realtime.voice import audio, vad
 from tornado_gate.realtime.voice.answering import Event, EventSink, StopReason
 from tornado_gate.realtime.voice.buffers import InputBuffer
 from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item
-from tornado_gate.realtime.voice.mind import Transcript, VoiceModel
 from tornado_gate.realtime.voice.settings import SessionSettings
+from tornado_gate.realtime.voice.voice_model import Transcript, VoiceModel
 from tornado_gate.wire.openai_realtime import make_id, read_audio
 
 SHORTEST_MS: Final = 100

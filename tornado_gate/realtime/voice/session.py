@@ -25,8 +25,8 @@ from tornado_gate.realtime.voice.audio import PCM, RATE, compute_milliseconds
 from tornado_gate.realtime.voice.buffers import Outbox
 from tornado_gate.realtime.voice.items import AudioPart, Conversation, Item, parse_item
 from tornado_gate.realtime.voice.listening import AudioInput, audio_not_supported_error, decode_audio
-from tornado_gate.realtime.voice.mind import VoiceModel
 from tornado_gate.realtime.voice.settings import SessionSettings, read
+from tornado_gate.realtime.voice.voice_model import VoiceModel
 from tornado_gate.types import RealtimeDialect
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_realtime import SessionConfig, check_client_event, make_error_event, make_id

@@ -15,7 +15,7 @@ from tornado_gate.codec import checks
 from tornado_gate.errors import InvalidField
 from tornado_gate.realtime.voice import audio, vad
 from tornado_gate.realtime.voice.items import Item
-from tornado_gate.realtime.voice.mind import Turn
+from tornado_gate.realtime.voice.voice_model import Turn
 from tornado_gate.types import Tool, ToolChoice
 from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_realtime import SessionConfig, TurnDetection

@@ -14,7 +14,7 @@ from tornado_gate import Capabilities, ProviderEntry
 from tornado_gate.errors import ConfigError
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate_openai.endpoints import ALL_PATHS
-from tornado_gate_openai.facts import OpenAISettings, load_presets
+from tornado_gate_openai.settings import OpenAISettings, load_presets
 
 Entry = Callable[..., ProviderEntry]
 
