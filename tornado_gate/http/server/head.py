@@ -82,7 +82,7 @@ def parse(head: bytes) -> Head:
 class HeaderFields(HTTPHeaders):
     """Headers filled by the parser, which has checked them; `add` would check them again, which takes 1.5 µs each.
 
-    `lowered` has the same values by lower-case name; whoever changes headers changes both. A lookup in it takes a tenth of the
+    `lowered` has the same values by lower-case name; a change of headers must change both. A lookup in it takes a tenth of the
     time of `get`, which has to normalize the name first.
     """
 
