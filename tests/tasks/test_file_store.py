@@ -451,7 +451,7 @@ async def test_a_lock_that_nobody_lets_go_of_does_not_hold_a_thread_for_ever(
     monkeypatch.setattr(file_disk, "LOCK_SECONDS", 0.05)
     made = await store.create(a_task(), None)
     lease = await leased(store, made.id)
-    held = store.disk.locked(store.disk.root / "locks" / f"record-{made.id[6:8]}")
+    held = store.disk.hold_lock(store.disk.root / "locks" / f"record-{made.id[6:8]}")
     with held, pytest.raises(MediaUnavailable):
         await store.save(made, lease)
     await store.save(made, lease)

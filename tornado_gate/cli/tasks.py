@@ -99,7 +99,7 @@ async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
     from tornado_gate.tasks.record import RecordNewer
 
     def names(folder: str) -> list[str]:
-        with store.disk.explained():
+        with store.disk.map_errors():
             try:
                 return store.disk.names(folder)
             except NotADirectoryError:

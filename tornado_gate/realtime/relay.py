@@ -151,7 +151,7 @@ class Relay:
         """Send a message of the provider to the caller. Returns an awaitable if the caller reads slowly, else None."""
         rest = None
         try:
-            for text in self._side.translate_server_message(self._masked(str(message))):
+            for text in self._side.translate_server_message(self._mask_text(str(message))):
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
         except ConnectionError:
@@ -162,7 +162,7 @@ class Relay:
             self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
 
-    def _masked(self, text: str) -> str:
+    def _mask_text(self, text: str) -> str:
         return text if self._mask is None else self._mask.mask_text(text)
 
     async def _read_provider(self, socket: Socket) -> None:
@@ -183,7 +183,7 @@ class Relay:
         if isinstance(self.socket, UpstreamSocket) and code is None:
             self._on_upstream_lost(self.socket.lost_error)
         else:
-            self.caller.close(NORMAL if code in (None, NO_CODE) else code, self._masked(self.socket.close_reason))
+            self.caller.close(NORMAL if code in (None, NO_CODE) else code, self._mask_text(self.socket.close_reason))
 
     def _on_expiry(self) -> None:
         minutes = f"{self._rules.minutes:g}"

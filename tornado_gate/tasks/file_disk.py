@@ -254,7 +254,7 @@ class Disk:
         return None
 
     @contextmanager
-    def locked(self, path: Path) -> Iterator[int]:
+    def hold_lock(self, path: Path) -> Iterator[int]:
         """The descriptor of a locked file, which is created if needed. Raises TimeoutError after LOCK_SECONDS."""
         ends = time.monotonic() + LOCK_SECONDS
         while (held := self.try_lock(path, make=True)) is None:
@@ -275,7 +275,7 @@ class Disk:
             log.warning("%s was not created by the gateway and is ignored", path)
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def map_errors(self) -> Iterator[None]:
         """Raise errors of the disk as MediaFull or MediaUnavailable; the log has the path and the cause."""
         try:
             yield

@@ -38,11 +38,11 @@ class StoredImage(Value, frozen=True):
     async def _read(self, size: int, chunk_bytes: int) -> AsyncIterator[bytes]:
         if not size:
             return
-        with self.disk.explained():
+        with self.disk.map_errors():
             file = await aiofiles.open(self.path, "rb", opener=_open)
         try:
             while size:
-                with self.disk.explained():
+                with self.disk.map_errors():
                     chunk = await file.read(min(chunk_bytes, size))
                     if not chunk:
                         raise OSError(f"{self.path} is shorter than it was")

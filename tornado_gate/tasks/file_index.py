@@ -40,7 +40,7 @@ class AccountIndex:
         """Add a line; durable."""
         line = f"{created_ns:020d} {task_id}\n".encode()
         path = self.path(account)
-        with self._disk.locked(path) as descriptor:
+        with self._disk.hold_lock(path) as descriptor:
             end = _find_end(descriptor)
             if os.pwrite(descriptor, line, end) != LINE_BYTES:
                 os.ftruncate(descriptor, end)
@@ -75,7 +75,7 @@ class AccountIndex:
         with suppress(FileNotFoundError):
             if self._select_living(self._disk.read_blocking(path), active) is None:
                 return  # checked without the lock, for which others would wait
-        with self._disk.locked(path) as descriptor:
+        with self._disk.hold_lock(path) as descriptor:
             shorter = self._select_living(_read(descriptor, 0, _find_end(descriptor) // LINE_BYTES), active)
             if shorter:
                 self._disk.write_blocking(path, shorter)

@@ -78,7 +78,7 @@ class Records:
         """Move a damaged record to damaged/, where an operator can inspect it, and remove its marker: the task is not run."""
         path = record_path(self._disk, task_id)
         aside = self._disk.root / "damaged" / path.name
-        with self._disk.locked(self._lock(task_id)):
+        with self._disk.hold_lock(self._lock(task_id)):
             try:
                 _parse(task_id, self._disk.read_blocking(path))
                 return  # an intact record has replaced it meanwhile
@@ -96,7 +96,7 @@ class Records:
         """Replace a record by `part`, which holds its encoding; durable. Raises NotFound when the record does not exist."""
         path = record_path(self._disk, record.id)
         part.sync()
-        with self._disk.locked(self._lock(record.id)):
+        with self._disk.hold_lock(self._lock(record.id)):
             if not os.path.lexists(path):
                 raise task_not_found_error()
             self._disk.place(part, path)
@@ -104,7 +104,7 @@ class Records:
 
     def remove(self, task_id: str) -> bool:
         """Delete a record. Returns whether it existed. A later `replace` does not create it again."""
-        with self._disk.locked(self._lock(task_id)):
+        with self._disk.hold_lock(self._lock(task_id)):
             return self._disk.remove(record_path(self._disk, task_id))
 
     def _lock(self, task_id: str) -> Path:

@@ -96,11 +96,11 @@ class FileTaskStore:
         It is finished even when its caller is cancelled; then `undo` is called with the result, which would be lost.
         """
 
-        def explained() -> T:
-            with self.disk.explained():
+        def run_with_mapped_errors() -> T:
+            with self.disk.map_errors():
                 return function(*arguments)
 
-        future = asyncio.get_running_loop().run_in_executor(None, explained)
+        future = asyncio.get_running_loop().run_in_executor(None, run_with_mapped_errors)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -158,15 +158,15 @@ class FileTaskStore:
         """Write chunks to a part, which is discarded when that fails. Returns the number of bytes."""
         size = 0
         try:
-            with self.disk.explained():
+            with self.disk.map_errors():
                 writer = part.open_writer()
             try:
                 async for chunk in chunks:
                     size += len(chunk)
-                    with self.disk.explained():
+                    with self.disk.map_errors():
                         await writer.write(chunk)
             finally:
-                with self.disk.explained():
+                with self.disk.map_errors():
                     await writer.close()
         except BaseException:
             await self._run_blocking(part.discard)
@@ -194,7 +194,7 @@ class FileTaskStore:
         try:
             if not record.key:
                 return self._make_task(record, image, part)
-            with self.disk.locked(lock_path(self.disk, "key", record.key)):
+            with self.disk.hold_lock(lock_path(self.disk, "key", record.key)):
                 return self._find_earlier(record) or self._make_task(record, image, part)
         finally:
             _discard(image, part)
@@ -254,7 +254,7 @@ class FileTaskStore:
         return await self._run_blocking(self._find_earlier, keyed)
 
     async def get(self, task_id: str) -> TaskRecord:
-        with self.disk.explained():
+        with self.disk.map_errors():
             return await self._records.read(task_id)
 
     async def find_image(self, task_id: str) -> Upload | None:
@@ -309,7 +309,7 @@ class FileTaskStore:
     def _remove(self, record: TaskRecord) -> bool:
         """Delete a task except for its date. Returns whether it existed."""
         if record.key:
-            with self.disk.locked(lock_path(self.disk, "key", record.key)):
+            with self.disk.hold_lock(lock_path(self.disk, "key", record.key)):
                 if self._read_key(record.key) == record.id:  # another task may have it by now
                     self.disk.remove(self._key_path(record.key))
         self.disk.remove(self._image_path(record.id))

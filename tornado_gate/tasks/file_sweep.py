@@ -149,7 +149,7 @@ class Sweep:
             if not _KEY.fullmatch(name):
                 self._disk.report(path)
                 continue
-            with self._disk.locked(lock):
+            with self._disk.hold_lock(lock):
                 task_id = id_under(name)
                 if not ID.fullmatch(task_id) or not os.path.lexists(record_path(self._disk, task_id)):
                     self._disk.remove(path)

@@ -39,7 +39,7 @@ class FrameProtocol:
 
     def __init__(self, handler: WebSocketHandler, most: int) -> None:
         self._handler = handler
-        self.connection = WebSocketConnection(server=True, most=most, ended=self._ended)
+        self.connection = WebSocketConnection(server=True, most=most, ended=self._on_end)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
         """Answer 101, switch to frames, call the handler's `open`, and pass each message to its `on_message`.
@@ -50,7 +50,7 @@ class FrameProtocol:
         try:
             await _switch_protocol(handler, self.connection)
         except OSError:
-            self._ended()  # the client has disconnected
+            self._on_end()  # the client has disconnected
             return
         if self.connection.is_closed:
             return
@@ -66,7 +66,7 @@ class FrameProtocol:
     def on_connection_close(self) -> None:
         """Called by the handler when the connection is lost. Nothing to do."""
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self._handler.on_ws_connection_close(self.connection.close_code, self.connection.close_reason)
 
 

@@ -221,11 +221,11 @@ class VoiceSession:
     async def _retrieve_item(self, event: Event) -> None:
         item = self._find_named_item(event, "retrieve")
 
-        def told() -> str:
+        def serialize() -> str:
             return _serialize_event({"type": "conversation.item.retrieved", "item": item.render(sound=True)})
 
         long = sum(sound.kept_bytes for _, sound in item.iterate_audio_parts()) > DECODED_CHARS
-        self._outbox.add([await asyncio.to_thread(told) if long else told()])
+        self._outbox.add([await asyncio.to_thread(serialize) if long else serialize()])
 
     async def _delete_item(self, event: Event) -> None:
         item = self._find_named_item(event, "delete")
