@@ -169,6 +169,7 @@ def outcome(tmp_path: Path, upstream: Upstream, record: dict[str, Any] | None = 
         ended = await world.ended(made)
         progress = [one.progress for one in world.seen]
         assert progress == sorted(progress)
+        await asyncio.gather(*world.engine.running.values())  # the record ends before its marker is removed
         assert await world.store.list_active() == []
         return ended
 
