@@ -330,14 +330,14 @@ async def begin_upstream(house: House) -> types.VideoOperation:
     return await client.begin(record(house, "first"), types.VideoRequest(model="m", prompt="a cat"))
 
 
-async def create_video(house: House) -> str:
+async def create_video(house: House, **headers: str) -> str:
     """The provider for which a task is kept."""
     tasks = house.services.tasks
     await tasks.engine.store.open()
     async with AsyncExitStack() as closing:
         call, _ = await tasks.create(
             house.gate.snapshot,
-            house.call("videos", closing),
+            replace(house.call("videos", closing), headers=headers),
             house.wire("videos"),
             house.gate.snapshot.formats["plain"],
         )
@@ -376,6 +376,19 @@ def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:
     house.services.replace(build(config, house.gate.host, 2))
     refused = fail(create_video, house)
     assert (refused.status, refused.headers) == (503, {"Retry-After": "10"})
+
+
+def test_a_repeated_video_request_gets_its_task_although_every_circuit_is_open(house: House) -> None:
+    async def create(key: str) -> str:
+        return await create_video(house, **{"idempotency-key": key})
+
+    assert asyncio.run(create("again")) == "first"
+    fail(begin_upstream, house, times=FAILURES)
+    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
+    house.services.replace(build(config, house.gate.host, 2))
+    assert asyncio.run(create("again")) == "first"
+    with pytest.raises(errors.Unavailable):
+        asyncio.run(create("another"))
 
 
 # _explain: a dry run

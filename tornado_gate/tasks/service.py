@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, RateLimited, Unavailable
-from tornado_gate.gateway.attempts import choose_target
+from tornado_gate.gateway.attempts import Candidate, choose_target
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
@@ -30,7 +30,6 @@ from tornado_gate.types import (
     Reply,
     Request,
     StreamEvent,
-    Target,
     TaskList,
     TaskRequest,
     TaskResult,
@@ -70,8 +69,7 @@ class TaskService:
         request = await wire_format.translate_request(call, wire)
         if not isinstance(request, VideoRequest):
             raise wire_format.contract_error("translate_request of a video gave no VideoRequest")
-        target, provider = choose_target(self._gate, call, targets)
-        call, record = await self._create_task(call, request, target, provider)
+        call, record = await self._create_task(call, request, targets)
         return call, self._render(call, request, wire_format, record)
 
     async def remix(
@@ -90,37 +88,41 @@ class TaskService:
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
         target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
-        call, created = await self._create_task(call, remixed, target, provider, remixed_from=record.id)
+        call, created = await self._create_task(call, remixed, [(target, provider)], remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
 
     async def _create_task(
-        self,
-        call: Call,
-        request: VideoRequest,
-        target: Target,
-        provider: ConfiguredProvider,
-        remixed_from: str | None = None,
+        self, call: Call, request: VideoRequest, targets: Sequence[Candidate], remixed_from: str | None = None
     ) -> tuple[Call, TaskRecord]:
-        """The call for its target, and the new task, or the one that has the call's idempotency key."""
+        """The call for its target, and the new task, or the one that has the call's idempotency key.
+
+        The key is looked up before a target is chosen: a repeated request returns its task although no target is available.
+        """
         if request.image is not None:
             request = replace(request, image=await load_image(call, request.image, request.field_name("image")))
         key = get_idempotency_key(call)
         request = replace(request, task_id=f"video_{secrets.token_hex(16)}")
-        call = replace(call, target=target, pool=self._gate.pool(provider))
-        translated = await translate(call, provider.usable_lane, request)
         record = await self._make_record(call, request, remixed_from)
         earlier = await self._store.find_earlier(record, key) if key else None
-        return call, earlier or await self._store_task(record, request, key, translated)
+        if earlier is not None:
+            target, _ = next((one for one in targets if one[0].provider == earlier.provider), targets[0])
+            return replace(call, target=target), earlier
+        target, provider = choose_target(self._gate, call, targets)
+        call = replace(call, target=target, pool=self._gate.pool(provider))
+        translated = await translate(call, provider.usable_lane, request)
+        record = replace(record, provider=target.provider, upstream_model=target.upstream_model)
+        return call, await self._store_task(record, request, key, translated)
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
+        """The record of a task without its target."""
         now = time.time()
         return TaskRecord(
             id=request.task_id,
             account=call.caller.account,
             caller_id=call.caller.id,
             model=call.model,
-            provider=call.target.provider,
-            upstream_model=call.target.upstream_model,
+            provider="",
+            upstream_model="",
             created_at=now,
             updated_at=now,
             deadline=now + self.engine.rules.task_seconds,
