@@ -45,7 +45,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     started = time.monotonic()
     try:
         request = await reader.readuntil(b"\r\n\r\n")
-        path = request.split(b" ", 2)[1].decode()
+        path = request.split(b" ", 2)[1].decode().partition("?")[0]
         length = next(
             (int(line[15:]) for line in request.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
         )
