@@ -224,6 +224,27 @@ def test_parallel_calls_of_an_o_upstream_come_to_a_client_of_format_a(gateway: G
     assert (usage["input_tokens"], usage["cache_read_input_tokens"], usage["output_tokens"]) == (10, 40, 7)
 
 
+def test_an_answers_own_blocks_come_back_as_history_without_loss(gateway: Gateway, upstream: Upstream) -> None:
+    call = {"id": "call_a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    script(
+        upstream, o_answer(role="assistant", content="Hm.", tool_calls=[call]), o_answer(role="assistant", content="x")
+    )
+    body = {"model": "o-model", "max_tokens": 99, "tools": [A_TOOL], "messages": [QUESTION]}
+    first = post(gateway, "/v1/messages", body, anthropic_version="2023-06-01").json()
+    assert [block["type"] for block in first["content"]] == ["text", "tool_use"]
+    result = {"type": "tool_result", "tool_use_id": first["content"][1]["id"], "content": "blue"}
+    turns = [{"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
+    second = post(
+        gateway,
+        "/v1/messages",
+        body | {"messages": [QUESTION, *turns]},
+        anthropic_version="2023-06-01",
+        x_gate_strict="1",
+    )
+    assert second.status_code == 200, second.text
+    assert "x-gate-loss" not in second.headers
+
+
 def test_calls_come_to_a_client_of_format_g_with_stop(gateway: Gateway, upstream: Upstream) -> None:
     script(upstream, o_answer(tool_calls=O_CALLS))
     body = {

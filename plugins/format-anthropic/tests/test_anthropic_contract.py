@@ -55,10 +55,23 @@ class TestMessages(FormatContract):
         "type": "message",
         "role": "assistant",
         "model": "test-model",
-        "content": [{"type": "text", "text": "Hi"}],
+        "content": [{"type": "text", "text": "Hi", "citations": None}],
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 2},
+        "stop_details": None,
+        "container": None,
+        "usage": {
+            "cache_creation": None,
+            "cache_creation_input_tokens": None,
+            "cache_read_input_tokens": None,
+            "inference_geo": None,
+            "input_tokens": 1,
+            "output_tokens": 2,
+            "output_tokens_details": None,
+            "server_tool_use": None,
+            "service_tier": None,
+            "speed": None,
+        },
     }
     error: ClassVar[dict[str, Any]] = {"type": "error", "error": ERROR.body()}
 
@@ -69,13 +82,16 @@ class TestStreamedMessages(TestMessages):
     reply = (
         b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",'
         b'"model":"test-model","content":[],"stop_reason":null,"stop_sequence":null,'
-        b'"usage":{"input_tokens":0,"output_tokens":0}}}\n\n'
+        b'"stop_details":null,"container":null,"usage":{"cache_creation":null,"inference_geo":null,'
+        b'"output_tokens_details":null,"server_tool_use":null,"service_tier":null,"speed":null,"input_tokens":0,'
+        b'"cache_creation_input_tokens":null,"cache_read_input_tokens":null,"output_tokens":0}}}\n\n'
         b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
-        b'"content_block":{"type":"text","text":""}}\n\n'
+        b'"content_block":{"type":"text","text":"","citations":null}}\n\n'
         b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
         b'"delta":{"type":"text_delta","text":"Hi"}}\n\n'
         b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
-        b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},'
-        b'"usage":{"input_tokens":1,"output_tokens":2}}\n\n'
+        b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,'
+        b'"stop_details":null,"container":null},"usage":{"output_tokens_details":null,"server_tool_use":null,'
+        b'"input_tokens":1,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,"output_tokens":2}}\n\n'
         b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
     )

@@ -82,7 +82,30 @@ MESSAGE_START: dict[str, Any] = {
 MESSAGE_STOP = {"type": "message_stop"}
 
 
+REQUIRED_BLOCK_MEMBERS: dict[str, dict[str, Any]] = {
+    "text": {"citations": None},
+    "tool_use": {"caller": {"type": "direct"}},
+}
+UNKNOWN_USAGE: dict[str, Any] = {
+    "cache_creation": None,
+    "cache_creation_input_tokens": None,
+    "cache_read_input_tokens": None,
+    "inference_geo": None,
+    "output_tokens_details": None,
+    "server_tool_use": None,
+    "service_tier": None,
+    "speed": None,
+}
+"""The members of a usage that has nothing but the input and output tokens (@anthropic-ai/sdk 1.11, `Usage`)."""
+
+UNKNOWN_DELTA_USAGE: dict[str, Any] = dict.fromkeys(
+    ("cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens_details", "server_tool_use")
+)
+"""The same for the usage of ``message_delta`` (`MessageDeltaUsage`)."""
+
+
 def opened(index: int, **block: Any) -> dict[str, Any]:
+    block |= REQUIRED_BLOCK_MEMBERS.get(block["type"], {})
     return {"type": "content_block_start", "index": index, "content_block": block}
 
 

@@ -33,6 +33,8 @@ from tornado_gate.types import (
 from tornado_gate.wire.anthropic_messages import WIRE_FORMAT, parse_request, render_request
 from tornado_gate.wire.openai_chat import render_request as render_for_openai
 
+CODE_CALLER = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+
 
 def body_with(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"model": "up", "max_tokens": 9, "messages": list(messages), **fields}
@@ -101,7 +103,7 @@ CANONICAL = {
                 {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
                 {"type": "redacted_thinking", "data": "ZW5j"},
                 {"type": "text", "text": "I look.", "citations": [{"type": "char_location"}]},
-                {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"a": 1}, "caller": {"type": "direct"}},
+                {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"a": 1}, "caller": CODE_CALLER},
                 {"type": "tool_use", "id": "toolu_2", "name": "get", "input": {}},
                 {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
                 {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.anthropic_messages import strategies
+from tests.wire.anthropic_messages.support import UNKNOWN_USAGE
 from tornado_gate.errors import (
     GateError,
     PluginError,
@@ -87,7 +88,11 @@ def test_a_whole_answer_is_read() -> None:
         Thinking(text="A greeting.", signature=Opaque(issuer="", value="EqQBCgIYAhIM")),
         Thinking(redacted=True, signature=Opaque(issuer="", value="EmwKAhgBEgy3va3pzix")),
         Text(text="Hi!"),
-        ToolCall(id="toolu_1", name="get", arguments='{"city":"Oslo"}', extra={"caller": {"type": "direct"}}),
+        ToolCall(
+            id="toolu_1",
+            name="get",
+            arguments='{"city":"Oslo"}',
+        ),
         VendorPart(wire_format="anthropic-messages", value=BODY["content"][4]),
     )
     assert (choice.reason, choice.raw_reason, choice.stop_sequence) == ("tool_calls", "tool_use", None)
@@ -179,19 +184,22 @@ def test_usage_comes_back(usage: Usage) -> None:
 
 def test_input_tokens_leave_out_what_the_cache_gave_and_took() -> None:
     usage = Usage(input_tokens=9888, output_tokens=5, cache_read_tokens=6752, cache_write_tokens=100)
-    assert render_usage(usage) == {
+    assert render_usage(usage) == UNKNOWN_USAGE | {
         "input_tokens": 3036,
         "cache_creation_input_tokens": 100,
         "cache_read_input_tokens": 6752,
         "output_tokens": 5,
     }
-    assert render_usage(None) == {"input_tokens": 0, "output_tokens": 0}
+    assert render_usage(None) == UNKNOWN_USAGE | {"input_tokens": 0, "output_tokens": 0}
     assert render_usage(Usage(input_tokens=1, cache_read_tokens=5))["input_tokens"] == 0
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"input_tokens": "5"}, {"output_tokens": True}, {"input_tokens": -1}])
 def test_what_holds_no_count_is_no_usage(value: Any) -> None:
     assert parse_usage(value) is None
+
+
+DIRECT = {"type": "direct"}
 
 
 def answered(*parts: Any, **rest: Any) -> dict[str, Any]:
@@ -220,15 +228,17 @@ def test_an_answer_of_another_provider_has_the_vendors_shape() -> None:
         "model": "asked",
         "content": [
             {"type": "thinking", "thinking": "hm", "signature": ""},
-            {"type": "text", "text": "No."},
-            {"type": "tool_use", "id": "gate-ZnVuY3Rpb25zLmY6MA", "name": "f", "input": {}},
-            {"type": "tool_use", "id": "c", "name": "g", "input": {"input": "ls"}},
-            {"type": "text", "text": "spoken"},
+            {"type": "text", "text": "No.", "citations": None},
+            {"type": "tool_use", "id": "gate-ZnVuY3Rpb25zLmY6MA", "name": "f", "input": {}, "caller": DIRECT},
+            {"type": "tool_use", "id": "c", "name": "g", "input": {"input": "ls"}, "caller": DIRECT},
+            {"type": "text", "text": "spoken", "citations": None},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
         ],
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "stop_details": None,
+        "container": None,
+        "usage": UNKNOWN_USAGE | {"input_tokens": 0, "output_tokens": 0},
     }
 
 

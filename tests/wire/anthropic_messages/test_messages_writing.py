@@ -13,7 +13,17 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from tests.wire.anthropic_messages import strategies
-from tests.wire.anthropic_messages.support import MESSAGE_STOP, START, closed, delta, opened, rendered, result_of
+from tests.wire.anthropic_messages.support import (
+    MESSAGE_STOP,
+    START,
+    UNKNOWN_DELTA_USAGE,
+    UNKNOWN_USAGE,
+    closed,
+    delta,
+    opened,
+    rendered,
+    result_of,
+)
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.testing import iterate
@@ -115,7 +125,9 @@ def test_events_have_the_vendors_shape() -> None:
                 "content": [],
                 "stop_reason": None,
                 "stop_sequence": None,
-                "usage": {"input_tokens": 0, "output_tokens": 0},
+                "stop_details": None,
+                "container": None,
+                "usage": UNKNOWN_USAGE | {"input_tokens": 0, "output_tokens": 0},
             },
         },
         opened(0, type="text", text=""),
@@ -124,8 +136,13 @@ def test_events_have_the_vendors_shape() -> None:
         closed(0),
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
-            "usage": {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 5},
+            "delta": {
+                "stop_reason": "stop_sequence",
+                "stop_sequence": "END",
+                "stop_details": None,
+                "container": None,
+            },
+            "usage": UNKNOWN_DELTA_USAGE | {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 5},
         },
         MESSAGE_STOP,
     ]
@@ -134,16 +151,19 @@ def test_events_have_the_vendors_shape() -> None:
 def test_the_prompts_usage_stands_in_the_first_event_when_it_is_known_early() -> None:
     first = UsageReport(usage=Usage(input_tokens=7, output_tokens=1))
     values = rendered([START, first, *text_part(0, "Hi"), DONE])
-    assert values[0]["message"]["usage"] == {"input_tokens": 7, "output_tokens": 1}
+    assert values[0]["message"]["usage"] == UNKNOWN_USAGE | {"input_tokens": 7, "output_tokens": 1}
 
 
 def test_usage_that_comes_after_the_finish_is_told() -> None:
     values = rendered([START, *text_part(0, "Hi"), DONE, UsageReport(usage=Usage(input_tokens=7, output_tokens=3))])
-    assert values[-2]["usage"] == {"input_tokens": 7, "output_tokens": 3}
+    assert values[-2]["usage"] == UNKNOWN_DELTA_USAGE | {"input_tokens": 7, "output_tokens": 3}
 
 
 def test_without_any_usage_none_of_the_prompt_is_told() -> None:
-    assert rendered([START, *text_part(0, "Hi"), DONE])[-2]["usage"] == {"output_tokens": 0}
+    assert rendered([START, *text_part(0, "Hi"), DONE])[-2]["usage"] == UNKNOWN_DELTA_USAGE | {
+        "input_tokens": None,
+        "output_tokens": 0,
+    }
 
 
 def test_overlapping_calls_come_one_after_the_other() -> None:

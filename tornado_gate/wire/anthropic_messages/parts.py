@@ -37,6 +37,12 @@ from tornado_gate.wire.anthropic_messages.json_values import (
 )
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
 
+DIRECT_CALLER: Final[Mapping[str, Any]] = {"type": "direct"}
+"""The ``caller`` of a tool call by the model itself; required in responses, optional in requests, where it is the default.
+
+Source: anthropic-python 2.11, types/tool_use_block.py and types/tool_use_block_param.py.
+"""
+
 _JSON_MARK: Final = "json:"
 """Prefix of a signature whose original value is not a string, so that parsing restores the original type."""
 
@@ -59,7 +65,12 @@ def parse_block(value: Mapping[str, Any]) -> Part:
 
 def _parse_text(value: Mapping[str, Any]) -> Part | None:
     text = value.get("text")
-    return Text(text=text, extra=select_unknown(value, "type", "text")) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    extra = select_unknown(value, "type", "text")
+    if extra.get("citations", ...) is None:
+        del extra["citations"]  # null in messages that an SDK serialized from a response
+    return Text(text=text, extra=extra)
 
 
 def _parse_medium(value: Mapping[str, Any]) -> Part | None:
@@ -89,9 +100,18 @@ def _parse_thinking(value: Mapping[str, Any]) -> Part | None:
 def _parse_call(value: Mapping[str, Any]) -> Part | None:
     match value:
         case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
-            extra = select_unknown(value, "type", "id", "name", "input")
-            return ToolCall(id=parse_id(call_id), name=name, arguments=dump_compact(arguments), extra=extra)
+            return ToolCall(
+                id=parse_id(call_id), name=name, arguments=dump_compact(arguments), extra=select_call_extra(value)
+            )
     return None
+
+
+def select_call_extra(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a ``tool_use`` block that `ToolCall` has no field for, without the default caller."""
+    extra = select_unknown(value, "type", "id", "name", "input")
+    if extra.get("caller") == DIRECT_CALLER:
+        del extra["caller"]
+    return extra
 
 
 def _parse_result(value: Mapping[str, Any]) -> Part | None:

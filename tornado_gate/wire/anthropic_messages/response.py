@@ -26,7 +26,7 @@ from tornado_gate.types import (
 from tornado_gate.wire.anthropic_messages.errors import find_error
 from tornado_gate.wire.anthropic_messages.ids import make_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_null, read_string, select_unknown
-from tornado_gate.wire.anthropic_messages.parts import parse_block, render_block
+from tornado_gate.wire.anthropic_messages.parts import DIRECT_CALLER, parse_block, render_block
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage, render_stop_reason, render_usage
 
 ID_PREFIX: Final = "msg_"
@@ -37,6 +37,11 @@ FINISH_EXTRA: Final = ("stop_details",)
 """The members of `extra` of a `Choice` or a `Finish` event that this format supports."""
 
 _BLOCK_EXTRA: Final = ("citations", "caller", "toolset_name")
+_REQUIRED_BLOCK_MEMBERS: Final[Mapping[str, dict[str, Any]]] = {
+    "text": {"citations": None},
+    "tool_use": {"caller": DIRECT_CALLER},
+}
+"""By block type."""
 
 
 def make_response_id(upstream_id: str | None, otherwise: str) -> str:
@@ -103,8 +108,10 @@ def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any
         "content": blocks,
         "stop_reason": render_stop_reason(choice.reason, choice.raw_reason, choice.stop_sequence),
         "stop_sequence": choice.stop_sequence,
+        "stop_details": None,
         **select_known_extra(choice.extra, *FINISH_EXTRA),
         "usage": render_usage(result.usage),
+        "container": None,
         **select_known_extra(result.extra, *TOP_EXTRA),
     }
 
@@ -118,7 +125,7 @@ def render_answer_block(part: Part) -> dict[str, Any] | None:
         case VendorPart():
             return render_block(part, own=part.wire_format == WIRE_FORMAT)
         case Audio(transcript=transcript):
-            return {"type": "text", "text": transcript} if transcript else None
+            return complete_block({"type": "text", "text": transcript}) if transcript else None
         case Text(text=""):
             return None
         case Thinking(text="", signature=None):
@@ -126,4 +133,9 @@ def render_answer_block(part: Part) -> dict[str, Any] | None:
         case Image(source=Data() | Link()) | File(source=Data() | Link()):
             return render_block(part, own=False)
     block = render_block(part, own=False)
-    return block and block | select_known_extra(part.extra if not isinstance(part, VendorPart) else {}, *_BLOCK_EXTRA)
+    return block and complete_block(block) | select_known_extra(part.extra, *_BLOCK_EXTRA)
+
+
+def complete_block(block: dict[str, Any]) -> dict[str, Any]:
+    """The block with the members that the vendor's types require in responses, and not in requests."""
+    return block | _REQUIRED_BLOCK_MEMBERS.get(block["type"], {})

@@ -39,7 +39,7 @@ from tornado_gate.wire.anthropic_messages.json_values import (
     read_string,
     select_unknown,
 )
-from tornado_gate.wire.anthropic_messages.parts import parse_signature
+from tornado_gate.wire.anthropic_messages.parts import parse_signature, select_call_extra
 from tornado_gate.wire.anthropic_messages.response import FINISH_EXTRA, TOP_EXTRA, select_known_extra
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
 
@@ -226,7 +226,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
             kind=kind,
             id=parse_id(read_string(block.get("id"))) or make_id(),
             name=read_string(block.get("name")),
-            extra=select_unknown(block, "type", "id", "name", "input"),
+            extra=select_call_extra(block),
         )
 
     def _read_delta(self, index: int, value: Any) -> Iterator[StreamEvent]:

@@ -33,6 +33,7 @@ from tornado_gate.wire.anthropic_messages.parts import render_call, render_signa
 from tornado_gate.wire.anthropic_messages.response import (
     FINISH_EXTRA,
     TOP_EXTRA,
+    complete_block,
     make_response_id,
     render_answer_block,
     select_known_extra,
@@ -158,6 +159,8 @@ class MessagesStreamRenderer:
         delta = {
             "stop_reason": render_stop_reason(finish.reason, finish.raw, finish.stop_sequence),
             "stop_sequence": finish.stop_sequence,
+            "stop_details": None,
+            "container": None,
             **select_known_extra(finish.extra, *FINISH_EXTRA, "container"),
         }
         self._start_message()
@@ -177,6 +180,8 @@ class MessagesStreamRenderer:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
+            "stop_details": None,
+            "container": None,
             "usage": render_usage(self._usage.usage if self._usage is not None else None),
             **self._start_extra,
         }
@@ -199,7 +204,9 @@ class MessagesStreamRenderer:
         match event:
             case PartStart(kind="tool_call") if part.in_pieces:
                 call = ToolCall(id=event.id, name=event.name, arguments="", extra=event.extra)
-                self._open_block(part, render_call(call) | select_known_extra(event.extra, *_CALL_EXTRA))
+                self._open_block(
+                    part, complete_block(render_call(call)) | select_known_extra(event.extra, *_CALL_EXTRA)
+                )
             case PartDelta():
                 self._write_delta(part, event)
             case PartEnd():
@@ -216,7 +223,7 @@ class MessagesStreamRenderer:
             if start.kind == "thinking":
                 self._open_thinking(part)
             elif not part.block_open:
-                self._open_block(part, {"type": "text", "text": ""})
+                self._open_block(part, complete_block({"type": "text", "text": ""}))
             kind, member = _TEXT_DELTAS.get(start.kind, _TEXT_DELTAS["text"])
             self._render_delta({"type": kind, member: text})
 

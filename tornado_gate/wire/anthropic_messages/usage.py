@@ -37,6 +37,16 @@ _EXTRA_MEMBERS: Final = ("cache_creation", "server_tool_use", "service_tier", "i
 _PER_RESPONSE_MEMBERS: Final = ("cache_creation", "service_tier", "inference_geo", "speed")
 """The members that only ``message_start`` contains."""
 
+_NULLABLE_MEMBERS: Final = (
+    "cache_creation",
+    "inference_geo",
+    _DETAILS,
+    "server_tool_use",
+    "service_tier",
+    "speed",
+)
+"""Members that are required and null when there is nothing to say."""
+
 
 def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
     """The finish reason of a stop reason. Without one it is "tool_calls" or "stop", by `calls_tools`."""
@@ -85,24 +95,31 @@ def _read_count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
-    """The usage object. ``input_tokens`` and ``output_tokens`` are always present."""
+    """The usage object with all members that the vendor's types require; those that are unknown are null.
+
+    Clients add up the three input counts; a missing one would make the sum NaN. Source: @anthropic-ai/sdk 1.11,
+    resources/messages/messages.d.ts, `Usage`.
+    """
     usage = usage or Usage()
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
-    value: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - cached)}
-    value |= drop_none(**{_CACHE_WRITE: usage.cache_write_tokens, _CACHE_READ: usage.cache_read_tokens})
-    value["output_tokens"] = usage.output_tokens or 0
     details = usage.extra.get(_DETAILS)
-    details = (dict(details) if isinstance(details, (dict, Mapping)) else {}) | drop_none(
+    details = (dict(details) if isinstance(details, Mapping) else {}) | drop_none(
         thinking_tokens=usage.reasoning_tokens
     )
-    if details:
-        value[_DETAILS] = details
-    return value | {name: usage.extra[name] for name in _EXTRA_MEMBERS if usage.extra.get(name) is not None}
+    return {
+        **dict.fromkeys(_NULLABLE_MEMBERS),
+        "input_tokens": max(0, (usage.input_tokens or 0) - cached),
+        _CACHE_WRITE: usage.cache_write_tokens,
+        _CACHE_READ: usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens or 0,
+        **({_DETAILS: details} if details else {}),
+        **{name: usage.extra[name] for name in _EXTRA_MEMBERS if usage.extra.get(name) is not None},
+    }
 
 
 def render_delta_usage(usage: Usage | None) -> dict[str, Any]:
-    """The usage object of ``message_delta``. Input and cache counts are included when known."""
+    """The usage object of ``message_delta``. ``input_tokens`` is null when it is unknown."""
     value = render_usage(usage)
     if usage is None or usage.input_tokens is None:
-        del value["input_tokens"]
+        value["input_tokens"] = None
     return {name: count for name, count in value.items() if name not in _PER_RESPONSE_MEMBERS}
