@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import pytest
 from format_openai_calls import QUESTION
 
 import tornado_gate_format_openai as plugin
@@ -72,6 +73,7 @@ class TestStreamedChat(FormatContract):
     )
 
 
+@pytest.mark.usefixtures("fixed_completion_time")
 class TestResponses(FormatContract):
     plugin = plugin
     path = "/v1/responses"
@@ -82,6 +84,7 @@ class TestResponses(FormatContract):
         "id": "resp_made",
         "object": "response",
         "created_at": 5,
+        "completed_at": 6,
         "status": "completed",
         "error": None,
         "incomplete_details": None,
@@ -105,25 +108,27 @@ class TestResponses(FormatContract):
             "total_tokens": 3,
         },
         "background": False,
+        "frequency_penalty": 0.0,
         "instructions": None,
         "max_output_tokens": None,
         "max_tool_calls": None,
         "metadata": {},
         "parallel_tool_calls": True,
+        "presence_penalty": 0.0,
         "previous_response_id": None,
         "prompt": None,
         "prompt_cache_key": None,
         "prompt_cache_retention": None,
         "reasoning": {"effort": None, "summary": None},
         "safety_identifier": None,
-        "service_tier": None,
+        "service_tier": "default",
         "store": False,
-        "temperature": None,
+        "temperature": 1.0,
         "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
-        "top_logprobs": None,
-        "top_p": None,
+        "top_logprobs": 0,
+        "top_p": 1.0,
         "truncation": "disabled",
         "user": None,
     }

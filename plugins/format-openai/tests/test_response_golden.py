@@ -21,6 +21,7 @@ from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest, replace
 from tornado_gate.wire import openai_chat, openai_responses
 
+pytestmark = pytest.mark.usefixtures("fixed_completion_time")
 REQUESTS = ["agent"]
 
 

@@ -5,6 +5,7 @@ Source: openai-python 3.52, types/responses/response.py.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -21,29 +22,38 @@ TOP_EXTRA: Final = ("service_tier",)
 
 _ECHOED_DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt": None,
     "prompt_cache_key": None,
     "prompt_cache_retention": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
-    "service_tier": None,
+    "service_tier": "default",
     "store": True,
-    "temperature": None,
+    "temperature": 1.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_logprobs": None,
-    "top_p": None,
+    "top_logprobs": 0,
+    "top_p": 1.0,
     "truncation": "disabled",
     "user": None,
 }
-"""Request fields that a response repeats, and their values if the request does not have them."""
+"""Request fields that a response repeats, and the vendor's defaults if the request does not have them.
+
+Source: the Open Responses specification (openresponses.org, `ResponseResource`, read 2026-11), which requires numbers where
+openai-python allows null.
+"""
+
+_FUNCTION_TOOL_DEFAULTS: Final[Mapping[str, Any]] = {"description": None, "parameters": None, "strict": None}
+"""Members of a function tool that are required where a response repeats it (the same source, `FunctionTool`)."""
 
 
 def parse_response(body: Any) -> ChatResult:
@@ -115,10 +125,14 @@ def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, An
     echoed = {name: asked[name] if asked.get(name) is not None else unsaid for name, unsaid in _ECHOED_DEFAULTS.items()}
     for name in ("reasoning", "text"):
         echoed[name] = {**_ECHOED_DEFAULTS[name], **echoed[name]}
+    echoed["tools"] = [
+        _FUNCTION_TOOL_DEFAULTS | tool if tool["type"] == "function" else tool for tool in echoed["tools"]
+    ]
     return {
         "id": id,
         "object": "response",
         "created_at": created,
+        "completed_at": None,
         "status": "in_progress",
         "error": None,
         "incomplete_details": None,
@@ -127,6 +141,11 @@ def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, An
         "usage": None,
         **echoed,
     }
+
+
+def get_completion_time(status: str) -> int | None:
+    """Now, in Unix seconds, for a response that is completed; None for every other status."""
+    return int(time.time()) if status == "completed" else None
 
 
 def render_response(
@@ -138,7 +157,7 @@ def render_response(
     item_status = "completed" if status == "completed" else "incomplete"
     body = render_skeleton(id=id, model=model, created=result.created or created, asked=asked)
     body |= select_top_extra(result.extra)
-    body |= {"status": status, "incomplete_details": details}
+    body |= {"status": status, "completed_at": get_completion_time(status), "incomplete_details": details}
     body["output"] = render_output(choice.parts, ItemIdMaker(id), item_status, choice.logprobs)
     if status == "failed":
         body["error"] = {"code": "server_error", "message": "The model stopped with an error. Retry the request."}

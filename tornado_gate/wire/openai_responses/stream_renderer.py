@@ -37,7 +37,7 @@ from tornado_gate.wire.openai_responses.output_items import (
     render_text_content,
     render_whole_item,
 )
-from tornado_gate.wire.openai_responses.response import render_skeleton, select_top_extra
+from tornado_gate.wire.openai_responses.response import get_completion_time, render_skeleton, select_top_extra
 from tornado_gate.wire.openai_responses.usage import render_status, render_usage
 
 Event = dict[str, Any]
@@ -157,7 +157,12 @@ class ResponsesStreamRenderer:
             yield from self.fail(UpstreamError("The model stopped with an error. Retry the request."))
             return
         yield from self._close_message("completed" if status == "completed" else "incomplete")
-        self._response |= {"status": status, "incomplete_details": details, "output": self._list_items()}
+        self._response |= {
+            "status": status,
+            "completed_at": get_completion_time(status),
+            "incomplete_details": details,
+            "output": self._list_items(),
+        }
         yield self._make_event(f"response.{status}", response=self._response)
 
     def fail(self, error: GateError) -> Iterator[Event]:
