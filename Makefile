@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test coverage lint hooks matrix bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test coverage lint hooks matrix conformance bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,9 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 
 matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by format and provider
 	$(BIN)/python -m tests.matrix
+
+conformance: $(STAMPS)/dev ## run a public conformance suite over every wire format and lane, print a table
+	$(BIN)/python -m tests.conformance
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install

@@ -62,6 +62,7 @@ setup(
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",
             "pytest-timeout",
+            "llm-comply==0.5.0",  # a newer one may require what is a change of the wire formats
             "pytest-tornado==0.8.1",
             "pytest-xdist",
             "setuptools>=80,<82",
