@@ -70,7 +70,7 @@ def running_site(folder: Path) -> Iterator[str]:
 def run_suite(url: str, wire_format: str, model: str) -> list[dict[str, Any]]:
     """The results of the suite's tests of one format: ``id``, ``name``, ``status``, ``errors``."""
     path, arguments = FORMATS[wire_format]
-    command = [COMMAND, "-u", url + path, "-k", KEY, "-m", model, "--format", wire_format, "--json", *arguments]
+    command = [str(COMMAND), "-u", url + path, "-k", KEY, "-m", model, "--format", wire_format, "--json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     results: list[dict[str, Any]] = json.loads(done.stdout)["results"]
     return results

@@ -214,7 +214,7 @@ GROUPS: Final = (
             ),
             called("messages.1.content.0.input", {"city": "mark-city"}, "tool_use", instead={}),
             called("messages.1.content.0.cache_control", CACHE, "tool_use"),
-            called("messages.1.content.0.caller", {"type": "direct"}),
+            called("messages.1.content.0.caller", {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}),
             called("messages.1.content.0.toolset_name", "mark-toolset", "tool_use"),
             called("messages.2.content.0.content", "mark-sunny", "tool_result", instead="Sunny"),
             called("messages.2.content.0.content", [IMAGE], "tool_result, image", instead="Sunny"),

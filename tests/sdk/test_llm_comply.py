@@ -1,7 +1,7 @@
 """The conformance suite llm-comply, which checks answers with the schemas of the vendors' published API descriptions.
 
-It runs against every wire format, and for each against a model of the embedded provider and against the same model behind a second
-gateway, by each of the three provider plugins: so every pair of formats is covered, the verbatim lane included. ``make
+It runs against every wire format, and for each against a model of the embedded provider and against the same model behind a
+second gateway, by each of the three provider plugins: so every pair of formats is covered, the verbatim lane included. ``make
 conformance`` prints a table.
 """
 
