@@ -144,7 +144,7 @@ def test_only_one_text_can_be_a_chat(prompt: Any) -> None:
 
 def test_a_stream_ends_with_done() -> None:
     reply = replied(says("upon ", "a time"), stream=True, stream_options={"include_usage": True})
-    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n\n")
+    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n")
     *found, done = [line.removeprefix(b"data: ") for line in text_of(reply).strip().split(b"\n\n")]
     chunks = [orjson.loads(line) for line in found]
     assert done == b"[DONE]"

@@ -122,7 +122,7 @@ def test_an_answer_that_fails_raises_its_error() -> None:
 
 def test_a_stream_ends_with_done() -> None:
     reply = replied(STREAM, stream=True)
-    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n\n")
+    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n")
     raw = text_of(reply)
     chunks = [ChatCompletionChunk.model_validate(frame) for frame in frames(raw)]
     assert [(chunk.id, chunk.created, chunk.model) for chunk in chunks] == [("chatcmpl-theirs", 5, "asked-name")] * 2

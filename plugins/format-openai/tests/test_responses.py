@@ -100,7 +100,7 @@ def test_every_other_client_gets_the_vendors_shape() -> None:
 
 def test_a_stream_is_named_frames_without_done() -> None:
     reply = replied(response_call(), says("Hello"), stream=True)
-    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n\n")
+    assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n")
     raw = text_of(reply)
     assert raw.startswith(b"event: response.created\ndata: {")
     assert b"[DONE]" not in raw

@@ -143,7 +143,7 @@ def test_events_carry_the_sound_and_the_usage() -> None:
     sound = bytes(range(256)) * 1000
     end = SpeechEnd(usage=Usage(input_tokens=1, output_tokens=2))
     reply = replied(START, SpeechChunk(data=sound), end, stream_format="sse")
-    assert (reply.content_type, reply.keep_alive) == (EVENTS, b": ping\n\n")
+    assert (reply.content_type, reply.keep_alive) == (EVENTS, b": ping\n")
     *deltas, last = read_frames(text_of(reply))
     assert {event["type"] for event in deltas} == {"speech.audio.delta"}
     assert b"".join(base64.b64decode(event["audio"]) for event in deltas) == sound

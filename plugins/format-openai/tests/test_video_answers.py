@@ -239,7 +239,7 @@ def test_events_are_the_tasks_states_until_it_ends(end: VideoTask) -> None:
         TaskResult(task=end),
     )
     assert reply.content_type == "text/event-stream; charset=utf-8"
-    assert reply.keep_alive == b": ping\n\n"
+    assert reply.keep_alive == b": ping\n"
     assert frames(reply) == [
         ("video.progress", shown(QUEUED)),
         ("video.progress", shown(PENDING)),
