@@ -34,7 +34,7 @@ class PlainFormat:
     @format_impl
     def routes(self) -> list[types.Route]:
         return [
-            types.Route("POST", "/plain", "chat", wire_format="plain"),
+            types.Route("POST", "/plain", "chat", wire_format="plain", multipart="too"),
             types.Route("GET", "/plain/models", "models", model="none"),
             types.Route("GET", "/plain/models/{model}", "models", model="none"),
         ]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from tornado_gate.codec.json_bounds import JsonMeasure
 from tornado_gate.errors import InvalidField, RequestError
 
 MAX_DEPTH = 128
@@ -29,18 +31,35 @@ _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 
 def load_object(raw: bytes) -> dict[str, Any]:
     """Return the JSON object in `raw`. Raises RequestError if it is none or too deep, InvalidField for a duplicate name."""
-    try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise _invalid_json_error(raw, error) from None
-    if type(value) is not dict:
-        raise RequestError("The request body is valid JSON but not an object. Send a JSON object.", code="invalid_json")
+    value = _parse_object(raw)
     length = len(raw)
     if length > SMALL_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
         _check_depth(value)
     written = orjson.dumps(value)
     if written != raw and _may_have_duplicates(raw, written):
         _refuse_duplicates(raw)
+    return value
+
+
+def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
+    """As `load_object`, for a large body whose text was measured. It may run in a thread: it lets other threads run between
+    its steps, the longest of which is the parser's one call. The error for a duplicate name does not contain the name.
+    """
+    value = _parse_object(raw)
+    _check_depth(value)
+    if _count_names(value) != measure.names:
+        message = "A name occurs twice in one JSON object of the request body. Remove one of the two members."
+        raise RequestError(message, code="duplicate_name")
+    return value
+
+
+def _parse_object(raw: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _invalid_json_error(raw, error) from None
+    if type(value) is not dict:
+        raise RequestError("The request body is valid JSON but not an object. Send a JSON object.", code="invalid_json")
     return value
 
 
@@ -67,17 +86,26 @@ def _invalid_json_error(raw: bytes, error: orjson.JSONDecodeError) -> RequestErr
 
 
 def _check_depth(value: dict[str, Any]) -> None:
-    """Raise RequestError for a value deeper than MAX_DEPTH. Works level by level, without recursion."""
+    """Raise RequestError for a value deeper than MAX_DEPTH."""
+    for depth, _ in enumerate(_iterate_levels(value)):
+        if depth == MAX_DEPTH:
+            raise RequestError(
+                f"The request body exceeds the maximum JSON nesting of {MAX_DEPTH} levels. Send a flatter object.",
+                code="invalid_json",
+            )
+
+
+def _count_names(value: dict[str, Any]) -> int:
+    return sum(len(one) for level in _iterate_levels(value) for one in level if type(one) is dict)
+
+
+def _iterate_levels(value: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the objects and arrays of each level, from the outermost on. Works without recursion."""
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
+    while level:
+        yield level
         inside = (one.values() if type(one) is dict else one for one in level)
         level = [item for items in inside for item in items if type(item) in _CONTAINERS]
-        if not level:
-            return
-    raise RequestError(
-        f"The request body exceeds the maximum JSON nesting of {MAX_DEPTH} levels. Send a flatter object.",
-        code="invalid_json",
-    )
 
 
 def _refuse_duplicates(raw: bytes) -> None:

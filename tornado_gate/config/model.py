@@ -101,15 +101,20 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 class LimitsConfig(Value, frozen=True, kw_only=True):
     """Limits. The rate limits apply to keys without their own; None means no limit.
 
-    `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `bodies_bytes` is the maximum memory for all
-    large JSON bodies together; excess bodies wait (back-pressure).
+    `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `body_values` is the maximum cost of the
+    values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
+    `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure). A body that arrives slower than
+    `body_bytes_per_second` is refused; 0 means no minimum.
     """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     body_bytes: int = 32 * 1024 * 1024
     upload_bytes: int = 512 * 1024 * 1024
-    bodies_bytes: int = 256 * 1024 * 1024
+    body_values: int = 500_000
+    body_bytes_per_second: int = 1024
+    bodies_bytes: int = 512 * 1024 * 1024
+    forms_bytes: int = 4 * 1024 * 1024 * 1024
 
 
 class MediaConfig(Value, frozen=True, kw_only=True):

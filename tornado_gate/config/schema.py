@@ -219,7 +219,10 @@ class LimitsSchema(Schema):
     tokens_per_minute = Integer(least=1, allow_none=True)
     body_bytes = Integer(least=1)
     upload_bytes = Integer(least=1)
+    body_values = Integer(least=1)
+    body_bytes_per_second = Integer(least=0)
     bodies_bytes = Integer(least=1)
+    forms_bytes = Integer(least=1)
 
 
 class MediaSchema(Schema):

@@ -1,60 +1,187 @@
-"""The memory limit for the bodies of all requests together; excess bodies wait (back-pressure).
+"""Limits the memory, or the disk space, for the bodies of all requests together. It is shared by account; excess bodies wait.
 
-A JSON body is parsed as a whole, so it is in memory as a whole: fifty bodies of 20 MB take a gigabyte. A large body reserves its
-length before its first byte is read and releases it when its request ends. Files in forms do not count: they are on the disk.
+A JSON body is parsed as a whole, so it is in memory as a whole: fifty bodies of 20 MB take a gigabyte. Files in forms are on the
+disk, which has its own budget. What has arrived of a body is counted, not the length that its head declares, and after parsing
+also the estimated size of its parsed value. Both stay counted until the request ends: a fallback target may need either.
+
+*Shares.* An account may hold at most as much as is still free, so one account alone gets half of the budget, and N busy accounts
+get 1 / (N + 1) of it each; the rest is free for the next account. Source: Choudhury and Hahne, "Dynamic queue length thresholds
+for shared-memory packet switches" (1998), with the factor 1.
+
+*Progress.* Bodies that have arrived in part could wait for each other forever. So the oldest incomplete body of an account may
+exceed the account's share, and the oldest one of all may exceed the budget, as long as no complete body holds any of it: complete
+bodies end without more memory. The budget is exceeded by the length of one body at most.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections.abc import Awaitable
+from time import monotonic
 
 from tornado_gate.errors import Unavailable
 
-SMALL_BYTES = 1024 * 1024
-"""Bodies up to this length are not counted."""
+SMALL_BYTES = 64 * 1024
+"""JSON bodies up to this length are not counted."""
 WAIT_SECONDS = 60.0
+"""A body that waits for longer is refused."""
+RETRY_SECONDS = 10
+
+
+class _Share:
+    """What an account holds. `incomplete` are its incomplete bodies, the oldest first; `complete_bytes` belong to the others."""
+
+    __slots__ = ("claims", "complete_bytes", "held", "incomplete")
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.complete_bytes = 0
+        self.claims = 0
+        self.incomplete: dict[BodyClaim, None] = {}
 
 
 class BodyBudget:
-    """At most `total` bytes are reserved at a time; bodies that wait are served in order of arrival. One for each process."""
+    """At most `total` bytes are held at a time. One for each process and kind of storage; `setting` is its key in conf.
 
-    def __init__(self, total: int) -> None:
+    `refused` counts the bodies that have waited in vain since the start.
+    """
+
+    def __init__(self, total: int, setting: str) -> None:
         self.total = total
+        self.setting = setting
         self.held = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.refused = 0
+        self._complete_bytes = 0
+        self._incomplete: dict[BodyClaim, None] = {}
+        self._shares: dict[str, _Share] = {}
+        self._waiting: dict[BodyClaim, tuple[int, asyncio.Future[None]]] = {}
+        self._full_since: float | None = None
 
-    async def reserve(self, size: int) -> None:
-        """Reserve `size` bytes, waiting until they are free. One body alone may exceed `total`.
+    def open(self, account: str) -> BodyClaim:
+        """A claim of `account` that holds nothing yet. Call its `release` when the request ends."""
+        share = self._shares.get(account)
+        if share is None:
+            share = self._shares[account] = _Share()
+        share.claims += 1
+        claim = BodyClaim(self, account, share)
+        share.incomplete[claim] = self._incomplete[claim] = None
+        return claim
 
-        Raises Unavailable after WAIT_SECONDS.
-        """
-        if not self._waiting and self._fits(size):
-            self.held += size
-            return
+    @property
+    def waiting(self) -> int:
+        """The number of bodies that wait."""
+        return len(self._waiting)
+
+    @property
+    def full_seconds(self) -> float:
+        """How long bodies have been waiting because the whole budget is held, without any that got more; 0 if none waits."""
+        return 0.0 if self._full_since is None or not self._waiting else monotonic() - self._full_since
+
+    def _allows(self, claim: BodyClaim, size: int) -> bool:
+        share = claim.share
+        free = self.total - self.held - size
+        if share.held + size <= free:
+            return True
+        if free >= 0:
+            return not share.complete_bytes and next(iter(share.incomplete), None) is claim
+        return not self._complete_bytes and next(iter(self._incomplete), None) is claim
+
+    def _take(self, claim: BodyClaim, size: int) -> None:
+        claim.held += size
+        claim.share.held += size
+        self.held += size
+
+    async def _wait(self, claim: BodyClaim, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((size, turn))
+        if not self._waiting:
+            self._full_since = None
+        if self._full_since is None and self.held + size > self.total:
+            self._full_since = monotonic()
+        self._waiting[claim] = size, turn
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():  # reserved and cancelled at the same time
-                self.release(size)
-            elif (size, turn) in self._waiting:
-                self._waiting.remove((size, turn))
-            if isinstance(error, TimeoutError):
-                busy = "The memory limit for large request bodies (limits.bodies_bytes) is reached. Retry after 10 s."
-                raise Unavailable(busy, code="overloaded", headers={"Retry-After": "10"}) from None
-            raise
+        except TimeoutError:
+            self.refused += 1
+            raise self._full_error() from None
+        finally:
+            self._waiting.pop(claim, None)
 
-    def release(self, size: int) -> None:
-        """Release `size` reserved bytes and let waiting bodies proceed."""
-        self.held -= size
-        while self._waiting and (self._waiting[0][1].cancelled() or self._fits(self._waiting[0][0])):
-            waiting_size, turn = self._waiting.popleft()
-            if not turn.cancelled():
-                self.held += waiting_size
+    def _full_error(self) -> Unavailable:
+        message = (
+            f"The gateway's limit for the bodies of all requests together, or this account's share of it ({self.setting}), "
+            f"is reached. Retry after {RETRY_SECONDS} s."
+        )
+        return Unavailable(message, code="overloaded", headers={"Retry-After": str(RETRY_SECONDS)})
+
+    def _serve_waiting(self) -> None:
+        """Let bodies proceed that may do so now, in order of arrival; an account at its limit does not hold up the others."""
+        for claim, (size, turn) in list(self._waiting.items()):
+            if not turn.done() and self._allows(claim, size):
+                del self._waiting[claim]
+                self._take(claim, size)
+                self._full_since = None
                 turn.set_result(None)
 
-    def _fits(self, size: int) -> bool:
-        return not self.held or self.held + size <= self.total
+    def _release(self, claim: BodyClaim) -> None:
+        share = claim.share
+        _, turn = self._waiting.pop(claim, (0, None))
+        if turn is not None and not turn.done():
+            turn.set_result(None)  # it gets nothing: its request has ended
+        self.held -= claim.held
+        share.held -= claim.held
+        if claim in share.incomplete:
+            del share.incomplete[claim], self._incomplete[claim]
+        else:
+            share.complete_bytes -= claim.held
+            self._complete_bytes -= claim.held
+        claim.held = 0
+        share.claims -= 1
+        if not share.claims:
+            del self._shares[claim.account]
+        if self._waiting:
+            self._serve_waiting()
+
+    def _complete(self, claim: BodyClaim) -> None:
+        share = claim.share
+        del share.incomplete[claim], self._incomplete[claim]
+        share.complete_bytes += claim.held
+        self._complete_bytes += claim.held
+        if self._waiting:
+            self._serve_waiting()
+
+
+class BodyClaim:
+    """What the body of one request holds of a budget, in bytes."""
+
+    __slots__ = ("_budget", "_ended", "account", "held", "share")
+
+    def __init__(self, budget: BodyBudget, account: str, share: _Share) -> None:
+        self._budget = budget
+        self._ended = False
+        self.account = account
+        self.share = share
+        self.held = 0
+
+    def grow(self, size: int) -> Awaitable[None] | None:
+        """Hold `size` bytes more. Returns None, or an awaitable that ends when they are free.
+
+        The awaitable raises Unavailable after WAIT_SECONDS. Only one call may wait at a time.
+        """
+        if self._ended:
+            return None
+        if self._budget._allows(self, size):
+            self._budget._take(self, size)
+            return None
+        return self._budget._wait(self, size)
+
+    def complete(self) -> None:
+        """The body needs no more than it holds now."""
+        if not self._ended and self in self.share.incomplete:
+            self._budget._complete(self)
+
+    def release(self) -> None:
+        """Give everything back; repeated calls have no effect."""
+        if not self._ended:
+            self._ended = True
+            self._budget._release(self)

@@ -22,6 +22,8 @@ from tornado.web import Application
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed
 from tornado_gate.gateway.body_budget import BodyBudget
+from tornado_gate.gateway.body_rates import BodyRates
+from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
@@ -181,7 +183,10 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         gate=gate,
         memory=memory,
         fetcher=fetcher,
-        bodies=BodyBudget(config.limits.bodies_bytes),
+        bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes"),
+        forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes"),
+        rates=BodyRates(config.limits.body_bytes_per_second),
+        worker=BodyWorker(),
         media=media,
         tasks=tasks,
         secrets=ClientSecrets(memory.get_account_memory(SECRETS_OWNER)),

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.body_budget import BodyBudget
+from tornado_gate.gateway.body_rates import BodyRates
+from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
@@ -55,6 +57,9 @@ class Services(Value, frozen=True, kw_only=True):
     memory: SharedMemory
     fetcher: Fetcher
     bodies: BodyBudget
+    forms: BodyBudget
+    rates: BodyRates
+    worker: BodyWorker
     media: MediaStore
     tasks: TaskService
     secrets: ClientSecrets
@@ -72,6 +77,7 @@ class Services(Value, frozen=True, kw_only=True):
         await self.tasks.engine.close()
         await self.fetcher.close()
         await self.gate.close()
+        self.worker.close()
 
     def drain(self) -> None:
         """Accept no new requests, and close realtime sessions, which do not end by themselves."""
@@ -87,6 +93,8 @@ class Services(Value, frozen=True, kw_only=True):
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
         self.bodies.total = config.limits.bodies_bytes
+        self.forms.total = config.limits.forms_bytes
+        self.rates.bytes_per_second = config.limits.body_bytes_per_second
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
         self.tasks.engine.rules = config.videos
         files = self.tasks.files

@@ -156,6 +156,8 @@ class ServerConnection(PacedProtocol):
             self._abort_after_failure()
         if self._eof and not self._scheduled:
             self._handle_eof()
+        if self._reading_paused:
+            self._pause_or_resume_reading()  # the held data may have been read without waiting
 
     def _read_head(self) -> None:
         held = self._held

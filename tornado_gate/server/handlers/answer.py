@@ -33,7 +33,7 @@ class AnswerHandler(AuthenticatedHandler):
         call = self.call = self.make_call(closing)
         self.gate.acquire_snapshot(self.snapshot)
         try:
-            wire = await self.read_form_wire_request(call) if self.form is not None else self.read_wire_request(call)
+            wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
             answer = await dispatch(self.services, self.snapshot, call, wire)
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())

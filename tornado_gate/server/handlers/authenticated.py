@@ -10,7 +10,7 @@ from typing import Any
 from tornado_gate.codec import json_body, multipart
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
@@ -38,7 +38,8 @@ class AuthenticatedHandler(Exchange):
         self.route = matched.served.route
         self.body: list[bytes] = []
         self.body_bytes = 0
-        self.reserved_bytes = 0
+        self.claim: BodyClaim | None = None
+        self.is_body_paused = False
         self.form: multipart.FormReader | None = None
         self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
@@ -60,14 +61,13 @@ class AuthenticatedHandler(Exchange):
         caller = self.gate.find_cached_caller(key_digest)
         if caller is None:
             return self._authenticate_by_store(key_digest, is_form)
-        return self._admit(caller, key_digest, is_form)
+        self._admit(caller, key_digest, is_form)
+        return None
 
     async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
-        waiting = self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
-        if waiting is not None:
-            await waiting
+        self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
 
-    def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> Awaitable[None] | None:
+    def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         """Check what the caller may do now, and prepare to read the body. Raises GateError."""
         self.caller = caller
         self.key_digest = key_digest
@@ -78,8 +78,9 @@ class AuthenticatedHandler(Exchange):
         if is_form:
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
-            return None
-        return self._reserve()
+            self.claim = self.services.forms.open(caller.account)
+        if self._has_body():
+            self.services.rates.add(self)
 
     def make_call(self, closing: AsyncExitStack) -> Call:
         """The call of this request, after authentication."""
@@ -116,25 +117,19 @@ class AuthenticatedHandler(Exchange):
         values = self.request.query_arguments.get(name, ())
         return [value.decode("utf-8", "replace").strip() for value in values]
 
-    def _reserve(self) -> Awaitable[None] | None:
-        """Wait until the memory for a large body is free. A body without a length counts as one of the maximum length."""
-        length = self.lower_headers.get("content-length", "0")
-        is_chunked = "transfer-encoding" in self.lower_headers
-        size = self.limit if is_chunked else int(length) if length.isdecimal() else 0
-        return self._reserve_bytes(size) if size > SMALL_BYTES else None
-
-    async def _reserve_bytes(self, size: int) -> None:
-        await self.services.bodies.reserve(size)
-        self.reserved_bytes = size
+    def finish(self) -> None:
+        """The body is complete."""
+        self.services.rates.remove(self)
+        super().finish()
 
     def release(self) -> None:
         """Release the memory and the temporary files of the body."""
+        self.services.rates.remove(self)
+        self.body.clear()
+        if self.claim is not None:
+            self.claim.release()
         if self.form is not None:
             self.form.close()
-        self.body.clear()
-        if self.reserved_bytes:
-            self.services.bodies.release(self.reserved_bytes)
-            self.reserved_bytes = 0
 
     def _check_body_headers(self, is_form: bool) -> None:
         headers = self.lower_headers
@@ -161,20 +156,41 @@ class AuthenticatedHandler(Exchange):
             return None
         self.body_bytes += len(chunk)
         if self.body_bytes > self.limit:
-            self._refuse(self._too_large_error())
-        elif self.form is None:
-            self.body.append(chunk)
-        else:
+            self.refuse_body(self._too_large_error())
+        elif self.form is not None:
             return self._feed(self.form, chunk)
+        else:
+            self.body.append(chunk)
+            if self.body_bytes > SMALL_BYTES:
+                return self._hold(len(chunk))
         return None
 
-    async def _feed(self, form: multipart.FormReader, chunk: bytes) -> None:
-        try:
-            await form.feed(chunk)
-        except GateError as error:
-            self._refuse(error)
+    def _hold(self, size: int) -> Awaitable[None] | None:
+        """Count `size` more bytes of a large body. Returns an awaitable that ends when there is memory for them, or None."""
+        if self.claim is None:
+            self.claim, size = self.services.bodies.open(self.caller.account), self.body_bytes
+        waiting = self.claim.grow(size)
+        return None if waiting is None else self._pause(waiting)
 
-    def _refuse(self, error: GateError) -> None:
+    async def _feed(self, form: multipart.FormReader, chunk: bytes) -> None:
+        assert self.claim is not None
+        waiting = self.claim.grow(len(chunk))
+        if waiting is not None:
+            await self._pause(waiting)
+        if not self.finished:
+            await self._pause(form.feed(chunk))
+
+    async def _pause(self, waiting: Awaitable[None]) -> None:
+        """Wait before more of the body is read; an error ends the request."""
+        self.is_body_paused = True
+        try:
+            await waiting
+        except GateError as error:
+            self.refuse_body(error)
+        finally:
+            self.is_body_paused = False
+
+    def refuse_body(self, error: GateError) -> None:
         """Send an error response before the body is complete."""
         self.release()
         if not self.finished:
@@ -185,19 +201,33 @@ class AuthenticatedHandler(Exchange):
         auth.filter_operations(self.caller, self.route.operations)
 
     def read_wire_request(self, call: Call) -> WireRequest:
-        """The caller's request with its JSON body. Raises RequestError for a body that is not a JSON object."""
-        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        self.body.clear()
+        """The caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
+        raw = self._take_raw_body()
         body = EMPTY_MAPPING if self.route.method in METHODS_WITHOUT_BODY else json_body.load_object(raw)
         return self._build_wire_request(call, raw, body, ())
 
-    async def read_form_wire_request(self, call: Call) -> WireRequest:
-        """The caller's request with the fields and files of its form. Raises RequestError for an invalid form."""
-        assert self.form is not None
-        await self.form.finish()
-        return self._build_wire_request(
-            call, b"", multipart.convert_fields_to_json(self.form.fields), tuple(self.form.files)
-        )
+    async def read_large_wire_request(self, call: Call) -> WireRequest:
+        """The caller's request with its form or its large JSON body, for which it has a claim. Raises RequestError."""
+        if self.form is not None:
+            return await self._read_form(call, self.form)
+        assert self.claim is not None
+        raw = self._take_raw_body()
+        if self.route.method in METHODS_WITHOUT_BODY:
+            return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
+        limit = self.snapshot.config.limits.body_values
+        body = await self.services.worker.load_object(raw, self.claim, limit)
+        return self._build_wire_request(call, raw, body, ())
+
+    async def _read_form(self, call: Call, form: multipart.FormReader) -> WireRequest:
+        assert self.claim is not None
+        await form.finish()
+        self.claim.complete()
+        return self._build_wire_request(call, b"", multipart.convert_fields_to_json(form.fields), tuple(form.files))
+
+    def _take_raw_body(self) -> bytes:
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        self.body.clear()
+        return raw
 
     def _build_wire_request(
         self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]

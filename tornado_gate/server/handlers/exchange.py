@@ -135,7 +135,8 @@ class Exchange(HTTPMessageDelegate):
         self.body_read = False
         self.headers_written = False
         self.finished = False
-        self.work: asyncio.Task[None] | None = None
+        self.work: asyncio.Task[None] | None = None  # set while its coroutine has not ended
+        self.work_started = False
         self.status = 200
         self.headers = common.make_default_headers(self.request_id)
 
@@ -175,6 +176,7 @@ class Exchange(HTTPMessageDelegate):
         return self.work
 
     async def _await_preparation(self, waiting: Awaitable[None]) -> None:
+        self.work_started = True
         try:
             await waiting
         except asyncio.CancelledError:
@@ -195,16 +197,20 @@ class Exchange(HTTPMessageDelegate):
         """The request is complete: start `answer`."""
         if not self.finished:
             self.body_read = True
+            self.work_started = False
             self.work = asyncio.get_running_loop().create_task(self._run())
 
     def on_connection_close(self) -> None:
         """The caller disconnected: cancel the request, which closes the upstream connection at once."""
         if self.work is not None:
             self.work.cancel()
-        else:
-            self._on_caller_left()  # before its body was complete
+        if (
+            self.work is None or not self.work_started
+        ):  # a task that is cancelled before its first step runs no `finally`
+            self._on_caller_left()
 
     async def _run(self) -> None:
+        self.work_started = True
         try:
             await self.answer()
             if not self.finished:
@@ -212,16 +218,16 @@ class Exchange(HTTPMessageDelegate):
         except asyncio.CancelledError:
             self._on_caller_left()
         except StreamClosedError:
-            self._end_exchange()
+            pass
         except Exception:
             self.log_exception()
             if self.headers_written:
                 self.cut()
-                self._end_exchange()
             else:
                 self.fail(InternalError())
         finally:
             self.work = None
+            self._end_exchange()
 
     def _on_caller_left(self) -> None:
         """Record CLIENT_CLOSED_STATUS for metrics and the access log; the caller does not receive it."""
@@ -233,8 +239,8 @@ class Exchange(HTTPMessageDelegate):
         if self.finished:
             return
         self.finished = True
-        self.call = self.call or self.make_partial_call()
         self.release()
+        self.call = self.call or self.make_partial_call()
         common.record_request(self)
 
     # Writing the response

@@ -35,7 +35,8 @@ class ExplainHandler(AuthenticatedHandler):
             self.operation = self.route.operation
             auth.filter_operations(self.caller, self.route.operations)
             call = self.call = self.make_call(AsyncExitStack())
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, self.read_wire_request(call))
+            wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
+            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, wire)
         except GateError as error:
             self.fail(error)
             return

@@ -1,0 +1,291 @@
+"""Bodies of many callers: what a request holds is released however it ends, and no body keeps other callers waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
+from typing import Any
+
+import orjson
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders, RequestStartLine
+
+from tests.support.front import FRONTS, run, serving
+from tests.support.gates import KEY, make_services
+from tests.support.served import CHAT, Ask, FakeProvider, error_of
+from tornado_gate import types
+from tornado_gate.config.model import LimitsConfig
+from tornado_gate.gateway import body_rates
+from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.snapshot import build
+from tornado_gate.server.app import GateApplication, make_app
+from tornado_gate.server.services import Services
+from tornado_gate.types import replace
+
+BODY = orjson.dumps({**CHAT, "pad": "x" * SMALL_BYTES})
+FORM = (
+    b'--b0\r\nContent-Disposition: form-data; name="f"; filename="a.png"\r\n\r\n'
+    + b"x" * SMALL_BYTES
+    + b"\r\n--b0--\r\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def usual_limits(services: Services) -> None:
+    """Bodies above the limit that the other tests use."""
+    limit(services)
+
+
+def limit(services: Services, **limits: Any) -> None:
+    gate = services.gate
+    config = replace(gate.snapshot.config, limits=LimitsConfig(**limits))
+    services.replace(build(config, gate.host, gate.snapshot.number + 1))
+
+
+def assert_nothing_held(services: Services) -> None:
+    assert services.bodies.held == services.forms.held == 0
+    assert not services.bodies._shares
+    assert not services.forms._shares
+    assert len(services.rates) == 0
+    assert services.gate.open_requests == 0
+
+
+class Line:
+    """The connection of a request without a socket: a test decides when the caller has left."""
+
+    finished = False
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def set_close_callback(self, _callback: object) -> None: ...
+    def set_max_body_size(self, _size: int) -> None: ...
+    def close(self) -> None: ...
+
+    def finish(self) -> None:
+        self.finished = True
+
+    def send(self, chunk: bytes) -> None:
+        self.sent += chunk
+
+    def send_head(self, status: int, _reason: str, _headers: object, chunk: bytes) -> None:
+        self.sent += b"%d " % status + chunk
+
+    write = write_headers = send
+
+
+def begin(services: Services, *fields: str, form: bool = False, key: str = KEY) -> tuple[Any, Line]:
+    """The handler of a request whose head has arrived."""
+    line, app = Line(), make_app(services)
+    assert isinstance(app, GateApplication)
+    headers = HTTPHeaders()
+    for field in ("Host: x", f"Authorization: Bearer {key}", *fields):
+        headers.parse_line(field)
+    if form:
+        headers["Content-Type"] = "multipart/form-data; boundary=b0"
+    start = RequestStartLine("POST", "/plain", "HTTP/1.1")
+    handler: Any = app.create_exchange(line, start, headers)  # type: ignore[arg-type]
+    assert handler.headers_received(start, headers) is None
+    return handler, line
+
+
+async def turn() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    while not is_true():  # noqa: ASYNC110  a state of the other side of a socket, which has no event
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize(
+    "pieces", [0, 1, 2], ids=["before its body", "within its body", "before the answer's first step"]
+)
+async def test_a_request_whose_caller_leaves_holds_nothing(services: Services, pieces: int, form: bool) -> None:
+    await services.gate.authenticate(KEY)
+    raw = FORM if form else BODY
+    handler, _ = begin(services, "Transfer-Encoding: chunked", form=form)
+    for piece in (raw[:-1], raw[-1:])[:pieces]:
+        waiting = handler.data_received(piece)
+        if waiting is not None:
+            await waiting
+    if pieces:
+        assert (services.forms if form else services.bodies).held
+    if pieces == 2:
+        handler.finish()
+    handler.on_connection_close()
+    await turn()
+    assert handler.finished
+    assert handler.status == 499
+    assert_nothing_held(services)
+
+
+@pytest.mark.gen_test
+async def test_an_error_while_the_error_is_rendered_releases_everything(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await services.gate.authenticate(KEY)
+    handler, _ = begin(services, f"Content-Length: {len(BODY)}")
+    handler.data_received(BODY)
+    monkeypatch.setattr(handler, "answer", lambda: 1 / 0)
+    monkeypatch.setattr(handler, "fail", lambda _error: 1 / 0)
+    handler.finish()
+    with pytest.raises(ZeroDivisionError):
+        await handler.work
+    assert_nothing_held(services)
+
+
+async def connect(base_url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", int(base_url.rsplit(":", 1)[1]))
+
+
+def head(*fields: str, key: str = KEY) -> bytes:
+    lines = ("POST /plain HTTP/1.1", "Host: x", f"Authorization: Bearer {key}", *fields)
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+CHUNKED_BODY = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_resets_right_after_a_chunked_request_leak_nothing(tmp_path: Path, front: str) -> None:
+    """uvloop tells of the bytes and of the reset before the task of the request takes its first step."""
+
+    async def main() -> None:
+        services = make_services(tmp_path, fake=FakeProvider())
+        await services.start()
+        async with serving(front, make_app(services), body_bytes=1 << 25) as running:
+            for _ in range(40):
+                client = await running.connect()
+                client.writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+                client.writer.write(head("Transfer-Encoding: chunked") + CHUNKED_BODY)
+                client.reset()
+            answer, *_ = await running.ask(head("Transfer-Encoding: chunked") + CHUNKED_BODY)
+            assert answer.status == 200
+            await until(lambda: not services.bodies.held)
+            await services.gate.idle.wait()
+            await turn()
+            assert_nothing_held(services)
+        await services.close()
+
+    run(front, main())
+
+
+@pytest.mark.gen_test
+async def test_a_large_body_is_counted_until_its_answer_ends(services: Services, ask: Ask, fake: FakeProvider) -> None:
+    held = []
+
+    async def watches(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        held.append(services.bodies.held)
+        for event in (types.ResponseStart(model="m"), types.Finish(reason="stop")):
+            yield event
+
+    fake.script = watches
+    assert (await ask("/plain", BODY, method="POST")).code == 200
+    assert (await ask("/plain", CHAT)).code == 200
+    assert held[0] > 2 * len(BODY)  # the text and its parsed value
+    assert held[1] == 0
+    assert_nothing_held(services)
+
+
+@pytest.mark.gen_test
+async def test_declared_bodies_that_do_not_arrive_keep_nobody_waiting(
+    services: Services, base_url: str, http_server: HTTPServer, ask: Ask
+) -> None:
+    limit(services, body_bytes=10_000_000, bodies_bytes=1_000_000)
+    writers = []
+    for fields in ["Content-Length: 9000000"] * 8 + ["Transfer-Encoding: chunked"] * 8:
+        _, writer = await connect(base_url)
+        writer.write(head(fields) + (b"1\r\n{" if "chunked" in fields else b"{"))
+        writers.append(writer)
+    await until(lambda: len(services.rates) == 16)
+    assert (await ask("/plain", BODY, method="POST")).code == 200
+    for writer in writers:
+        writer.close()
+
+
+@pytest.mark.gen_test
+async def test_an_account_that_fills_its_share_is_not_read_and_others_are_answered(
+    services: Services, base_url: str, http_server: HTTPServer, ask: Ask
+) -> None:
+    limit(services, body_bytes=10_000_000, bodies_bytes=2_000_000)
+    writers = []
+    for _ in range(8):
+        _, writer = await connect(base_url)
+        writer.write(head("Content-Length: 9000000") + b'{"a":"' + b"x" * 1_000_000)
+        writers.append(writer)
+    await until(lambda: services.bodies.waiting == 7)
+    assert services.bodies.held <= 2_000_000 + SMALL_BYTES
+    other = services.bodies.open("another account")
+    assert other.grow(50_000) is None
+    for writer in writers:
+        writer.transport.abort()
+    other.release()
+    await until(lambda: not len(services.rates))
+    assert (await ask("/plain", BODY, method="POST")).code == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=b0"])
+async def test_a_body_that_does_not_arrive_is_a_408(
+    services: Services, base_url: str, http_server: HTTPServer, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(body_rates, "WINDOW_SECONDS", 0.1)
+    limit(services, body_bytes_per_second=1_000_000)
+    reader, writer = await connect(base_url)
+    writer.write(head(f"Content-Type: {kind}", "Content-Length: 100000") + b"{")
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"onnection: close" in answer
+    body = orjson.loads((await reader.read()).partition(b"\n")[0])
+    assert "limits.body_bytes_per_second" in body["error"]["message"]
+    writer.close()
+    assert_nothing_held(services)
+
+
+@pytest.mark.gen_test
+async def test_a_body_that_the_gateway_does_not_read_is_not_slow(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_rates, "WINDOW_SECONDS", 0.001)
+    await services.gate.authenticate(KEY)
+    limit(services, bodies_bytes=1000, body_bytes_per_second=1_000_000)
+    blocker = services.bodies.open("another account")
+    assert blocker.grow(1000) is None
+    blocker.complete()
+    handler, _ = begin(services, "Transfer-Encoding: chunked")
+    waiting = asyncio.ensure_future(handler.data_received(b"x" * (SMALL_BYTES + 1)))
+    await asyncio.sleep(0.2)
+    for _ in range(100):
+        services.rates.on_timer()
+    assert not handler.finished
+    blocker.release()
+    await waiting
+    for _ in range(100):
+        services.rates.on_timer()
+    assert handler.finished
+    assert_nothing_held(services)
+
+
+# The cost of a body
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("piece", [b'{"":0}', b"[]", b'{"type":"text","text":""}', b'"\\"",0'])
+async def test_a_body_with_too_many_values_is_a_413_that_states_the_limit(
+    services: Services, ask: Ask, piece: bytes
+) -> None:
+    limit(services, body_values=10_000)
+    raw = b'{"model":"m","ask":"","x":[%b]}' % b",".join([piece] * 40_000)
+    response = await ask("/plain", raw, method="POST")
+    assert response.code == 413
+    assert error_of(response)["code"] == "too_many_values"
+    assert "10000 (limits.body_values)" in error_of(response)["message"]
+    assert_nothing_held(services)
