@@ -19,7 +19,7 @@ from tests.support.gates import KEY, make_services
 from tests.support.served import CHAT, Ask, FakeProvider, error_of
 from tornado_gate import types
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.gateway import body_rates
+from tornado_gate.gateway import body_budget, body_rates
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.server.app import GateApplication, make_app
@@ -272,6 +272,34 @@ async def test_a_body_that_the_gateway_does_not_read_is_not_slow(
         services.rates.on_timer()
     assert handler.finished
     assert_nothing_held(services)
+
+
+@pytest.mark.gen_test
+async def test_a_budget_that_stays_full_is_not_ready_and_metrics_show_it(
+    services: Services, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_budget, "OVERLOAD_SECONDS", 0.001)
+    limit(services, bodies_bytes=1000)
+    blocker, waiting = services.bodies.open("a"), services.bodies.open("b")
+    assert blocker.grow(1000) is None
+    blocker.complete()
+    assert (await ask("/readyz")).code == 200
+    turn_of_b = waiting.grow(700)
+    assert turn_of_b is not None
+    task = asyncio.ensure_future(turn_of_b)
+    await asyncio.sleep(0.01)
+    response = await ask("/readyz")
+    assert response.code == 503
+    assert orjson.loads(response.body)["status"] == "overloaded"
+    assert "limits.bodies_bytes" in orjson.loads(response.body)["reason"]
+    shown = (await ask("/metrics")).body.decode()
+    assert 'tornado_gate_body_bytes{storage="memory"} 1000.0' in shown
+    assert 'tornado_gate_bodies_waiting{storage="memory"} 1.0' in shown
+    blocker.release()
+    await task
+    waiting.release()
+    assert (await ask("/readyz")).code == 200
+    assert 'tornado_gate_body_bytes{storage="memory"} 0.0' in (await ask("/metrics")).body.decode()
 
 
 # The cost of a body

@@ -16,7 +16,7 @@ bodies end without more memory. The budget is exceeded by the length of one body
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import monotonic
 
 from tornado_gate.errors import Unavailable
@@ -26,6 +26,15 @@ SMALL_BYTES = 64 * 1024
 WAIT_SECONDS = 60.0
 """A body that waits for longer is refused."""
 RETRY_SECONDS = 10
+OVERLOAD_SECONDS = 30.0
+"""If a full budget admits no waiting body for this time, the process reports that it is not ready."""
+
+
+Report = Callable[[int, int, int], None]
+"""Called after a change with the held bytes, the number of waiting bodies, and the number of refused bodies since the start."""
+
+
+def _report_nothing(_held: int, _waiting: int, _refused: int) -> None: ...
 
 
 class _Share:
@@ -46,8 +55,9 @@ class BodyBudget:
     `refused` counts the bodies that have waited in vain since the start.
     """
 
-    def __init__(self, total: int, setting: str) -> None:
+    def __init__(self, total: int, setting: str, report: Report = _report_nothing) -> None:
         self.total = total
+        self._report = report
         self.setting = setting
         self.held = 0
         self.refused = 0
@@ -77,6 +87,12 @@ class BodyBudget:
         """How long bodies have been waiting because the whole budget is held, without any that got more; 0 if none waits."""
         return 0.0 if self._full_since is None or not self._waiting else monotonic() - self._full_since
 
+    def explain_overload(self) -> str:
+        """Why the process should get no more requests for now; "" if it should."""
+        if self.full_seconds < OVERLOAD_SECONDS:
+            return ""
+        return f"{self.setting} has been reached for {self.full_seconds:.0f} s, and {self.waiting} bodies wait"
+
     def _allows(self, claim: BodyClaim, size: int) -> bool:
         share = claim.share
         free = self.total - self.held - size
@@ -90,6 +106,7 @@ class BodyBudget:
         claim.held += size
         claim.share.held += size
         self.held += size
+        self._report(self.held, len(self._waiting), self.refused)
 
     async def _wait(self, claim: BodyClaim, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -98,6 +115,7 @@ class BodyBudget:
         if self._full_since is None and self.held + size > self.total:
             self._full_since = monotonic()
         self._waiting[claim] = size, turn
+        self._report(self.held, len(self._waiting), self.refused)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
@@ -106,6 +124,7 @@ class BodyBudget:
             raise self._full_error() from None
         finally:
             self._waiting.pop(claim, None)
+            self._report(self.held, len(self._waiting), self.refused)
 
     def _full_error(self) -> Unavailable:
         message = (
@@ -141,6 +160,7 @@ class BodyBudget:
             del self._shares[claim.account]
         if self._waiting:
             self._serve_waiting()
+        self._report(self.held, len(self._waiting), self.refused)
 
     def _complete(self, claim: BodyClaim) -> None:
         share = claim.share

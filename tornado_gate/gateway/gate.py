@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -33,6 +33,8 @@ class Gate:
         self.limits = RateLimits()
         self.metrics = metrics
         self.draining = False
+        self.ready_checks: list[Callable[[], str]] = []
+        """Each returns why the process should get no more requests for now, or "". /readyz calls them."""
         self.open_requests = 0
         self._pools: dict[Hashable, Pool] = {}
         self._closing: set[asyncio.Future[None]] = set()

@@ -7,6 +7,7 @@ There are three kinds of paths: the public paths in `PUBLIC_HANDLERS`; the route
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
 from tornado.httputil import (
@@ -183,8 +184,8 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         gate=gate,
         memory=memory,
         fetcher=fetcher,
-        bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes"),
-        forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes"),
+        bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
+        forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
         rates=BodyRates(config.limits.body_bytes_per_second),
         worker=BodyWorker(),
         media=media,
@@ -194,6 +195,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         sweeper=MediaSweeper((media, tasks.files)),
     )
     services.apply(config)
+    gate.ready_checks += [services.bodies.explain_overload, services.forms.explain_overload]
     return services
 
 

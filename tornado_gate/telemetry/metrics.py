@@ -52,6 +52,8 @@ class Metrics:
         self._flushing = threading.Lock()
         self._at_once = self._multiprocess
         self._streams = self._streams_told = 0
+        self._bodies: dict[str, tuple[int, int, int]] = {}
+        self._bodies_told: dict[str, tuple[int, int, int]] = {}
         self._make_request_metrics()
         self._make_process_metrics()
         self._make_video_metrics()
@@ -108,6 +110,23 @@ class Metrics:
             "Largest delay of the event loop in the last period, of the worst process.",
             registry=registry,
             multiprocess_mode="livemax",
+        )
+        self._body_bytes: Gauge = Gauge(
+            "tornado_gate_body_bytes",
+            "Bytes of the bodies of all open requests: large JSON bodies in memory, forms on the disk.",
+            ["storage"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._bodies_waiting: Gauge = Gauge(
+            "tornado_gate_bodies_waiting",
+            "Bodies that are not read because limits.bodies_bytes or limits.forms_bytes is reached.",
+            ["storage"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._bodies_refused = Counter(
+            "tornado_gate_bodies_refused", "Bodies that waited in vain and got 503.", ["storage"], registry=registry
         )
         self._plugin_errors = Counter("tornado_gate_plugin_errors", "Plugin failures.", ["plugin"], registry=registry)
         self._reloads = Counter(
@@ -246,6 +265,21 @@ class Metrics:
         if streams != self._streams_told:
             self._open_streams.set(streams)
             self._streams_told = streams
+        if self._bodies != self._bodies_told:
+            self._flush_bodies()
+
+    def _flush_bodies(self) -> None:
+        for storage, (held, waiting, refused) in self._bodies.items():
+            self._body_bytes.labels(storage).set(held)
+            self._bodies_waiting.labels(storage).set(waiting)
+            self._bodies_refused.labels(storage).inc(refused - self._bodies_told.get(storage, (0, 0, 0))[2])
+        self._bodies_told = dict(self._bodies)
+
+    def set_bodies(self, storage: Literal["memory", "disk"], held_bytes: int, waiting: int, refused: int) -> None:
+        """Set what the bodies of open requests hold, how many wait, and how many were refused since the start."""
+        self._bodies[storage] = held_bytes, waiting, refused
+        if self._at_once:
+            self.flush()
 
     def count_upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; codes made up by upstreams count as "other"."""

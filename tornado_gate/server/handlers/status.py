@@ -26,12 +26,17 @@ class HealthHandler(StatusHandler):
 
 
 class ReadyHandler(StatusHandler):
-    """The process accepts requests; 503 while it shuts down."""
+    """The process accepts requests; 503 while it shuts down or is overloaded."""
 
     def get(self) -> None:
         if self.gate.draining:
             self.set_status(503)
             self.write({"status": "draining"})
+            return
+        reasons = [reason for check in self.gate.ready_checks if (reason := check())]
+        if reasons:
+            self.set_status(503)
+            self.write({"status": "overloaded", "reason": "; ".join(reasons)})
             return
         self.write({"status": "ready", "configuration": self.snapshot.number})
 
