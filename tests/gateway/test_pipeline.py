@@ -91,6 +91,43 @@ def test_a_model_that_is_no_name_is_400(tmp_path: Path, named: Any) -> None:
     assert caught.value.param == "model"
 
 
+def test_a_name_that_is_too_long_is_unknown_and_not_kept_or_repeated(tmp_path: Path) -> None:
+    gate = make_gate(tmp_path, make_config(tmp_path, {"w/*": model("w/*", "fake")}), fake=FakeProvider())
+    name = "w/" + "x" * 254
+    assert run(gate, {"model": name}) == '{"answer":"hello"}'
+    with pytest.raises(errors.UnknownModel) as caught:
+        run(gate, {"model": name + "x" * 1000})
+    assert caught.value.code == "model_not_found"
+    assert len(caught.value.message) < 250
+    assert gate.snapshot.models.find(name + "x") is None
+
+
+@pytest.mark.parametrize("speaks", [frozenset(), frozenset({"plain"})], ids=["common", "verbatim"])
+@pytest.mark.parametrize("name", ["Model", "MODEL", "modeL"])
+@pytest.mark.parametrize("others", [{}, {"model": "m"}], ids=["alone", "beside"])
+def test_a_model_in_another_case_is_refused(
+    tmp_path: Path, speaks: frozenset[str], name: str, others: dict[str, str]
+) -> None:
+    fake = FakeProvider(speaks=speaks)
+    with pytest.raises(errors.InvalidField) as caught:
+        run(make_gate(tmp_path, fake=fake), {**others, name: "another"})
+    assert caught.value.param == name
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize("name", ["models", "Models", "model\u017f", "route", "fallbacks", "fallback_models", "preset"])
+def test_a_key_for_certain_models_may_not_list_others(tmp_path: Path, name: str) -> None:
+    """Routers with a known wire format use these members; U+017F folds to s in Go's JSON parser."""
+    fake = FakeProvider(speaks=frozenset({"plain"}), chunks=(b"{}",))
+    gate = make_gate(tmp_path, fake=fake)
+    with pytest.raises(errors.NotAllowed) as caught:
+        run(gate, {name: ["another"]}, caller=Caller(id="k", account="a", models=("m",)))
+    assert caught.value.param == name
+    assert fake.asked == []
+    run(gate, {name: ["another"]})
+    assert len(fake.asked) == 1
+
+
 def test_a_missing_model_is_the_default_of_the_operation(tmp_path: Path) -> None:
     gate = make_gate(tmp_path, make_config(tmp_path, defaults={"chat": "m"}), fake=FakeProvider())
     assert run(gate, {"model": None}) == '{"answer":"hello"}'

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import struct
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET
@@ -15,7 +18,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, RequestStartLine
 
 from tests.support.front import FRONTS, run, serving
-from tests.support.gates import KEY, make_services
+from tests.support.gates import KEY, make_services, model
 from tests.support.served import CHAT, Ask, FakeProvider, error_of
 from tornado_gate import types
 from tornado_gate.config.model import LimitsConfig
@@ -300,6 +303,47 @@ async def test_a_budget_that_stays_full_is_not_ready_and_metrics_show_it(
     waiting.release()
     assert (await ask("/readyz")).code == 200
     assert 'tornado_gate_body_bytes{storage="memory"} 0.0' in (await ask("/metrics")).body.decode()
+
+
+@pytest.mark.gen_test
+async def test_no_cache_keeps_long_texts_of_callers(services: Services, base_url: str, http_server: HTTPServer) -> None:
+    logging.disable()  # pytest keeps every line
+    gate = services.gate
+    models = {"m": model("m", "fake"), "w/*": model("w/*", "fake")}
+    services.replace(build(replace(gate.snapshot.config, models=models), gate.host, gate.snapshot.number + 1))
+
+    length = 100 if isinstance(http_server, HTTPServer) else 50_000  # Tornado itself caches names of headers
+
+    async def send_all(mark: str) -> None:
+        long = mark + "x" * 50_000
+        body = orjson.dumps({"model": "w/" + long * 10, "ask": ""})
+        for request in (
+            head(f"Content-Length: {len(body)}") + body,
+            head(f"X-{long[:length]}: 1"),
+            head(f"Y: {long}"),
+            f"POST /plain?{long}={long[:100]} HTTP/1.1\r\nHost: x\r\n\r\n".encode(),
+            f"GET /plain/{long} HTTP/1.1\r\nHost: {long[:1000]}\r\n\r\n".encode(),
+            f"GET /plain/models HTTP/1.1\r\nHost: {long}\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode(),
+            f"GET /plain/models/w/{long} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode(),
+            f"GET /plain/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {long}\r\n\r\n".encode(),
+        ):
+            reader, writer = await connect(base_url)
+            writer.write(request)
+            await reader.readuntil(b"\r\n")
+            writer.close()
+            await writer.wait_closed()
+
+    await send_all("a")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for mark in "bcdefghi":
+            await send_all(mark)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000  # eight times 800 KB were sent
+    finally:
+        tracemalloc.stop()
+        logging.disable(logging.NOTSET)
 
 
 # The cost of a body

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from tornado_gate.errors import AuthenticationFailed, NotAllowed
+from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed
 from tornado_gate.types import Caller
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -19,6 +20,10 @@ PROTOCOL_HEADER = "sec-websocket-protocol"
 _KEY_PROTOCOL = re.compile(r"[a-z]{1,20}-insecure-api-key\.")
 """The subprotocol in which a browser sends the key, because it cannot set headers: ``<vendor>-insecure-api-key.<key>``."""
 MAX_KEY_LENGTH = 512
+FALLBACK_MEMBERS = frozenset({"fallback", "fallback_models", "fallbacks", "models", "preset", "route"})
+"""Members of a body with which callers name further models, at routers that accept a known wire format."""
+_MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
+_MODEL_LENGTH = len("model")
 HOW_TO_SEND_KEY = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
 
 
@@ -90,6 +95,25 @@ def check_model(caller: Caller, model: str) -> None:
             f"This API key does not allow the model '{model[:100]}'. GET /v1/models lists the models that it allows."
         )
         raise NotAllowed(message, param="model", code="model_not_allowed")
+
+
+def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
+    """Check the top-level members of a body that could make an upstream use another model than the one in ``model``.
+
+    Raises InvalidField for ``Model`` and the like: some JSON parsers ignore case, such as Go's ``encoding/json``, which folds
+    letters by Unicode rules. Raises NotAllowed for a list of models from a key that is limited to certain models.
+    """
+    for name in body:
+        if len(name) == _MODEL_LENGTH and name != "model" and name.casefold() == "model":
+            message = (
+                f"'{name}' differs from 'model' only in case, so that an upstream might read either. Send only 'model'."
+            )
+            raise InvalidField(name, message)
+    if caller.models:
+        for name in body:
+            if len(name) <= _MAX_FALLBACK_LENGTH and name.casefold() in FALLBACK_MEMBERS:
+                message = f"This API key is limited to certain models, so '{name}' is not allowed. Omit it."
+                raise NotAllowed(message, param=name, code="model_not_allowed")
 
 
 def _matches_glob(pattern: str, name: str) -> bool:

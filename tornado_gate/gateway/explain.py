@@ -26,7 +26,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire))
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     operations = auth.filter_operations(call.caller, wire.route.operations)
     targets = snapshot.select_targets(call, operations)
     target, provider = choose_target(gate, call, targets)

@@ -58,7 +58,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire))
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format])
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, once))

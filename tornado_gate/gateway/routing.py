@@ -141,6 +141,10 @@ class FoundModel(Value, frozen=True):
     rest: str
 
 
+MAX_NAME_LENGTH = 256
+"""The maximum length of a model's name. A wildcard matches no longer one, because found names are cached."""
+
+
 class ModelTable:
     """Finds the entry of a model name: the exact one, else the longest wildcard that matches."""
 
@@ -154,7 +158,7 @@ class ModelTable:
 
     def find(self, name: str) -> FoundModel | None:
         found = self._exact.get(name)
-        if found is not None:
+        if found is not None or len(name) > MAX_NAME_LENGTH:
             return found
         for prefix, suffix, entry in self._wildcards:
             rest = name[len(prefix) : len(name) - len(suffix)]

@@ -18,7 +18,14 @@ from tornado_gate.config import FileFaults
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
 from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute, order_by_weight
+from tornado_gate.gateway.routing import (
+    MAX_NAME_LENGTH,
+    ModelTable,
+    RouteConflict,
+    RouteTable,
+    ServedRoute,
+    order_by_weight,
+)
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
@@ -98,8 +105,19 @@ class Snapshot(Value, frozen=True, kw_only=True):
         auth.check_model(caller, name)
         return found.entry
 
-    def resolve_model_name(self, wire: WireRequest) -> str:
-        """The model that the request names, or the default of its operation. Raises InvalidField when there is neither."""
+    def resolve_model_name(self, wire: WireRequest, caller: Caller) -> str:
+        """The model that the request names, or the default of its operation.
+
+        Raises InvalidField when there is neither, or when the upstream could read another name; NotAllowed for a body that names
+        more models than the one that is checked; UnknownModel for a name that is too long.
+        """
+        auth.check_model_members(caller, wire.json)
+        model = self._find_model_name(wire)
+        if len(model) > MAX_NAME_LENGTH:  # before the name is kept anywhere
+            raise UnknownModel(model)
+        return model
+
+    def _find_model_name(self, wire: WireRequest) -> str:
         route = wire.route
         if route.model == "path":
             return wire.path_arguments["model"]

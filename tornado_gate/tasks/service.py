@@ -63,7 +63,7 @@ class TaskService:
 
         Raises the errors of the format and the provider for this request, RateLimited (too_many_tasks) and TaskConflict.
         """
-        call = snapshot.for_model(replace(call, operation="videos"), snapshot.resolve_model_name(wire))
+        call = snapshot.for_model(replace(call, operation="videos"), snapshot.resolve_model_name(wire, call.caller))
         call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
         targets = snapshot.select_targets(call, ("videos",))
         request = await wire_format.translate_request(call, wire)

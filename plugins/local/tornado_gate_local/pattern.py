@@ -47,10 +47,14 @@ def _make_options() -> Any:
     return options
 
 
-@lru_cache(maxsize=128)
 def _compile_pattern(pattern: str) -> tuple[Any, int]:
     """The compiled RE2 program and the steps that one use costs; the program of an unsupported pattern is None."""
-    if len(pattern) > MAX_PATTERN_LENGTH or _LOOK_AROUND_PATTERN.search(pattern):
+    return _compile_short_pattern(pattern) if len(pattern) <= MAX_PATTERN_LENGTH else (None, 2)
+
+
+@lru_cache(maxsize=128)
+def _compile_short_pattern(pattern: str) -> tuple[Any, int]:
+    if _LOOK_AROUND_PATTERN.search(pattern):
         return None, 2
     expression = _ESCAPE_PATTERN.sub(lambda found: f"\\x{{{found[1]}}}" if found[1] else found[0], pattern)
     try:

@@ -24,6 +24,10 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
 """Headers that define the request's end and destination; given values are not simply copied."""
 
 
+_MAX_CACHED_URL_LENGTH = 1024
+"""URLs of model calls are shorter; others would keep much memory."""
+
+
 class Origin(NamedTuple):
     """The destination of a connection. `host` has no brackets."""
 
@@ -40,12 +44,16 @@ class Address(Value, frozen=True):
     host: str
 
 
-@lru_cache(maxsize=1024)
 def parse_address(url: str) -> Address:
-    """Parse an http(s) URL; quoted as aiohttp does it, without fragment and user.
+    """Parse an http(s) URL; quoted as aiohttp does it, without fragment and user. Short URLs are cached.
 
     Raises ValueError for any other URL, and for spaces and control characters.
     """
+    return _parse_cached_address(url) if len(url) <= _MAX_CACHED_URL_LENGTH else _build_address(url, encoded=False)
+
+
+@lru_cache(maxsize=1024)
+def _parse_cached_address(url: str) -> Address:
     return _build_address(url, encoded=False)
 
 

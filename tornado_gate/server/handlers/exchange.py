@@ -36,6 +36,7 @@ from tornado_gate.types import Call
 log = logging.getLogger(__name__)
 
 MAX_CACHED_HOSTS = 1000
+MAX_CACHED_HOST_LENGTH = 255
 MAX_ARGUMENTS = 100
 CLIENT_CLOSED_STATUS = 499
 """The status in metrics and logs when the caller disconnected before its response."""
@@ -89,7 +90,11 @@ class CallerRequest:
             headers=self.headers,
             connection=self.connection,
         )
-        if host is not None and len(self._sane_hosts) < MAX_CACHED_HOSTS:
+        if (
+            host is not None
+            and len(self._sane_hosts) < MAX_CACHED_HOSTS
+            and len(request.host) <= MAX_CACHED_HOST_LENGTH
+        ):
             self._sane_hosts.add(request.host)
 
     @property

@@ -75,7 +75,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
             call, wire = await self._authenticate()
             auth.filter_operations(call.caller, (OPERATION,))
-            call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire))
+            call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)

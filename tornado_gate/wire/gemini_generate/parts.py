@@ -38,6 +38,9 @@ DATA_KEYS: Final = (
 _GOOGLE_FILES: Final = ("gs://", "https://generativelanguage.googleapis.com/")
 _PLAYER_HOSTS: Final = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
 
+_MAX_SPLIT_LENGTH: Final = 8192
+"""The maximum length of a URL that is split, because `urlsplit` caches its argument."""
+
 _MEDIA_TYPES: Final[Mapping[str, str]] = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -111,7 +114,7 @@ def _is_link(uri: str) -> bool:
     if not uri.startswith(("http://", "https://")) or uri.startswith(_GOOGLE_FILES):
         return False
     try:
-        return urlsplit(uri).hostname not in _PLAYER_HOSTS
+        return urlsplit(uri[:_MAX_SPLIT_LENGTH]).hostname not in _PLAYER_HOSTS
     except ValueError:
         return False
 
@@ -147,6 +150,8 @@ def render_source(source: Source | None, name: str | None) -> dict[str, Any] | N
 
 def guess_media_type(url: str) -> str:
     """The media type by the file extension in the URL's path, or ""."""
+    if len(url) > _MAX_SPLIT_LENGTH:
+        return ""
     try:
         path = urlsplit(url).path
     except ValueError:

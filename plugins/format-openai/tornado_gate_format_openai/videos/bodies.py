@@ -63,7 +63,7 @@ def _check_webhook(value: Any) -> None:
     if not isinstance(value, str):
         raise_invalid("webhook_url", f"must be a string, not {describe_type(value)}")
     try:
-        parts = urlsplit(value)
+        parts = urlsplit(value[: MAX_URL_LENGTH + 1])  # `urlsplit` caches its argument
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         fits = False

@@ -32,6 +32,7 @@ PAIR_WEIGHT = 0.6  # of two neighbouring words; a word has 1
 PARTS_WEIGHT = 0.8  # of all parts of a word together
 STOP_WORD_WEIGHT = 0.12  # of a word that occurs in almost every text
 MAX_WORD_LENGTH = 40  # letters of a word that are split into parts
+MAX_CACHED_LENGTH = 100  # letters of a word whose features are cached
 
 _WORD = re.compile(r"\w+")
 
@@ -103,7 +104,8 @@ def _iterate_features(text: str) -> Iterator[tuple[int, float]]:
     words = _WORD.findall(folded)
     for word, count in Counter(words).items():
         often = 1 + math.log(count)
-        for mark, weight in _list_word_features(word):
+        list_features = _list_word_features if len(word) <= MAX_CACHED_LENGTH else _list_word_features.__wrapped__
+        for mark, weight in list_features(word):
             yield mark, weight * often
     meaning = [get_stem(word) for word in words if word not in STOP_WORDS]
     for pair, count in Counter(pairwise(meaning)).items():

@@ -6,6 +6,7 @@ boxes without one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
@@ -125,13 +126,17 @@ def _split_word(word: str, font: AnyFont, width: int) -> list[str]:
 def choose_font(text: str, size: int) -> AnyFont:
     """The font that has the most letters of the text."""
     letters = frozenset(letter for letter in text if not letter.isspace())
-    name = "" if max(letters, default="a") < "\u0180" else _choose_font_name(letters)
+    name = "" if max(letters, default="a") < "\u0180" else _choose_font_name(_sample_letters(letters))
     return ImageFont.truetype(name, size) if name else ImageFont.load_default(size)
 
 
+def _sample_letters(letters: frozenset[str]) -> tuple[str, ...]:
+    """About twenty of the letters, from the whole range."""
+    return tuple(sorted(letters)[:: max(1, len(letters) // 20)])
+
+
 @lru_cache(maxsize=64)
-def _choose_font_name(letters: frozenset[str]) -> str:
-    sample = sorted(letters)[:: max(1, len(letters) // 20)]
+def _choose_font_name(sample: tuple[str, ...]) -> str:
     found = {name: font for name in OTHER_FONTS if (font := _load_font(name)) is not None}
     counts = {
         name: _count_known_letters(font, sample) for name, font in {"": ImageFont.load_default(16), **found}.items()
@@ -146,6 +151,6 @@ def _load_font(name: str) -> AnyFont | None:
         return None
 
 
-def _count_known_letters(font: AnyFont, letters: list[str]) -> int:
+def _count_known_letters(font: AnyFont, letters: Sequence[str]) -> int:
     missing = bytes(font.getmask(MISSING))
     return sum(bytes(font.getmask(letter)) != missing for letter in letters)

@@ -90,6 +90,10 @@ DIGITS = ("zero", "wun", "too", "three", "for", "faiv", "siks", "seven", "ait", 
 _SYLLABLES = "bdgklmnprstvz"
 
 
+MAX_CACHED_LENGTH = 100
+"""Letters of a word whose phonemes are cached."""
+
+
 def list_phonemes(text: str) -> list[Phoneme]:
     """The phonemes of a text, with pauses for its punctuation. At least one."""
     sounds: list[Phoneme] = []
@@ -98,7 +102,9 @@ def list_phonemes(text: str) -> list[Phoneme]:
         if letter.isalnum():
             word.append(_spell_letter(letter))
         elif not unicodedata.combining(letter) and letter not in "'’":
-            sounds += list_word_phonemes("".join(word))
+            sounds += (list_word_phonemes if len(word) <= MAX_CACHED_LENGTH else list_word_phonemes.__wrapped__)(
+                "".join(word)
+            )
             word = []
             sounds.append(STOP if letter in ".!?。！？\n" else PAUSE if letter in ",;:-，、" else WORD_GAP)
     return sounds
