@@ -70,7 +70,14 @@ def test_a_wrong_method_names_those_that_are_allowed() -> None:
 def test_the_methods_of_every_pattern_that_fits_are_named() -> None:
     with pytest.raises(MethodNotAllowed) as caught:
         match("DELETE", "/v1/models/a:generate")
-    assert caught.value.headers == {"Allow": "GET, POST"}
+    assert caught.value.headers == {"Allow": "GET, HEAD, POST"}
+
+
+def test_head_is_served_wherever_get_is() -> None:
+    assert match("HEAD", "/v1/models") == match("GET", "/v1/models")
+    assert match("HEAD", "/v1/models/a") == match("GET", "/v1/models/a")
+    with pytest.raises(MethodNotAllowed):
+        match("HEAD", "/v1/chat/completions")
 
 
 def test_a_format_that_claims_a_request_gets_it() -> None:

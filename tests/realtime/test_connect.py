@@ -136,6 +136,16 @@ def test_without_an_upgrade_it_is_426(gateway: Gateway) -> None:
     assert response.json()["error"]["code"] == "upgrade_required"
 
 
+@pytest.mark.parametrize("content", [b"x", b"x" * 1_000_000])
+def test_a_body_is_refused_before_the_key_is_checked(gateway: Gateway, content: bytes) -> None:
+    response = httpx.request("GET", f"{gateway.url}/v1/realtime?model=voice", content=content, trust_env=False)
+    assert (response.status_code, response.headers["connection"]) == (413, "close")
+
+
+def test_head_is_no_handshake(gateway: Gateway) -> None:
+    assert httpx.head(f"{gateway.url}/v1/realtime?model=voice", trust_env=False).status_code == 405
+
+
 HANDSHAKE = {
     "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",

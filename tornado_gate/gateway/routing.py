@@ -71,20 +71,23 @@ class RouteTable:
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 
-        `path` is the raw path of the request line. It is compared before percent-decoding, so that an encoded path cannot
+        HEAD is served wherever GET is (RFC 9110 9.1). `path` is the raw path of the request line. It is compared before percent-decoding, so that an encoded path cannot
         reach another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
-        for rival in self._exact.get(plain, _NO_ROUTES).get(method, ()):
+        served_as = "GET" if method == "HEAD" else method
+        for rival in self._exact.get(plain, _NO_ROUTES).get(served_as, ()):
             if rival.route.claims is None or rival.route.claims(headers, query):
                 return MatchedRoute(rival, _NO_ARGUMENTS)
         found = self._find(plain)
         for methods, arguments in found:
-            for rival in methods.get(method, ()):
+            for rival in methods.get(served_as, ()):
                 if rival.route.claims is None or rival.route.claims(headers, query):
                     return MatchedRoute(rival, arguments)
         allowed = {name for methods, _ in found for name in methods}
-        if method not in allowed:
+        if served_as not in allowed:
+            if "GET" in allowed:
+                allowed.add("HEAD")
             raise MethodNotAllowed(method, list(allowed))
         raise NotFound(f"No route serves {method} for this path with these headers and query parameters.")
 

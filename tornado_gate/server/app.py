@@ -21,7 +21,7 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tornado_gate.config.model import Config
-from tornado_gate.errors import GateError, MethodNotAllowed
+from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.body_worker import BodyWorker
@@ -32,11 +32,18 @@ from tornado_gate.realtime.sessions import ClientSecrets, OpenSessions
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
-from tornado_gate.server.handlers.status import HealthHandler, MetricsHandler, ReadyHandler, RefusalHandler
+from tornado_gate.server.handlers.status import (
+    HealthHandler,
+    MetricsHandler,
+    OptionsHandler,
+    ReadyHandler,
+    RefusalHandler,
+)
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore, load_media_secret
@@ -54,7 +61,7 @@ PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
     "/readyz": ReadyHandler,
     "/metrics": MetricsHandler,
 }
-"""Paths that need no key. `GET` only."""
+"""Paths that need no key. `GET` and `HEAD` only."""
 
 EXPLAIN_PATH = "/v1/_explain"
 SECRETS_OWNER = "\0client secrets"
@@ -89,34 +96,61 @@ class GateApplication(Application):
         return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
-        """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405."""
-        method, path = request.method or "", request.path
+        """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405.
+
+        Handlers of Tornado never get a body: it would be collected in memory, and parsed if it is a form, before any key is
+        known. So only routes that check a key take bodies.
+        """
+        caller_request = _to_caller_request(request)
         try:
-            public = self._public.get(path[:-1] if path.endswith("/") else path)
-            if public is not None:
-                if method != "GET":
-                    raise MethodNotAllowed(method, ["GET"])
-                return self._create_delegate(request, public)
-            for store in (self._services.media, self._services.tasks.files):
-                if path.startswith(store.address):
-                    if method not in ("GET", "HEAD"):
-                        raise MethodNotAllowed(method, ["GET", "HEAD"])
-                    return self._create_delegate(request, MediaHandler, store=store)
-            if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
-                return ExplainHandler(self._services, _to_caller_request(request))
-            matched = self._gate.snapshot.routes.match(
-                method, path, request.headers, parse_query(_to_caller_request(request))
-            )
+            return self._find_page(request) or self._find_route(request, caller_request)
         except GateError as error:
-            wire_format = self._gate.snapshot.routes.find_format(path)
-            return self._create_delegate(request, RefusalHandler, error=error, format=wire_format)
-        if matched.served.route.socket:
-            arguments = {"services": self._services, "matched": matched}
-            return self.get_handler_delegate(request, RealtimeHandler, arguments)
-        return AnswerHandler(self._services, _to_caller_request(request), matched)
+            wire_format = self._gate.snapshot.routes.find_format(request.path)
+            return RefusalHandler(self._gate, caller_request, error, wire_format)
+
+    def _find_page(self, request: HTTPServerRequest) -> Any:
+        """The handler of a path that needs no key; None for any other path. Raises MethodNotAllowed, TooLarge."""
+        method, path = request.method or "", request.path
+        public = self._public.get(path[:-1] if path.endswith("/") else path)
+        if public is not None:
+            _check_bodiless_get(request)
+            return self._create_delegate(request, public)
+        for store in (self._services.media, self._services.tasks.files):
+            if path.startswith(store.address):
+                _check_bodiless_get(request)
+                return self._create_delegate(request, MediaHandler, store=store)
+        if path == "*" and method == "OPTIONS":
+            _check_bodiless(request)
+            return OptionsHandler(self._gate, _to_caller_request(request))
+        return None
+
+    def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
+        """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
+        method, path = caller_request.method, caller_request.path
+        if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
+            return ExplainHandler(self._services, caller_request)
+        matched = self._gate.snapshot.routes.match(method, path, request.headers, parse_query(caller_request))
+        if not matched.served.route.socket:
+            return AnswerHandler(self._services, caller_request, matched)
+        if method != "GET":
+            raise MethodNotAllowed(method, ["GET"])
+        _check_bodiless(request)
+        return self.get_handler_delegate(request, RealtimeHandler, {"services": self._services, "matched": matched})
 
     def _create_delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
+
+
+def _check_bodiless_get(request: HTTPServerRequest) -> None:
+    """Raises MethodNotAllowed unless this is a GET or HEAD, and TooLarge if it has a body."""
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed(request.method or "", ["GET", "HEAD"])
+    _check_bodiless(request)
+
+
+def _check_bodiless(request: HTTPServerRequest) -> None:
+    if has_body(request.headers):
+        raise TooLarge("This path takes no request body. Send the request without a body.")
 
 
 def _to_caller_request(request: HTTPServerRequest) -> CallerRequest:
@@ -142,6 +176,7 @@ class _RequestDispatcher(HTTPMessageDelegate):
         assert isinstance(start_line, RequestStartLine)
         taker = self._application.create_exchange(self._connection, start_line, headers)
         if taker is None:
+            self._connection.set_max_body_size(0)  # type: ignore[attr-defined]  # both servers have it; the base class does not
             taker = Application.start_request(self._application, self._server_connection, self._connection)
         self._taker = taker
         return taker.headers_received(start_line, headers)

@@ -31,6 +31,11 @@ def get_request_id(headers: Mapping[str, str]) -> str:
     return given if given and _VALID_ID.fullmatch(given) else "req_" + make_unique_id()[:24]
 
 
+def has_body(headers: Mapping[str, str]) -> bool:
+    """Whether a request with these headers has a body. `headers` have lower-case names or ignore case."""
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
 def make_default_headers(request_id: str) -> dict[str, str]:
     """The headers of every response, with names as they are sent."""
     return {

@@ -21,6 +21,7 @@ from tornado.escape import parse_qs_bytes
 from tornado.httputil import (
     HTTPConnection,
     HTTPHeaders,
+    HTTPInputError,
     HTTPMessageDelegate,
     HTTPServerRequest,
     RequestStartLine,
@@ -84,7 +85,9 @@ class CallerRequest:
             self._check_host(host)
 
     def _check_host(self, host: str | None) -> None:
-        """Let Tornado check the Host; up to MAX_CACHED_HOSTS valid ones are cached."""
+        """Let Tornado check the Host; up to MAX_CACHED_HOSTS valid ones are cached. An empty one names no host of HTTP."""
+        if host == "":
+            raise HTTPInputError("the Host header is empty")
         request = HTTPServerRequest(
             start_line=RequestStartLine(self.method, "/", self.version),
             headers=self.headers,
@@ -300,7 +303,7 @@ class Exchange(HTTPMessageDelegate):
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
-        if not self.body_read and self._has_body():
+        if not self.body_read and common.has_body(self.request.lowered):
             self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request
         self.call = self.call or self.make_partial_call()
         self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
@@ -308,10 +311,6 @@ class Exchange(HTTPMessageDelegate):
     def cut(self) -> None:
         """Close the connection in the middle of a response, so that the client sees that it is incomplete."""
         self.connection.close()
-
-    def _has_body(self) -> bool:
-        headers = self.request.lowered
-        return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
         self.headers["Date"] = _format_date_header()

@@ -1,14 +1,16 @@
-"""/healthz, /readyz and /metrics for operators, and the errors of requests without a route."""
+"""/healthz, /readyz and /metrics for operators, OPTIONS *, and the errors of requests that no handler takes."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
 
 from tornado_gate import __version__
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 
 
 class StatusHandler(GateHandler):
@@ -23,6 +25,8 @@ class HealthHandler(StatusHandler):
 
     def get(self) -> None:
         self.write({"status": "ok", "version": __version__})
+
+    head = get
 
 
 class ReadyHandler(StatusHandler):
@@ -40,6 +44,8 @@ class ReadyHandler(StatusHandler):
             return
         self.write({"status": "ready", "configuration": self.snapshot.number})
 
+    head = get
+
 
 class MetricsHandler(StatusHandler):
     """Metrics in the text format of Prometheus."""
@@ -50,14 +56,29 @@ class MetricsHandler(StatusHandler):
         self.set_header("Content-Type", content_type)
         self.finish(body)
 
+    head = get
 
-class RefusalHandler(GateHandler):
-    """Sends the error of routing: 404 or 405."""
 
-    def initialize(self, gate: Gate, error: GateError, format: str) -> None:  # type: ignore[override]
-        super().initialize(gate)
-        self.error = error
-        self.format = format
+class RefusalHandler(Exchange):
+    """Sends an error before the body of its request is read: 404, 405, or 413 for a body that nothing takes."""
 
-    def prepare(self) -> Any:
-        self.fail(self.error)
+    def __init__(self, gate: Gate, request: CallerRequest, error: GateError, format: str) -> None:
+        super().__init__(gate, request, format)
+        self._error = error
+
+    def prepare(self) -> Awaitable[None] | None:
+        if common.has_body(self.request.lowered):
+            raise self._error
+        return None
+
+    async def answer(self) -> None:
+        self.fail(self._error)
+
+
+class OptionsHandler(Exchange):
+    """OPTIONS *: the methods of the server as a whole (RFC 9110 9.3.7)."""
+
+    async def answer(self) -> None:
+        self.set_status(204)
+        self.set_header("Allow", ", ".join(common.METHODS))
+        self.end()
