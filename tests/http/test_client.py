@@ -168,46 +168,6 @@ async def test_a_connection_that_nobody_uses_is_closed_after_a_while(monkeypatch
         assert len(raw.peers) == 2
 
 
-def keeps_the_first_and_then(behave: bytes | None) -> tuple[list[bytes], object]:
-    """A script: the first connection answers once and then behaves so at the second request; None resets."""
-    requests: list[bytes] = []
-
-    async def script(peer: Peer) -> None:
-        requests.append(await peer.request())
-        await peer.say(answer(b"first" if peer.number == 0 else b"fresh"))
-        if peer.number == 0:
-            requests.append(await peer.request())
-            if behave is None:
-                peer.reset()
-            else:
-                await peer.say(behave)
-        else:
-            await peer.gone()
-
-    return requests, script
-
-
-@on_both_loops
-@pytest.mark.parametrize("behave", [b"", None], ids=["closed", "reset"])
-async def test_a_kept_connection_that_ends_when_it_is_used_is_replaced_by_a_fresh_one(behave: bytes | None) -> None:
-    requests, script = keeps_the_first_and_then(behave)
-    async with serving(script) as raw, opened() as client:  # type: ignore[arg-type]
-        assert await body_of(client, raw.url) == b"first"
-        assert await body_of(client, raw.url, body=b"again") == b"fresh"
-        assert requests[1] == requests[2]
-        assert requests[2].endswith(b"again")
-
-
-@on_both_loops
-async def test_nothing_is_tried_twice_once_a_byte_of_an_answer_has_come() -> None:
-    _, script = keeps_the_first_and_then(b"H")
-    async with serving(script) as raw, opened() as client:  # type: ignore[arg-type]
-        await body_of(client, raw.url)
-        with pytest.raises(ConnectionBroken):
-            await body_of(client, raw.url)
-        assert len(raw.peers) == 1
-
-
 @on_both_loops
 async def test_a_new_connection_that_ends_is_not_replaced() -> None:
     async with serving(once(b"")) as raw, opened() as client:
@@ -230,7 +190,7 @@ async def test_the_second_try_takes_no_kept_connection() -> None:
 
     async with serving(script) as raw, opened() as client:
         await asyncio.gather(body_of(client, raw.url), body_of(client, raw.url))
-        assert await body_of(client, raw.url) == b"2"
+        assert await body_of(client, raw.url, "PUT") == b"2"
 
 
 @on_both_loops

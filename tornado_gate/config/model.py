@@ -105,6 +105,9 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
     `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure). A body that arrives slower than
     `body_bytes_per_second` is refused; 0 means no minimum.
+
+    The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `media_answer_bytes` for
+    images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos, which are not in memory.
     """
 
     requests_per_minute: int | None = None
@@ -115,6 +118,9 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     body_bytes_per_second: int = 1024
     bodies_bytes: int = 512 * 1024 * 1024
     forms_bytes: int = 4 * 1024 * 1024 * 1024
+    answer_bytes: int = 64 * 1024 * 1024
+    media_answer_bytes: int = 256 * 1024 * 1024
+    stream_bytes: int = 256 * 1024 * 1024
 
 
 class MediaConfig(Value, frozen=True, kw_only=True):

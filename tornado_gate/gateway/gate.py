@@ -113,6 +113,8 @@ class Gate:
         config = snapshot.config
         self._callers.clear()
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
+        for pool in self._pools.values():
+            pool.limits = config.limits
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
 
@@ -120,7 +122,9 @@ class Gate:
         """The connection pool of a provider entry. Snapshots in which the entry is equal share the pool."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._upstream_http)
+            pool = self._pools[provider.identity] = Pool(
+                provider.entry.timeouts, self._upstream_http, self.snapshot.config.limits
+            )
         return pool
 
     def use_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:

@@ -14,12 +14,20 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
+from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import PluginError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
-from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout, HttpClientError
+from tornado_gate.http.client.faults import (
+    CompressionTooHigh,
+    ConnectError,
+    ConnectionBroken,
+    ConnectTimeout,
+    HttpClientError,
+    ResponseTooLarge,
+)
 from tornado_gate.http.client.pool import HttpClient
-from tornado_gate.http.client.response import HttpResponse
+from tornado_gate.http.client.response import UNBOUNDED, HttpResponse, SizeBound
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 
@@ -43,6 +51,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ERROR_BODY_BYTES = 64 * 1024
 """Maximum number of bytes read of an upstream's error body."""
 
+LARGE_ANSWER_OPERATIONS = frozenset({"images", "image_edits", "speech", "embeddings"})
+"""Operations whose answers hold files in base64, sound or many vectors; `limits.media_answer_bytes` applies to them."""
+
 ERROR_BODY_SECONDS = 5.0
 """Maximum time for reading an upstream's error body. After it, the error is built from the status and the bytes received."""
 
@@ -54,7 +65,13 @@ class Pool:
     module its client, `http.websocket` its session.
     """
 
-    def __init__(self, timeouts: Timeouts, client: Literal["httptools", "aiohttp"] = "httptools") -> None:
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        client: Literal["httptools", "aiohttp"] = "httptools",
+        limits: LimitsConfig | None = None,
+    ) -> None:
+        self.limits = limits or LimitsConfig()  # replaced by a reload, while the pool stays
         self._timeouts = timeouts
         self._kind = client
         self._client: HttpClient | None = None
@@ -104,7 +121,8 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     """Send `outgoing` and return when the upstream's headers have arrived; `chunks` reads the body with back-pressure.
 
     Raises UpstreamError or a subclass for a status >= 300 that `outgoing` does not accept. `call.closing` closes the connection
-    unless the body was read to its end. A body that arrived with the headers is a `BufferedBody`; its connection is already
+    unless the body was read to its end. A body larger than the bounds of conf's ``limits`` fails with an UpstreamError while it
+    is read, and its connection is closed. A body that arrived with the headers is a `BufferedBody`; its connection is already
     back in the pool. With `redirected`, the URL is sent exactly as the upstream wrote it.
     """
     if outgoing.file_types and not is_same_origin(outgoing.url, call.target.base_url):
@@ -120,15 +138,34 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
-    if answer.status < 300 and (body := answer.take_complete_body()):
+    if answer.status >= 300:
+        call.closing.callback(answer.close)
+        return await _handle_status(call, outgoing, answer)
+    try:
+        answer.limit_size(_choose_size_bound(call, outgoing, answer.headers))
+        body = answer.take_complete_body()
+    except HttpClientError as error:
+        answer.close()
+        raise connection_error(provider, error, answered=True) from error
+    if body:
         return UpstreamResponse(
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )
     call.closing.callback(answer.close)
-    if answer.status >= 300:
-        return await _handle_status(call, outgoing, answer)
     answer.explain = partial(connection_error, provider, answered=True)
     return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider)
+
+
+def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:
+    """Return the bound for the body of a response. Files are not held in memory: who stores them limits their size."""
+    if outgoing.file_types:
+        return UNBOUNDED
+    limits: LimitsConfig = call.pool.limits
+    if headers.get("content-type", "").startswith("text/event-stream"):
+        return SizeBound(limits.stream_bytes, "limits.stream_bytes")
+    if call.operation in LARGE_ANSWER_OPERATIONS:
+        return SizeBound(limits.media_answer_bytes, "limits.media_answer_bytes")
+    return SizeBound(limits.answer_bytes, "limits.answer_bytes")
 
 
 async def _handle_status(
@@ -180,6 +217,10 @@ def connection_error(provider: str, error: Exception, *, answered: bool = False)
     if isinstance(error, ConnectTimeout):
         return upstream_errors.not_connected_in_time(provider)
     log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
+    if isinstance(error, ResponseTooLarge):
+        return upstream_errors.answer_too_large(provider, error.most, error.key)
+    if isinstance(error, CompressionTooHigh):
+        return upstream_errors.compression_too_high(provider)
     if isinstance(error, ConnectError):
         return upstream_errors.unreachable(provider)
     if isinstance(error, ConnectionBroken) or answered:

@@ -12,6 +12,8 @@
     no connection                                  UpstreamUnreachable            502   upstream_unreachable
     no connection in time                          UpstreamConnectTimeout         504   upstream_timeout
     connection lost before the response ended      UpstreamLost                   502   upstream_lost
+    a response above a bound of conf's limits      UpstreamError                  502   upstream_answer_too_large
+    a body that grows too much by decompression    UpstreamError                  502   upstream_compression_too_high
     a file of the upstream cannot be fetched       UpstreamError                  502   upstream_file_…
 
 The upstream's message is shown for a 4xx, and for any status of an error inside a successful response; never for the first
@@ -37,6 +39,7 @@ from tornado_gate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from tornado_gate.http.client.content_coding import MAX_RATIO
 from tornado_gate.types.wire import describe_provider
 
 MOST_TEXT: Final = 2000
@@ -143,6 +146,23 @@ def connection_lost(provider: str, *, answered: bool) -> UpstreamLost:
     """Return the error for a broken connection. `answered`: the head of the response had arrived."""
     when = "before the response was complete" if answered else "without a response"
     return UpstreamLost(f"{describe_provider(provider)} closed the connection {when}. Try again.")
+
+
+def answer_too_large(provider: str, most: int, key: str) -> UpstreamError:
+    """Return the error for a response above `most` bytes, the value of the conf key `key`."""
+    return UpstreamError(
+        f"{describe_provider(provider)} sent a response of more than {most} bytes, the limit {key} of the configuration.",
+        code="upstream_answer_too_large",
+    )
+
+
+def compression_too_high(provider: str) -> UpstreamError:
+    """Return the error for a compressed response that is much larger after decompression."""
+    return UpstreamError(
+        f"{describe_provider(provider)} sent a compressed response that grows by more than a factor of {MAX_RATIO}. "
+        "No compression was requested; turn it off at the upstream.",
+        code="upstream_compression_too_high",
+    )
 
 
 def bad_answer(provider: str) -> UpstreamError:

@@ -15,6 +15,7 @@ import orjson
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.types.value import Value
+from tornado_gate.types.wire import check_json_values
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The maximum size of a frame, which bounds the memory of a stream. A larger frame raises UpstreamError."""
@@ -52,11 +53,12 @@ class FrameSplitter:
             buffer = b"".join(self._held)
             end += len(buffer) - len(window)
             ready, rest = buffer[:end], buffer[end:]
+            check_json_values(ready)
             self._held, self._size, self._last = [rest] if rest else [], len(rest), rest[-3:]
         else:
             ready, self._last = b"", window[-3:]
         if self._size > MAX_FRAME_BYTES:
-            raise UpstreamError(f"The upstream sent a stream event above the limit of {MAX_FRAME_BYTES >> 20} MiB.")
+            raise event_too_large_error()
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -68,6 +70,14 @@ class FrameSplitter:
         rest = b"".join(self._held)
         self._held, self._size, self._last = [], 0, b""
         return rest
+
+
+def event_too_large_error() -> UpstreamError:
+    """Return the error for a stream event above MAX_FRAME_BYTES."""
+    return UpstreamError(
+        f"The upstream sent a stream event above the limit of {MAX_FRAME_BYTES >> 20} MiB.",
+        code="upstream_event_too_large",
+    )
 
 
 def _find_last_border_end(piece: bytes) -> int:

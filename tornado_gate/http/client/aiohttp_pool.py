@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tornado_gate.http.client.connection import SizedBody
+from tornado_gate.http.client.content_coding import Inflater, make_inflater
 from tornado_gate.http.client.faults import (
     ConnectError,
     ConnectionBroken,
     ConnectTimeout,
     HttpClientError,
     MalformedResponse,
+    ResponseTooLarge,
 )
-from tornado_gate.http.client.request import HeaderPairs, add_default_headers
-from tornado_gate.http.client.response import return_unchanged
+from tornado_gate.http.client.request import HeaderPairs, add_default_headers, is_idempotent
+from tornado_gate.http.client.response import UNBOUNDED, SizeBound, check_announced_length, return_unchanged
 
 if TYPE_CHECKING:
     import aiohttp
@@ -34,6 +37,7 @@ def create_session(connect_seconds: float) -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=64 * 1024,
+        auto_decompress=False,  # its decompression of one piece is not bounded
         trace_configs=[trace],
         skip_auto_headers=("User-Agent",),
     )
@@ -61,32 +65,65 @@ def as_fault(error: Exception) -> HttpClientError:
 class AiohttpResponse:
     """Interface of `client.response.HttpResponse` on an aiohttp response."""
 
-    __slots__ = ("_response", "explain", "headers", "status")
+    __slots__ = ("_bound", "_inflater", "_left", "_response", "explain", "headers", "status")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
+        """Raises MalformedResponse for an unsupported content coding."""
         self.status = response.status
+        self._bound = UNBOUNDED
+        self._left = sys.maxsize
         self.headers: dict[str, str] = {}
         self.explain: Callable[[HttpClientError], Exception] = return_unchanged
         self._response = response
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+        self._inflater = make_inflater(self.headers.get("content-encoding", ""))
+
+    def limit_size(self, bound: SizeBound) -> None:
+        """As `HttpResponse.limit_size`."""
+        self._bound, self._left = bound, bound.most
+        check_announced_length(self.headers, bound)
 
     def __aiter__(self) -> AiohttpResponse:
         return self
 
     async def __anext__(self) -> bytes:
-        import aiohttp
-
         try:
-            piece = await self._response.content.readany()
+            piece = await (self._read() if self._inflater is None else self._read_inflated(self._inflater))
+            self._left -= len(piece)
+            if self._left < 0:
+                raise ResponseTooLarge(*self._bound)
+        except HttpClientError as fault:
+            self.close()
+            raise self.explain(fault) from fault
         except (asyncio.CancelledError, GeneratorExit):
             self.close()
             raise
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self.explain(ConnectionBroken(f"{type(error).__name__}: {error}")) from error
         if not piece:
             raise StopAsyncIteration
+        return piece
+
+    async def _read(self) -> bytes:
+        """Return the next data as received, b"" at the end. Raises ConnectionBroken."""
+        import aiohttp
+
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ConnectionBroken(f"{type(error).__name__}: {error}") from error
+
+    async def _read_inflated(self, inflater: Inflater) -> bytes:
+        """Return the next decompressed piece, b"" at the end. Raises HttpClientError."""
+        if inflater.has_more:
+            await asyncio.sleep(0)  # a small body may hold seconds of decompression
+        piece = inflater.take(b"")
+        while not piece:
+            packed = await self._read()
+            if not packed:
+                inflater.finish()
+                return b""
+            piece = inflater.take(packed)
         return piece
 
     def take_complete_body(self) -> bytes:
@@ -98,6 +135,21 @@ class AiohttpResponse:
 
     def close(self) -> None:
         self._response.close()
+
+
+def _make_response(response: aiohttp.ClientResponse) -> AiohttpResponse:
+    """Wrap `response`; closes it if its head is refused."""
+    try:
+        return AiohttpResponse(response)
+    except HttpClientError:
+        response.close()
+        raise
+
+
+def _is_repeatable(method: str, error: Exception) -> bool:
+    import aiohttp
+
+    return is_idempotent(method) or isinstance(error, aiohttp.ClientConnectionResetError)
 
 
 class AiohttpClient:
@@ -124,7 +176,7 @@ class AiohttpClient:
 
         try:
             place = URL(url, encoded=exact and url.isascii())
-            return AiohttpResponse(
+            return _make_response(
                 await self._request_with_retry(method, place, add_default_headers(headers, usual), body)
             )
         except aiohttp.InvalidURL:
@@ -135,9 +187,14 @@ class AiohttpClient:
     async def _request_with_retry(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | SizedBody | None
     ) -> aiohttp.ClientResponse:
-        """Send a request; send it again once if a reused connection was closed by the upstream before a response."""
+        """Send a request; send it again once on a new connection, by the rule of `HttpClient.request`.
+
+        aiohttp itself repeats idempotent requests. Of the others it tells only that nothing was written at all.
+        """
         import aiohttp
 
+        for _ in range(2):  # lets the loop report connections that the upstream has closed: the pool then drops them
+            await asyncio.sleep(0)
         if body is not None and not isinstance(body, bytes):  # otherwise aiohttp sends it chunked
             headers = {**headers, "Content-Length": str(body.length)}
         for last_try in (False, True):
@@ -151,7 +208,7 @@ class AiohttpClient:
                     allow_redirects=False,
                     trace_request_ctx=context,
                 )
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError):
-                if last_try or not context.reused:
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as error:
+                if last_try or not context.reused or not _is_repeatable(method, error):
                     raise
         raise AssertionError("the loop returns or raises")

@@ -7,6 +7,8 @@ otherwise the next response could belong to another request.
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol, cast
@@ -16,7 +18,7 @@ import httptools
 from tornado_gate.http.client.content_coding import make_inflater
 from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
 from tornado_gate.http.client.request import Origin
-from tornado_gate.http.client.response import HttpResponse
+from tornado_gate.http.client.response import MAX_LENGTH_DIGITS, HttpResponse
 
 UNREAD_BYTES = 64 * 1024
 """Above this many unread bytes, reading from the network pauses until the reader continues (back-pressure)."""
@@ -30,8 +32,8 @@ JOIN_BYTES = 256 * 1024
 MIN_BYTES_PAST_PARSER = 128 * 1024
 """If at least this much of a sized body is missing, the rest bypasses the parser, which would copy every byte."""
 
-LENGTH_DIGITS = 18
-"""Content-Length values with more digits are absurd; the parser handles them."""
+IDLE_SECONDS = 30.0
+"""An idle connection is not reused after this time."""
 
 
 class SizedBody(Protocol):
@@ -54,6 +56,8 @@ _HEADER_NAMES: dict[bytes, str] = {}
 """Header names as received -> in lower case."""
 
 _MAX_HEADER_NAMES = 512
+
+_KEEP_ALIVE_TIMEOUT = re.compile(r"(?i)\btimeout\s*=\s*\"?(\d{1,9})")
 
 
 def _intern_header_name(raw_name: bytes) -> str:
@@ -81,14 +85,25 @@ class ClientConnection(asyncio.Protocol):
         "_parser",
         "_sender",
         "_silent",
+        "_socket",
         "_transport",
         "_writable",
+        "idle_seconds",
         "on_body",
         "origin",
     )
 
-    def __init__(self, home: ConnectionOwner, origin: Origin, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        home: ConnectionOwner,
+        origin: Origin,
+        loop: asyncio.AbstractEventLoop,
+        opened: socket.socket | None = None,
+    ) -> None:
+        """`opened` is the non-blocking socket of the transport; without it `has_input` cannot look at it."""
         self.origin = origin
+        self.idle_seconds = IDLE_SECONDS  # how long the upstream keeps the connection open while it is idle
+        self._socket = opened
         self._home = home
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -118,6 +133,21 @@ class ClientConnection(asyncio.Protocol):
         """Whether the connection is open and not closing."""
         return self._transport is not None and not self._transport.is_closing()
 
+    def has_input(self) -> bool:
+        """Whether data or the end of the connection has arrived and is unread: the upstream has closed an idle connection.
+
+        The event loop reports it only after its next poll, when a request may already have been written.
+        """
+        if self._socket is None:
+            return False
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            pass
+        return True
+
     async def send_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
         """Send a request and return the response when its head has arrived. `bodiless`: the response has no body, as for HEAD.
 
@@ -132,7 +162,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             transport = self._transport
             if transport is None:
-                raise ConnectionBroken("the connection was closed before it was used", unanswered=True)
+                raise ConnectionBroken("the connection was closed before it was used", unanswered=True, unsent=True)
             if not isinstance(body, bytes):
                 transport.write(head)
                 self._sender = self._loop.create_task(self._send_pieces(body))
@@ -275,11 +305,7 @@ class ClientConnection(asyncio.Protocol):
             self._finish_response()
             answer.notify_change()
         else:
-            self._fail_response(
-                ConnectionBroken(
-                    "the upstream closed the connection", unanswered=not self._silent and not answer.status
-                )
-            )
+            self._fail_response(self._make_broken_fault("the upstream closed the connection", answer))
 
     def _is_end_authentic(self) -> bool:
         """Whether the upstream itself ended the connection: over TLS, an attacker could have ended the TCP connection."""
@@ -293,13 +319,22 @@ class ClientConnection(asyncio.Protocol):
         except ssl.SSLError:
             return False
 
+    def _make_broken_fault(self, reason: str, answer: HttpResponse) -> ConnectionBroken:
+        """Return the fault for a connection that ended. Call it while the state of sending is known."""
+        unanswered = not self._silent and not answer.status
+        transport = self._transport
+        unwritten = transport is not None and transport.get_write_buffer_size() > 0
+        incomplete = self._sender is not None or self._writable is not None or unwritten
+        return ConnectionBroken(reason, unanswered=unanswered, unsent=unanswered and incomplete)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = self._parser = None
+        answer = self._answer
+        fault = None if answer is None else self._make_broken_fault(f"the connection broke: {exc or 'closed'}", answer)
+        self._transport = self._parser = self._socket = None
         self._stop_sending()
         self.resume_writing()
-        if self._answer is not None:
-            unanswered = not self._silent and not self._answer.status
-            self._fail_response(ConnectionBroken(f"the connection broke: {exc or 'closed'}", unanswered=unanswered))
+        if fault is not None:
+            self._fail_response(fault)
         self._home.on_connection_lost(self)
 
     def _finish_response(self) -> None:
@@ -357,18 +392,29 @@ class ClientConnection(asyncio.Protocol):
         self._keep = (
             parser.should_keep_alive() and not self._bodiless and not (status == 204 and _announces_body(headers))
         )
+        if "keep-alive" in headers:
+            self.idle_seconds = _parse_idle_seconds(headers["keep-alive"])
         self._bounded = "content-length" in headers or "transfer-encoding" in headers
         answer.status = status
         self._headers = None
         if self._bodiless:
             answer.end()
-        elif len(headers.get("content-length", "")) <= LENGTH_DIGITS:
+        elif len(headers.get("content-length", "")) <= MAX_LENGTH_DIGITS:
             self._length = headers.get("content-length", "")
 
     def on_message_complete(self) -> None:
         answer = self._answer
         if answer is not None and answer.status and not answer.ended:
             answer.end()
+
+
+def _parse_idle_seconds(value: str) -> float:
+    """Return how long a connection may be idle, given the header Keep-Alive (RFC 2068 19.7.1.1; Node and Apache send it).
+
+    A second less than the upstream announces: a request that is under way when the upstream closes is lost.
+    """
+    found = _KEEP_ALIVE_TIMEOUT.search(value)
+    return IDLE_SECONDS if found is None else min(IDLE_SECONDS, max(0.0, int(found[1]) - 1))
 
 
 def _announces_body(headers: dict[str, str]) -> bool:

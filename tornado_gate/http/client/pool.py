@@ -13,7 +13,7 @@ from functools import cache, lru_cache, partial
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from tornado_gate.http.client.connection import ClientConnection, SizedBody
+from tornado_gate.http.client.connection import IDLE_SECONDS, ClientConnection, SizedBody
 from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout
 from tornado_gate.http.client.request import (
     HeaderPairs,
@@ -27,9 +27,6 @@ from tornado_gate.http.client.response import HttpResponse
 
 MAX_CACHED_HEADERS = 64
 """Size of the caches of rendered headers and of prepared heads; requests to one provider differ little in them."""
-
-IDLE_SECONDS = 30.0
-"""Idle connections are closed after this time."""
 
 ATTEMPT_SECONDS = 0.25
 """Delay before the next address is tried in parallel (Happy Eyeballs, RFC 8305 5)."""
@@ -74,11 +71,15 @@ class HttpClient:
         """Send a request and return the response when its head has arrived.
 
         Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for
-        names that `headers` lacks. If a reused connection is closed before any byte of a response, the request is sent again on a
-        new one. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and MalformedResponse.
+        names that `headers` lacks. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and
+        MalformedResponse.
+
+        If a reused connection is closed before any byte of a response, the request is sent again on a new one, but only if the
+        upstream cannot have processed it twice with an effect: it was not sent completely, or its method is idempotent. Go's
+        net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
         """
         make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
-        origin, start, bodiless, sized = make(method, url, tuple(headers.items()), usual)
+        origin, start, bodiless, sized, idempotent = make(method, url, tuple(headers.items()), usual)
         if body is None:
             head, body = finish_head(start, 0 if sized else None), b""
         else:
@@ -88,7 +89,7 @@ class HttpClient:
             try:
                 return await kept.send_request(head, body, bodiless=bodiless)
             except ConnectionBroken as broken:
-                if not broken.unanswered:
+                if not (broken.unsent or (broken.unanswered and idempotent)):
                     raise
         connection = await self._connect_in_time(origin)
         return await connection.send_request(head, body, bodiless=bodiless)
@@ -123,12 +124,19 @@ class HttpClient:
             self._closed.set_result(None)
 
     def _take_idle_connection(self, origin: Origin) -> ClientConnection | None:
-        """Return the most recently used idle connection, so that unneeded ones reach the idle timeout."""
+        """Return the most recently used idle connection, so that unneeded ones reach the idle timeout.
+
+        Connections that the upstream has closed, or is about to close, are dropped: a request must not be lost on them.
+        """
         idle = self._idle.get(origin)
+        now = self._loop.time() if idle else 0.0
         while idle:
-            connection, _ = idle.popitem()
-            if connection.is_usable:
+            connection, since = idle.popitem()
+            if not connection.is_usable:
+                continue
+            if now - since < connection.idle_seconds and not connection.has_input():
                 return connection
+            connection.abort()
         return None
 
     def _close_idle(self) -> None:
@@ -160,7 +168,7 @@ class HttpClient:
         opened = await start_connection(found, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _, connection = await self._loop.create_connection(
-            lambda: ClientConnection(self, origin, self._loop),
+            lambda: ClientConnection(self, origin, self._loop, opened),
             sock=opened,
             ssl=trust,
             server_hostname=origin.host.rstrip(".") if trust else None,

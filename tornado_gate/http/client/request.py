@@ -20,6 +20,9 @@ _FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f]")
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods whose requests have no Content-Length if they have no body (RFC 9110 8.6)."""
 
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+"""Methods that may be repeated without another effect (RFC 9110 9.2.2)."""
+
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
 """Headers that define the request's end and destination; given values are not simply copied."""
 
@@ -142,17 +145,24 @@ def add_default_headers(headers: Mapping[str, str], usual: HeaderPairs) -> dict[
     return {**headers, **{name: value for name, value in usual if name.lower() not in given}}
 
 
+def is_idempotent(method: str) -> bool:
+    """Whether a request with this method may be sent again although the upstream may have processed it."""
+    return method.upper() in _IDEMPOTENT
+
+
 class PreparedHead(NamedTuple):
     """The part of the head that requests with the same method, URL and headers share.
 
     `start` is the head without Content-Length and the final empty line. `bodiless`: the response has no body. `sized`: the
-    request has a Content-Length even without a body.
+    request has a Content-Length even without a body. `idempotent`: the request may be sent again although the upstream may
+    have processed it.
     """
 
     origin: Origin
     start: bytes
     bodiless: bool
     sized: bool
+    idempotent: bool
 
 
 def prepare_head(
@@ -166,4 +176,4 @@ def prepare_head(
     """Build a `PreparedHead`. Depends on its arguments only, so it can be cached. Raises ValueError as `find` and `lines` do."""
     place, upper = find(url), method.upper()
     whole = render_head(method, place, add_default_headers(dict(headers), usual), None, lines)
-    return PreparedHead(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY)
+    return PreparedHead(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY, is_idempotent(upper))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+import sys
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
 from tornado_gate.http.client.content_coding import Inflater
-from tornado_gate.http.client.faults import ConnectionBroken, HttpClientError
+from tornado_gate.http.client.faults import ConnectionBroken, HttpClientError, ResponseTooLarge
+
+MAX_LENGTH_DIGITS = 18
+"""A Content-Length with more digits is absurd; the parser refuses it."""
 
 
 class ResponseSource(Protocol):
@@ -18,6 +22,23 @@ class ResponseSource(Protocol):
 
     def abort(self) -> None:
         """Close the connection: the reader needs no more data."""
+
+
+class SizeBound(NamedTuple):
+    """The maximum size of a body in bytes, after decompression, and the conf key that sets it."""
+
+    most: int
+    key: str
+
+
+UNBOUNDED = SizeBound(sys.maxsize, "")
+
+
+def check_announced_length(headers: Mapping[str, str], bound: SizeBound) -> None:
+    """Raise ResponseTooLarge if the head announces more than `bound`: nothing of the body need be read then."""
+    length = headers.get("content-length", "")
+    if length.isdecimal() and len(length) <= MAX_LENGTH_DIGITS and int(length) > bound.most:
+        raise ResponseTooLarge(*bound)
 
 
 def return_unchanged(fault: HttpClientError) -> Exception:
@@ -34,7 +55,9 @@ class HttpResponse:
     """
 
     __slots__ = (
+        "_bound",
         "_inflater",
+        "_left",
         "_loop",
         "_pieces",
         "_source",
@@ -57,6 +80,8 @@ class HttpResponse:
         self.fault: HttpClientError | None = None
         self.size = 0  # unread bytes, with the overhead of the framing
         self.paused = False  # reading is paused until the reader takes the buffered data
+        self._bound = UNBOUNDED
+        self._left = sys.maxsize  # bytes of the body that may still be delivered
         self._loop = loop
         self._source: ResponseSource | None = source
         self._pieces = pieces
@@ -72,6 +97,8 @@ class HttpResponse:
                 if self._pieces or self.ended or self.fault is not None or self._inflater is not None:
                     piece = self._take_available()
                     if piece:
+                        if self._inflater is not None and self._inflater.has_more:
+                            await asyncio.sleep(0)  # a small body may hold seconds of decompression
                         return piece
                     if self.ended:
                         raise StopAsyncIteration
@@ -82,6 +109,14 @@ class HttpResponse:
         except (asyncio.CancelledError, GeneratorExit):
             self.close()
             raise
+
+    def limit_size(self, bound: SizeBound) -> None:
+        """Deliver at most `bound.most` bytes; beyond them reading fails and the connection is closed.
+
+        Call it before the body is read. Raises ResponseTooLarge if the head already announces more.
+        """
+        self._bound, self._left = bound, bound.most
+        check_announced_length(self.headers, bound)
 
     async def aclose(self) -> None:
         """As `close`, for code that expects an async generator."""
@@ -138,6 +173,9 @@ class HttpResponse:
             data = self._inflater.take(data)
             if self.ended and not data:
                 self._inflater.finish()
+        self._left -= len(data)
+        if self._left < 0:
+            raise ResponseTooLarge(*self._bound)
         if self.fault is not None and not data:
             raise self.fault
         return data

@@ -9,7 +9,8 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.sse import MAX_FRAME_BYTES
+from tornado_gate.streams.sse import MAX_FRAME_BYTES, event_too_large_error
+from tornado_gate.types.wire import UNCOUNTED_BYTES, JsonValueCounter
 
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
@@ -24,18 +25,20 @@ class ArraySplitter:
         self._seen = 0
         self._depth = 0
         self._in_string = False
+        self._counter = JsonValueCounter()
         self.closed = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The objects that `chunk` completes. Raises UpstreamError for an oversized object and for other JSON than objects."""
         self._buffer += chunk
+        if len(self._buffer) > UNCOUNTED_BYTES:
+            self._counter.add(chunk, begins=self._buffer)
         found: list[bytes] = []
         while not self.closed and (element := self._take_object()) is not None:
             found.append(element)
+            self._counter = JsonValueCounter()
         if len(self._buffer) > MAX_FRAME_BYTES:
-            raise UpstreamError(
-                "The upstream sent a stream event that exceeds the size limit. Check the provider's base_url."
-            )
+            raise event_too_large_error()
         return found
 
     def _take_object(self) -> bytes | None:
