@@ -211,7 +211,7 @@ def test_the_next_target_is_tried_when_one_fails(house: House, ask: Way, caplog:
     assert served.meter.attempts == 2
     assert house.metric("first", "upstream_error") == 1
     (line,) = [record for record in caplog.records if record.message == "target failed: upstream_error"]
-    fields = {"request_id": "r", "provider": "first", "model": "m", "status": 502}
+    fields = {"request_id": "r", "provider": "first", "model": "m", "upstream_model": "m", "status": 502}
     assert line.__dict__["fields"] == fields
 
 
@@ -366,7 +366,9 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) ->
     assert asyncio.run(main()) == ["first"] * 3
     house.first.raises = None
     run(begin_upstream, house)
-    assert house.gate.health.get_circuit(("first", "m", "m")).state(house.now) == "closed"
+    circuit = house.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    assert circuit is not None
+    assert circuit.state("a", house.now) == "closed"
 
 
 def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:

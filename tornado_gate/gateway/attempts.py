@@ -6,14 +6,13 @@ skipped. A request tries the next target as long as one is left; it does not try
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from tornado_gate.errors import GateError, PluginError, Unavailable
-from tornado_gate.gateway.circuits import make_circuit_name
+from tornado_gate.errors import GateError, Unavailable
+from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.lanes import ProviderLane
@@ -22,8 +21,6 @@ from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.value import replace
-
-log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 Candidate = tuple[Target, ConfiguredProvider]
@@ -40,39 +37,45 @@ async def try_targets(
 
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
     tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
+    When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`gateway/outcomes.py`).
     Raises what `Snapshot.select_targets` raises, the failure of the last target, or Unavailable when every circuit is open.
     """
     targets = snapshot.select_targets(call, operations)
-    health, failure = gate.health, None
+    health, account, failure = gate.health, call.caller.account, None
     for target, provider in targets:
-        circuit = health.get_circuit(make_circuit_name(target))
-        if not circuit.allows(health.clock()):
+        circuit = health.find(target)
+        if circuit is not None and not circuit.allows(account, health.clock()):
             continue
-        call.meter.attempts += 1
-        attempt = replace(
-            call,
-            target=target,
-            operation=target.first_supported_operation(operations),
-            losses=[],
-            pool=gate.pool(provider),
-        )
+        attempt = _begin_attempt(gate, call, target, provider, operations)
         try:
             result = await ask(attempt, provider)
         except BaseException as error:
             if isinstance(error, GateError):
                 redact_error(target, error)
-            note_failure(gate, attempt, error)
+            outcomes.note_failure(gate, attempt, error)
+            attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
             await attempt.closing.aclose()
             if not isinstance(error, GateError) or not error.retryable:
                 raise
             failure = error
         else:
-            circuit.record_success()
+            if not attempt.meter.error_code:
+                outcomes.note_start(gate, attempt)
             return result
     try:
         raise failure or _no_target(gate, call, targets)
     finally:
         del failure  # its traceback holds this frame
+
+
+def _begin_attempt(
+    gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
+) -> Call:
+    meter = call.meter
+    meter.attempts += 1
+    meter.target = target
+    operation = target.first_supported_operation(operations)
+    return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 
 
 def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candidate:
@@ -82,40 +85,19 @@ def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candi
     """
     now = gate.health.clock()
     for target, provider in targets:
-        if gate.health.get_circuit(make_circuit_name(target)).would_allow(now):
+        circuit = gate.health.find(target)
+        if circuit is None or circuit.would_allow(call.caller.account, now):
             return target, provider
     raise _no_target(gate, call, targets)
 
 
 def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavailable:
     now = gate.health.clock()
-    waits = (gate.health.get_circuit(make_circuit_name(target)).wait_seconds(now) for target, _ in targets)
-    seconds = max(1, math.ceil(min(waits)))
+    circuits = (gate.health.find(target) for target, _ in targets)
+    waits = (circuit.wait_seconds(call.caller.account, now) for circuit in circuits if circuit is not None)
+    seconds = max(1, math.ceil(min(waits, default=0.0)))
     message = f"All targets of model '{call.model}' are unavailable. Retry after {seconds} s."
     return Unavailable(message, headers={"Retry-After": str(seconds)})
-
-
-def note_success(gate: Gate, call: Call) -> None:
-    """Record a success of the target of `call`: its circuit closes."""
-    gate.health.get_circuit(make_circuit_name(call.target)).record_success()
-
-
-def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
-    """Count and log a failure of the target of `call`. A retryable error other than 429 also counts for its circuit."""
-    target = call.target
-    circuit = gate.health.get_circuit(make_circuit_name(target))
-    if not isinstance(error, GateError):
-        circuit.release_probe()
-        return
-    if error.retryable and error.status != 429:
-        circuit.record_failure(gate.health.clock(), gate.snapshot.config.circuits)
-    else:
-        circuit.release_probe()
-    if error.type != "invalid_request_error" or error.code == "upstream_refused":
-        gate.metrics.count_upstream_error(target.provider, error.code)
-    if not isinstance(error, PluginError):
-        fields = {"request_id": call.id, "provider": target.provider, "model": target.model, "status": error.status}
-        log.info("target failed: %s", error.code, extra={"fields": fields})
 
 
 async def call_provider(

@@ -1,73 +1,108 @@
 """Circuit breakers: which targets may be called now. No I/O; the clock is a parameter.
 
-The circuit of a target opens after several failures in a row, or when half of the recent requests failed. While it is open the
-target gets no requests; after that time one request probes the target.
+A circuit belongs to a provider entry and an upstream model, whichever names callers use for it. It opens after several failures
+in a row, or when half of the recent requests failed; while it is open the target gets no requests, and after that time one
+request probes the target.
+
+A caller can make requests that fail at will: a prompt on which the upstream times out, a body on which it crashes. So failures of
+one account open the circuit for this account only; failures of two accounts open it for everybody.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Hashable
-
-from cachetools import LRUCache
+from collections import Counter, deque
+from collections.abc import Callable
 
 from tornado_gate.config.model import CircuitsConfig
 from tornado_gate.types import Target
 
 MAX_CIRCUITS = 10_000
+MAX_CIRCUITS_PER_ACCOUNT = 500
+"""The number of circuits that one account's failures can create: a wildcard entry accepts any name of a model."""
 OUTCOME_WINDOW = 20
 PROBE_SECONDS = 60.0
+EVERYBODY = ""
 
 
 class Circuit:
-    """The recent outcomes of one target, and whether it may be called."""
+    """The recent outcomes of one target, and whether an account may call it. `creator` is the account that failed first.
 
-    __slots__ = ("_in_a_row", "_open_until", "_outcomes", "_probing_until")
+    `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed.
+    """
 
-    def __init__(self) -> None:
-        self._outcomes: deque[bool] = deque(maxlen=OUTCOME_WINDOW)
-        self._in_a_row = 0
-        self._open_until = 0.0
-        self._probing_until = 0.0
+    __slots__ = ("_failed_in_a_row", "_open_until", "_outcomes", "_probing_until", "blocked", "creator", "labels")
 
-    def allows(self, now: float) -> bool:
+    def __init__(self, creator: str = "", labels: tuple[str, str] = ("", "")) -> None:
+        self.creator = creator
+        self.labels = labels
+        """Names of conf for metrics: the provider entry, and the model entry that was requested first."""
+        self.blocked: str | None = None
+        self._outcomes: deque[str | None] = deque(maxlen=OUTCOME_WINDOW)  # the account of a failure, None for a success
+        self._failed_in_a_row: Counter[str] = Counter()
+        self._open_until = self._probing_until = 0.0
+
+    def allows(self, account: str, now: float) -> bool:
         """Whether a request may go to the target now. True for an open circuit reserves the probe: the next call is False."""
-        if not self._open_until:
+        if not self._blocks(account):
             return True
-        if not self.would_allow(now):
+        if not self.would_allow(account, now):
             return False
         self._probing_until = now + PROBE_SECONDS
         return True
 
-    def would_allow(self, now: float) -> bool:
+    def would_allow(self, account: str, now: float) -> bool:
         """What `allows` would return, without reserving the probe."""
-        return not self._open_until or (now >= self._open_until and now >= self._probing_until)
+        return not self._blocks(account) or (now >= self._open_until and now >= self._probing_until)
 
-    def wait_seconds(self, now: float) -> float:
+    def _blocks(self, account: str) -> bool:
+        return self.blocked is not None and self.blocked in (EVERYBODY, account)
+
+    def is_due(self, now: float) -> bool:
+        """Whether the circuit is closed, or its open time is over."""
+        return self.blocked is None or now >= self._open_until
+
+    def wait_seconds(self, account: str, now: float) -> float:
         """Seconds until the circuit allows a probe. 0 while a probe runs, because its duration is unknown."""
-        return max(0.0, self._open_until - now)
+        return max(0.0, self._open_until - now) if self._blocks(account) else 0.0
 
-    def state(self, now: float) -> str:
+    def state(self, account: str, now: float) -> str:
         """``closed``, ``open``, or ``half-open`` when the next request is the probe."""
-        if not self._open_until:
+        if not self._blocks(account):
             return "closed"
-        return "half-open" if self.would_allow(now) else "open"
+        return "half-open" if self.would_allow(account, now) else "open"
 
-    def record_success(self) -> None:
-        if self._open_until:
+    def record_start(self, account: str) -> None:
+        """A response has begun. This closes an open circuit; if the response fails later, one failure opens it again."""
+        if self._blocks(account):
             self._outcomes.clear()
-        self._outcomes.append(True)
-        self._in_a_row = 0
-        self._open_until = self._probing_until = 0.0
+            self.blocked = None
+            self._probing_until = 0.0
 
-    def record_failure(self, now: float, rules: CircuitsConfig) -> None:
-        self._outcomes.append(False)
-        self._in_a_row += 1
-        half = len(self._outcomes) == OUTCOME_WINDOW and self._outcomes.count(False) * 2 >= OUTCOME_WINDOW
-        if self._open_until or self._in_a_row >= rules.failures or half:
+    def record_success(self, account: str) -> None:
+        """A response is complete."""
+        self.record_start(account)
+        self._outcomes.append(None)
+        self._failed_in_a_row.clear()
+
+    def record_failure(self, account: str, now: float, rules: CircuitsConfig) -> None:
+        self._outcomes.append(account)
+        self._failed_in_a_row[account] += 1
+        culprits = self._find_culprits(rules)
+        if culprits:
+            only = self.blocked != EVERYBODY and len(culprits) == 1
+            self.blocked = account if only else EVERYBODY
             self._open_until = now + rules.open_seconds
         self._probing_until = 0.0
+
+    def _find_culprits(self, rules: CircuitsConfig) -> set[str]:
+        """The accounts whose failures open the circuit; empty if there are too few failures."""
+        if self._failed_in_a_row.total() >= rules.failures:
+            return set(self._failed_in_a_row)
+        failures = [account for account in self._outcomes if account is not None]
+        if len(self._outcomes) == OUTCOME_WINDOW and len(failures) * 2 >= OUTCOME_WINDOW:
+            return set(failures)
+        return set()
 
     def release_probe(self) -> None:
         """The probe ended without an outcome for the target: the caller disconnected, or its request was rejected."""
@@ -75,19 +110,46 @@ class Circuit:
 
 
 class CircuitBreakers:
-    """The circuits of all targets, by any hashable name."""
+    """The circuits of targets that have failed; a target without a failure has none.
+
+    Failures of one account create at most MAX_CIRCUITS_PER_ACCOUNT circuits, and no circuit replaces one that is open.
+    `on_forget` gets a circuit that was replaced.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._circuits: LRUCache[Hashable, Circuit] = LRUCache(MAX_CIRCUITS)
+        self.on_forget: Callable[[Circuit], None] = lambda _circuit: None
+        self._circuits: dict[tuple[str, str], Circuit] = {}  # by provider entry and upstream model
+        self._created: Counter[str] = Counter()
 
-    def get_circuit(self, target: Hashable) -> Circuit:
-        circuit = self._circuits.get(target)
-        if circuit is None:
-            circuit = self._circuits[target] = Circuit()
-        return circuit
+    def find(self, target: Target) -> Circuit | None:
+        """The circuit of a target; None if it has not failed."""
+        return self._circuits.get((target.provider, target.upstream_model)) if self._circuits else None
 
+    def find_or_create(self, target: Target, account: str) -> Circuit | None:
+        """The circuit of a target that `account` saw fail; None if there is no room for a new one."""
+        found = self.find(target)
+        if found is None and self._make_room(account):
+            found = Circuit(account, (target.provider, target.model))
+            self._circuits[target.provider, target.upstream_model] = found
+            self._created[account] += 1
+        return found
 
-def make_circuit_name(target: Target) -> tuple[str, str, str]:
-    """The key of a target's circuit. All names that match one wildcard entry share a circuit."""
-    return (target.provider, target.model, "" if "*" in target.model else target.upstream_model)
+    def _make_room(self, account: str) -> bool:
+        """Forget a circuit that is not open if there are too many, one of `account` if it has too many. False if all are open."""
+        has_too_many = self._created[account] >= MAX_CIRCUITS_PER_ACCOUNT
+        if not has_too_many and len(self._circuits) < MAX_CIRCUITS:
+            return True
+        now = self.clock()
+        for name, circuit in self._circuits.items():
+            if circuit.is_due(now) and (circuit.creator == account or not has_too_many):
+                self._forget(name, circuit)
+                return True
+        return False
+
+    def _forget(self, name: tuple[str, str], circuit: Circuit) -> None:
+        del self._circuits[name]
+        self._created[circuit.creator] -= 1
+        if not self._created[circuit.creator]:
+            del self._created[circuit.creator]
+        self.on_forget(circuit)

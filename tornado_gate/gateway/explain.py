@@ -9,7 +9,6 @@ import orjson
 
 from tornado_gate.gateway import auth, signatures
 from tornado_gate.gateway.attempts import choose_target
-from tornado_gate.gateway.circuits import make_circuit_name
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -36,16 +35,17 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
         "format": call.format,
         "model": call.model,
         "entry": targets[0][0].model,
-        "targets": [_describe_target(gate, candidate) for candidate, _ in targets],
+        "targets": [_describe_target(gate, call, candidate) for candidate, _ in targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
         **await _explain_attempt(call, RequestCache(wire, wire_format), target, provider),
         "limits": gate.limits.get_remaining(call.caller),
     }
 
 
-def _describe_target(gate: Gate, target: Target) -> dict[str, Any]:
-    circuit = gate.health.get_circuit(make_circuit_name(target)).state(gate.health.clock())
-    return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": circuit}
+def _describe_target(gate: Gate, call: Call, target: Target) -> dict[str, Any]:
+    circuit = gate.health.find(target)
+    state = "closed" if circuit is None else circuit.state(call.caller.account, gate.health.clock())
+    return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": state}
 
 
 async def _explain_attempt(

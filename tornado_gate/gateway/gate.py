@@ -11,7 +11,7 @@ from cachetools import FIFOCache
 
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key_error
-from tornado_gate.gateway.circuits import CircuitBreakers
+from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
@@ -30,6 +30,9 @@ class Gate:
     def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
         self.host = host
         self.health = CircuitBreakers()
+        self.health.on_forget = self._count_forgotten_circuit
+        self.key_warnings: dict[str, float] = {}
+        """When the next warning about the key of a provider entry may be logged, by entry."""
         self.limits = RateLimits()
         self.metrics = metrics
         self.draining = False
@@ -117,6 +120,10 @@ class Gate:
             pool.limits = config.limits
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
+
+    def _count_forgotten_circuit(self, circuit: Circuit) -> None:
+        if circuit.blocked is not None:
+            self.metrics.count_circuit_transition(*circuit.labels, is_open=False)
 
     def pool(self, provider: ConfiguredProvider) -> Pool:
         """The connection pool of a provider entry. Snapshots in which the entry is equal share the pool."""

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
-from tornado_gate.gateway import auth, embedding_batches, signatures
+from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures
 from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
@@ -23,18 +24,10 @@ from tornado_gate.types import (
     Call,
     EmbeddingRequest,
     EmbeddingResult,
-    Finish,
-    ImageResult,
-    Meter,
-    ModerationResult,
-    PartDelta,
     Reply,
     Request,
-    SpeechEnd,
     StreamEvent,
-    TranscriptionResult,
     UpstreamRequest,
-    UsageReport,
     VerbatimRequest,
     WireRequest,
 )
@@ -42,8 +35,6 @@ from tornado_gate.types.value import Value
 
 SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
 """Operations whose streams send no event until the work is done."""
-METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
-"""Events that end a response and carry its usage."""
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -59,9 +50,10 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format])
-    return await try_targets(gate, snapshot, call, operations, partial(_try_target, once))
+    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once))
 
 
 class RequestCache:
@@ -87,15 +79,18 @@ class RequestCache:
         return request
 
 
-async def _try_target(once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
+async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
+    if call.caller.tokens_per_minute is not None and call.operation == "chat":
+        call.meter.estimate_prompt = partial(estimate_prompt_tokens, once.wire.json)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        return PreparedAnswer(call, await _run_verbatim_lane(call, once.wire_format, provider.usable_lane, verbatim))
+        reply = await _run_verbatim_lane(gate, call, once.wire_format, provider.usable_lane, verbatim)
+        return PreparedAnswer(call, reply)
     request = await signatures.restore_signatures(
         call, await once.request(call), signatures=provider.capabilities.signatures
     )
-    return PreparedAnswer(call, await _run_common_lane(call, once.wire_format, provider, request))
+    return PreparedAnswer(call, await _run_common_lane(gate, call, once.wire_format, provider, request))
 
 
 async def prepare_verbatim_request(
@@ -129,7 +124,7 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
 
 
 async def _run_verbatim_lane(
-    call: Call, wire_format: FormatLane, provider: ProviderLane, request: VerbatimRequest
+    gate: Gate, call: Call, wire_format: FormatLane, provider: ProviderLane, request: VerbatimRequest
 ) -> Reply:
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     given = provider.invoke_translate_request(call, request)
@@ -143,11 +138,15 @@ async def _run_verbatim_lane(
         incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
     reply = wire_format.forward_response(call, request, incoming)
     if isinstance(reply.chunks, BufferedBody):
+        outcomes.note_success(gate, call)
         return reply
-    return await deadlines.wait_for_first_event(_read_first_chunk(wire_format, reply))
+    last = metering.OutcomeStep(gate, call, wire_format)
+    return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
-async def _run_common_lane(call: Call, wire_format: FormatLane, used: ConfiguredProvider, request: Request) -> Reply:
+async def _run_common_lane(
+    gate: Gate, call: Call, wire_format: FormatLane, used: ConfiguredProvider, request: Request
+) -> Reply:
     """Translate the request and the response through the common vocabulary."""
     streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
@@ -158,8 +157,9 @@ async def _run_common_lane(call: Call, wire_format: FormatLane, used: Configured
         events = await call_provider(call, used.usable_lane, request, deadlines)
     if used.capabilities.signatures:
         events = signatures.record_signatures(call, events)
-    reply = wire_format.translate_response(call, request, stages.add_step(events, _MeterStep(call.meter)))
-    return await deadlines.wait_for_first_event(_read_first_chunk(wire_format, reply))
+    reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
+    last = metering.OutcomeStep(gate, call, wire_format)
+    return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
 async def _call_in_batches(
@@ -188,16 +188,17 @@ async def _call_in_batches(
 
 async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
     """The answer for a reply without a provider call. Its first chunk is read here, so that a failure keeps its status."""
-    return PreparedAnswer(call, await _read_first_chunk(wire_format, reply))
+    return PreparedAnswer(
+        call, await _read_first_chunk(reply, wire_format, stages.Attributed(wire_format.as_plugin_error))
+    )
 
 
-async def _read_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
-    """`reply` with its first chunk read: from here on the status line may be sent.
+async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.Attributed[bytes]) -> Reply:
+    """`reply` with its first chunk read: from here on the status line may be sent. `last` becomes the last step of the chunks.
 
     Raises the exceptions of the format as PluginError of the format.
     """
-    attributed: stages.Attributed[bytes] = stages.Attributed(wire_format.as_plugin_error)
-    chunks = stages.add_step(reply.chunks, attributed)
+    chunks = stages.add_step(reply.chunks, last)
     try:
         first = await chunks.next_batch()
     except StopAsyncIteration:
@@ -207,24 +208,3 @@ async def _read_first_chunk(wire_format: FormatLane, reply: Reply) -> Reply:
         return reply.replace(chunks=BufferedBody(b"".join(first)))
     chunks.put_back(first)
     return reply.replace(chunks=chunks)
-
-
-class _MeterStep(stages.Step[StreamEvent, StreamEvent]):
-    """Records the usage and the finish reason of passing events in the meter."""
-
-    __slots__ = ("_meter",)
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
-        for event in items:
-            if type(event) is PartDelta:  # the most frequent event
-                continue
-            if isinstance(event, UsageReport):
-                self._meter.usage = event.usage
-            elif isinstance(event, Finish):
-                self._meter.finish_reason = event.reason
-            elif isinstance(event, METERED_EVENTS) and event.usage is not None:
-                self._meter.usage = event.usage
-        out += items

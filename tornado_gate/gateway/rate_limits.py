@@ -1,23 +1,31 @@
 """Limits of requests and tokens per minute, for each key. No I/O; the clock is a parameter. One object for each process.
 
 Sliding-window counter: the count of the previous minute, weighted by its share of the window, plus the count of the current
-minute. A request is counted when it is admitted, tokens when their number is known: a key over its token limit is rejected at
+minute. A request is counted when it is admitted, tokens when the response ends: a key over its token limit is rejected at
 its next request, never in the middle of a response.
+
+A stream that ends without its usage, because the caller left or the upstream broke off, costs an estimate of its prompt and of
+what was produced. A response that failed before its first event costs nothing.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from cachetools import LRUCache
 
 from tornado_gate.errors import RateLimited
-from tornado_gate.types import Caller
+from tornado_gate.types import Caller, Meter, Usage
 from tornado_gate.types.value import State
 
 WINDOW_SECONDS = 60.0
+CHARACTERS_PER_TOKEN = 4
+FILE_CHARACTERS = 2048
+"""A longer text whose beginning of this length has no space is a file in base64."""
+FILE_TOKENS = 1000
 MAX_KEYS = 100_000
 
 
@@ -77,8 +85,12 @@ class RateLimits:
             if limit is not None
         }
 
+    def charge(self, caller: Caller, meter: Meter) -> None:
+        """Count the tokens of a response that has ended, in any way."""
+        if caller.tokens_per_minute is not None and not meter.charged:
+            self.count_tokens(caller, compute_tokens(meter))
+
     def count_tokens(self, caller: Caller, tokens: int) -> None:
-        """Count the tokens of a response, when its usage is known."""
         if caller.tokens_per_minute is not None:
             now = self._clock()
             window = self._get_window(caller.id, "tokens")
@@ -107,3 +119,32 @@ class RateLimits:
         if window is None:
             window = self._windows[key, kind] = _Window(began=self._clock())
         return window
+
+
+def compute_tokens(meter: Meter) -> int:
+    """The tokens that a response costs: those reported, or an estimate if a chat has ended before its final usage."""
+    usage = meter.usage or Usage()
+    is_final = usage.total_tokens is not None and meter.finish_reason
+    if is_final or meter.estimate_prompt is None or not meter.produced_frames:
+        return usage.total_tokens or 0
+    prompt = meter.estimate_prompt() if usage.input_tokens is None else usage.input_tokens
+    text = meter.produced_bytes - meter.produced_frames * meter.frame_bytes
+    # An event has at least one token; some upstreams send one event for each token, others one for each sentence.
+    produced = max(meter.produced_frames, text // CHARACTERS_PER_TOKEN)
+    return prompt + max(produced, usage.output_tokens or 0)
+
+
+def estimate_prompt_tokens(value: Any) -> int:
+    """An estimate of the tokens of a JSON body: the length of its texts; a file in base64 counts as FILE_TOKENS."""
+    return _estimate_characters(value) // CHARACTERS_PER_TOKEN
+
+
+def _estimate_characters(value: Any) -> int:
+    if isinstance(value, str):
+        is_file = len(value) > FILE_CHARACTERS and " " not in value[:FILE_CHARACTERS]
+        return FILE_TOKENS * CHARACTERS_PER_TOKEN if is_file else len(value)
+    if isinstance(value, Mapping):
+        return sum(len(name) + _estimate_characters(member) for name, member in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(_estimate_characters, value))
+    return 1

@@ -71,8 +71,8 @@ class RouteTable:
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 
-        HEAD is served wherever GET is (RFC 9110 9.1). `path` is the raw path of the request line. It is compared before percent-decoding, so that an encoded path cannot
-        reach another route than the one it looks like.
+        HEAD is served wherever GET is (RFC 9110 9.1). `path` is the raw path of the request line. It is compared before
+        percent-decoding, so that an encoded path cannot reach another route than the one it looks like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
         served_as = "GET" if method == "HEAD" else method

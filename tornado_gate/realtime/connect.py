@@ -8,6 +8,7 @@ from tornado_gate.errors import NotAllowed
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.attempts import try_targets
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.outcomes import note_success
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.realtime.inner_models import add_inner_models
 from tornado_gate.realtime.sessions import ClientSecretClaims, ClientSecrets
@@ -36,6 +37,7 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdap
     closing = LazyExitStack()  # for the attempts only
     attempts = replace(call, closing=closing)
     connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
+    note_success(gate, connected[0])
     call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller disconnected meanwhile
     return connected
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 
+from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.metering import MeterStep
+from tornado_gate.gateway.outcomes import note_end
+from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import close
-from tornado_gate.types import Call, Meter, Request, StreamEvent, Usage, UsageReport
+from tornado_gate.streams.stages import add_step
+from tornado_gate.types import Call, ChatRequest, Meter, Request, StreamEvent, Text
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import replace
 
@@ -27,40 +32,41 @@ class InnerModels:
         """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
         self._call.meter.charged = True
         async with LazyExitStack() as closing:
+            meter = Meter()
+            if isinstance(request, ChatRequest):
+                texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
+                meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
             call = replace(
-                self._call, model=model, operation=operation, losses=[], meter=Meter(), strict=False, closing=closing
+                self._call, model=model, operation=operation, losses=[], meter=meter, strict=False, closing=closing
             )
-            first, rest = await try_targets(
+            call, first, rest = await try_targets(
                 self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
             )
-            usage = _find_usage(first)
             try:
                 yield first
                 async for event in rest:
-                    usage = _find_usage(event) or usage
                     yield event
+                note_end(self._gate, call, call.meter.late_error)
+            except GateError as error:
+                note_end(self._gate, call, error)
+                raise
             finally:
                 await close(rest)
-                if usage is not None and usage.total_tokens:
-                    self._gate.limits.count_tokens(call.caller, usage.total_tokens)
+                self._gate.limits.charge(call.caller, call.meter)
 
 
 async def _begin_events(
     request: Request, call: Call, provider: ConfiguredProvider
-) -> tuple[StreamEvent, AsyncIterator[StreamEvent]]:
-    """Call one target. Returns its first event and the rest; an error before the first event allows another target."""
+) -> tuple[Call, StreamEvent, AsyncIterator[StreamEvent]]:
+    """Call one target. Returns the call, its first event and the rest; an error before that allows another target."""
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    events = await call_provider(call, provider.usable_lane, request, deadlines)
+    events = add_step(await call_provider(call, provider.usable_lane, request, deadlines), MeterStep(call.meter))
     try:
-        return await anext(events), events
+        return call, await anext(events), events
     except BaseException:
         await close(events)
         raise
-
-
-def _find_usage(event: StreamEvent) -> Usage | None:
-    return event.usage if isinstance(event, UsageReport) else getattr(event, "usage", None)
 
 
 def add_inner_models(gate: Gate, snapshot: Snapshot, call: Call) -> Call:

@@ -4,7 +4,8 @@ A format's `forward_response` returns the result of `forward_answer`. The format
 the frames that are errors, the frames that need no parsing, and the end of an interrupted stream. Knows no wire format.
 
 A stream is forwarded in complete frames. An error before the first frame with data is raised and keeps its status; a later
-error becomes the frames of `StreamAdapter.render_ending`, which end the stream.
+error becomes the frames of `StreamAdapter.render_ending`, which end the stream. A later error, and an error frame that was
+forwarded, are stored as `late_error` in the call's meter.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
+MAX_MEASURED_BYTES: Final = 16 * 1024
+"""The most bytes of a frame, on average, that are measured as text."""
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
@@ -66,6 +69,8 @@ class StreamAdapter(ABC):
     """Sent to the caller while a streaming upstream sends no data; `b""` sends nothing."""
     streams_bodies: bool = False
     """Whether `render_stream` converts a whole body to a stream if the caller requested one."""
+    frame_bytes: int = 200
+    """The usual length of a frame with text, without the text: for an estimate of the tokens of a stream that breaks off."""
 
     @abstractmethod
     def meter(self, call: Call, request: VerbatimRequest) -> StreamMeter:
@@ -193,6 +198,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
         self._begun = False  # the first frame with data has arrived
         self._sent = False
+        call.meter.frame_bytes = adapter.frame_bytes
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         if self._splitter is not None:
@@ -203,6 +209,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             frames = complete(chunk)
             if not frames:
                 continue
+            self._measure(len(frames), frames.count(b"\n\n"))
             if self._begun and not meter.done and is_quiet(frames):
                 self._sent = True
                 out.append(frames)
@@ -213,9 +220,17 @@ class _Passthrough(stages.Step[bytes, bytes]):
         chosen: list[bytes] = []
         try:
             for chunk in items:
-                self._choose_each(splitter.feed(chunk), chosen)
+                frames = splitter.feed(chunk)
+                self._measure(sum(map(len, frames)), len(frames))
+                self._choose_each(frames, chosen)
         finally:
             self._render(chosen, out)
+
+    def _measure(self, length: int, count: int) -> None:
+        """Count frames in the meter; a long one holds a file rather than text."""
+        meter = self._call.meter
+        meter.produced_frames += count
+        meter.produced_bytes += min(length, count * MAX_MEASURED_BYTES)
 
     def end(self, out: list[bytes]) -> None:
         self._pass_rest(out)
@@ -229,7 +244,10 @@ class _Passthrough(stages.Step[bytes, bytes]):
     def fail(self, error: GateError) -> list[bytes] | GateError:
         if not self._sent:
             return error
-        return [] if self._meter.done else [self._adapter.render_ending(self._call, self._meter, error)]
+        if self._meter.done:
+            return []
+        self._call.meter.late_error = error
+        return [self._adapter.render_ending(self._call, self._meter, error)]
 
     def _pass(self, frames: bytes, out: list[bytes]) -> None:
         """Append the caller's chunks for complete frames that are not all quiet, also if one of the frames raises."""
@@ -289,9 +307,15 @@ class _Passthrough(stages.Step[bytes, bytes]):
             chosen.append(raw)
 
     def _passes(self, raw: bytes) -> bool:
-        if self._meter.done:
+        meter = self._meter
+        if meter.done:
             return False
-        return self._adapter.is_quiet(raw) or not (self._meter.note(raw) and self._hides_usage)
+        if self._adapter.is_quiet(raw):
+            return True
+        hidden = meter.note(raw) and self._hides_usage
+        if meter.done and not meter.finished:
+            self._call.meter.late_error = self._adapter.parse_error(_parse_frame_json(raw))
+        return not hidden
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:

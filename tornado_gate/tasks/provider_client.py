@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from tornado_gate.errors import PluginError, Unavailable
-from tornado_gate.gateway.attempts import call_provider, note_failure, note_success
+from tornado_gate.gateway.attempts import call_provider
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.outcomes import note_failure, note_success
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines

@@ -17,7 +17,10 @@ LOGGER = "tornado_gate.access"
 
 
 class AccessLine(Value, frozen=True):
-    """The log line of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` is the size of the body."""
+    """The log line of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` is the size of the body.
+
+    `error` is the code of the error that the response is or ends with, also when the status is 200.
+    """
 
     method: str
     path: str
@@ -27,9 +30,12 @@ class AccessLine(Value, frozen=True):
     caller: str = ""
     model: str = ""
     provider: str = ""
+    upstream_model: str = ""
     bytes_out: int = 0
     usage: Usage | None = None
     attempts: int = 0
+    images: int = 0
+    error: str = ""
 
     def message(self) -> str:
         """Return method, path without query, and status."""
@@ -37,7 +43,8 @@ class AccessLine(Value, frozen=True):
 
     def secret_bearing_texts(self) -> str:
         """Return all texts that may contain a secret, from the caller or the configuration, one per line."""
-        return f"{self.message()}\n{self.request_id}\n{self.caller}\n{self.model}\n{self.provider}"
+        names = f"{self.request_id}\n{self.caller}\n{self.model}\n{self.provider}\n{self.upstream_model}\n{self.error}"
+        return f"{self.message()}\n{names}"
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the line in order; unknown ones are left out."""
@@ -51,6 +58,7 @@ class AccessLine(Value, frozen=True):
             "caller": self.caller,
             "model": self.model,
             "provider": self.provider,
+            "upstream_model": self.upstream_model,
             "bytes_out": self.bytes_out,
             "attempts": self.attempts,
         }
@@ -59,7 +67,20 @@ class AccessLine(Value, frozen=True):
                 fields["input_tokens"] = usage.input_tokens
             if usage.output_tokens is not None:
                 fields["output_tokens"] = usage.output_tokens
-        if all((self.provider, self.model, self.caller, self.request_id, self.method, fields["path"])):
+        if self.images:
+            fields["images"] = self.images
+        if self.error:
+            fields["error"] = self.error
+        names = (
+            self.provider,
+            self.upstream_model,
+            self.model,
+            self.caller,
+            self.request_id,
+            self.method,
+            fields["path"],
+        )
+        if all(names):
             return fields
         return {name: value for name, value in fields.items() if value != ""}
 

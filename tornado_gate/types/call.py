@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, Protocol
 
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
 from tornado_gate.types.value import State, Value, field, replace
 
@@ -72,6 +72,14 @@ NO_TARGET = Target(provider="", plugin="", model="", upstream_model="")
 class Meter(State):
     """Measurements of a request for metrics and logs; never any content.
 
+    `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
+    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images.
+
+    The remaining fields are for an estimate of the tokens when a stream ends without usage (`gateway/rate_limits.py`).
+    `estimate_prompt` returns the tokens of a chat's prompt; None for a key without a limit. `produced_bytes` and `produced_frames`
+    count what was passed on: characters of text and their events, or in the verbatim lane bytes and their frames, each with
+    about `frame_bytes` that are no text.
+
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     """
 
@@ -80,6 +88,17 @@ class Meter(State):
     attempts: int = 0
     first_event_seconds: float | None = None
     charged: bool = False
+    model: str = ""
+    target: Target = NO_TARGET
+    late_error: GateError | None = None
+    error_code: str = ""
+    images: int = 0
+    estimate_prompt: Callable[[], int] | None = None
+    produced_bytes: int = 0
+    produced_frames: int = 0
+    frame_bytes: int = 0
+
+    hidden_fields = frozenset({"estimate_prompt"})
 
 
 class Memory(Protocol):

@@ -17,6 +17,7 @@ class MessagesAdapter(passthrough.StreamAdapter):
     """Streams end with ``message_stop``. Events of unknown types are forwarded."""
 
     keep_alive = KEEP_ALIVE
+    frame_bytes = 115
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return MessagesStreamMeter(call.meter)

@@ -122,6 +122,7 @@ class AnswerHandler(AuthenticatedHandler):
         if not self.headers_written:
             self.fail(error)
             return
+        self.error_code = error.code
         wire_format = self.snapshot.formats[self.format]
         if "event-stream" not in self.headers.get("Content-Type", ""):
             self.cut()  # so that the client sees an incomplete response

@@ -34,6 +34,7 @@ class GateHandler(RequestHandler):
         self.format = ""
         self.operation = ""
         self.call: Call | None = None
+        self.error_code = ""
         self.sent_bytes = 0
 
     def set_default_headers(self) -> None:
@@ -47,6 +48,7 @@ class GateHandler(RequestHandler):
     def fail(self, error: GateError) -> None:
         """Send an error response in the format of the route. Call it only before the status line was sent."""
         self.clear()
+        self.error_code = error.code
         self.set_status(error.status)
         for name, value in error.headers.items():
             self.set_header(name, value)

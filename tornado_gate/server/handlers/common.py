@@ -80,7 +80,10 @@ class RequestLine(Protocol):
 
 
 class EndedRequest(Protocol):
-    """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call."""
+    """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call.
+
+    `error_code` is the code of an error response, "" otherwise.
+    """
 
     gate: Gate
     snapshot: Snapshot
@@ -94,6 +97,7 @@ class EndedRequest(Protocol):
     operation: str
     started: float
     sent_bytes: int
+    error_code: str
 
     @property
     def status(self) -> int: ...
@@ -104,21 +108,23 @@ def record_request(ended: EndedRequest) -> None:
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
     meter = call.meter if call else Meter()
-    target = call.target if call else NO_TARGET
-    model = call.model if call else ""
+    target = call.target if call is not None and call.target is not NO_TARGET else meter.target
+    model = (call.model if call else "") or meter.model
     usage = meter.usage
     gate.metrics.count_request(
         format=ended.format,
         operation=ended.operation,
-        model=target.model or model,
+        model=target.model or (call.model if call else ""),
         provider=target.provider,
         status=ended.status,
         seconds=seconds,
         first_event_seconds=meter.first_event_seconds,
         usage=usage,
     )
-    if call is not None and usage is not None and usage.total_tokens is not None and not meter.charged:
-        gate.limits.count_tokens(call.caller, usage.total_tokens)
+    if meter.images:
+        gate.metrics.count_images(target.model, target.provider, meter.images)
+    if call is not None:
+        gate.limits.charge(call.caller, meter)
     if ended.snapshot.config.server.access_log:
         log_access(
             AccessLine(
@@ -130,8 +136,11 @@ def record_request(ended: EndedRequest) -> None:
                 caller=call.caller.id if call else "",
                 model=model,
                 provider=target.provider,
+                upstream_model=target.upstream_model,
                 bytes_out=ended.sent_bytes,
                 usage=usage,
                 attempts=meter.attempts,
+                images=meter.images,
+                error=ended.error_code or meter.error_code,
             )
         )

@@ -138,6 +138,7 @@ class Exchange(HTTPMessageDelegate):
         self.format = format
         self.operation = operation
         self.call: Call | None = None  # set after authentication
+        self.error_code = ""
         self.sent_bytes = 0
         self.written_at = self.started
         self.body_read = False
@@ -300,6 +301,7 @@ class Exchange(HTTPMessageDelegate):
     def fail(self, error: GateError) -> None:
         """Send an error response in the format of the route. Call it only before the status line was sent."""
         self.clear()
+        self.error_code = error.code
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"

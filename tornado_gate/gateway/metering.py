@@ -1,0 +1,90 @@
+"""Measures passing responses for metrics, logs and limits: usage, finish reason, images, produced text, late errors."""
+
+from __future__ import annotations
+
+from tornado_gate.errors import GateError
+from tornado_gate.gateway import outcomes
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams import stages
+from tornado_gate.types import (
+    Call,
+    EmbeddingResult,
+    Finish,
+    ImageResult,
+    Meter,
+    ModerationResult,
+    PartDelta,
+    PartStart,
+    SpeechEnd,
+    StreamError,
+    StreamEvent,
+    TranscriptionResult,
+    UsageReport,
+)
+
+METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
+"""Events that end a response and carry its usage."""
+
+
+class MeterStep(stages.Step[StreamEvent, StreamEvent]):
+    """Records passing events in the meter."""
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        meter = self._meter
+        for event in items:
+            if type(event) is PartDelta:  # the most frequent event
+                meter.produced_frames += 1
+                if type(event.data) is str:
+                    meter.produced_bytes += len(event.data)
+            else:
+                _note_event(meter, event)
+        out += items
+
+
+def _note_event(meter: Meter, event: StreamEvent) -> None:
+    if isinstance(event, UsageReport):
+        meter.usage = event.usage
+    elif isinstance(event, Finish):
+        meter.finish_reason = event.reason
+    elif isinstance(event, PartStart):
+        meter.images += event.kind == "image"
+    elif isinstance(event, StreamError):
+        meter.late_error = event.error
+    elif isinstance(event, METERED_EVENTS):
+        if event.usage is not None:
+            meter.usage = event.usage
+        if isinstance(event, ImageResult):
+            meter.images += len(event.images)
+
+
+class OutcomeStep(stages.Attributed[bytes]):
+    """The last step of a reply's chunks: notes the outcome of the response, and attributes exceptions to the format.
+
+    An error before the first chunk is noted where the next target is tried.
+    """
+
+    __slots__ = ("_begun", "_call", "_gate")
+
+    def __init__(self, gate: Gate, call: Call, wire_format: FormatLane) -> None:
+        super().__init__(wire_format.as_plugin_error)
+        self._gate = gate
+        self._call = call
+        self._begun = False
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        self._begun = True
+        out += items
+
+    def end(self, out: list[bytes]) -> None:
+        outcomes.note_end(self._gate, self._call, self._call.meter.late_error)
+
+    def fail(self, error: GateError) -> GateError:
+        if self._begun:
+            outcomes.note_end(self._gate, self._call, error)
+        return error

@@ -1,0 +1,133 @@
+"""What the outcome of an attempt changes: the circuit of its target, metrics and the log. One definition for every operation.
+
+Failures of the target are counted, logged, and count for its circuit, before the first event or later. What the request of the
+caller causes does not count for a circuit: a refused request, an unknown model, a rate limit, a disconnect.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tornado_gate.errors import GateError, PluginError, UpstreamKeyRefused, UpstreamRefused
+from tornado_gate.gateway.circuits import EVERYBODY, Circuit
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.types import Call
+
+log = logging.getLogger(__name__)
+
+KEY_WARNING_SECONDS: Final = 60.0
+"""The time between two warnings about the key of one provider entry."""
+
+
+def note_start(gate: Gate, call: Call) -> None:
+    """A response of the target of `call` has begun: its circuit closes."""
+    circuit = gate.health.find(call.target)
+    if circuit is not None:
+        before = circuit.blocked
+        circuit.record_start(call.caller.account)
+        _report_transition(gate, call, circuit, before)
+
+
+def note_success(gate: Gate, call: Call) -> None:
+    """The target of `call` has answered completely."""
+    circuit = gate.health.find(call.target)
+    if circuit is not None:
+        before = circuit.blocked
+        circuit.record_success(call.caller.account)
+        _report_transition(gate, call, circuit, before)
+
+
+def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
+    """Count and log a failure of the target of `call`, and count it for its circuit if the target is at fault.
+
+    An exception other than GateError, such as a cancellation because the caller disconnected, is no outcome.
+    """
+    if not isinstance(error, GateError):
+        release_probe(gate, call)
+        return
+    if is_fault_of_target(call, error):
+        _count_for_circuit(gate, call)
+    else:
+        release_probe(gate, call)
+    target = call.target
+    if error.type != "invalid_request_error" or error.code == UpstreamRefused.code:
+        gate.metrics.count_upstream_error(target.provider, error.code)
+    if isinstance(error, UpstreamKeyRefused):
+        _warn_of_key(gate, call)
+    if (
+        not isinstance(error, PluginError) and error.type != "invalid_request_error"
+    ):  # the lane has logged a PluginError
+        log.info("target failed: %s", error.code, extra={"fields": _describe(call) | {"status": error.status}})
+
+
+def note_end(gate: Gate, call: Call, error: GateError | None) -> None:
+    """The response of the target of `call` has ended after its first event: completely, or with `error`."""
+    if error is None:
+        note_success(gate, call)
+        return
+    call.meter.late_error = None  # its traceback refers to the meter
+    call.meter.error_code = error.code
+    note_failure(gate, call, error)
+
+
+def is_fault_of_target(call: Call, error: GateError) -> bool:
+    """Whether an error counts for the circuit: another target may be tried for it, and it is no rate limit.
+
+    The failure of a format's plugin is no fault of the target.
+    """
+    if isinstance(error, PluginError) and error.plugin != call.target.plugin:
+        return False
+    return error.retryable and error.status != 429
+
+
+def release_probe(gate: Gate, call: Call) -> None:
+    """The attempt ended without an outcome: the next request may probe the target."""
+    circuit = gate.health.find(call.target)
+    if circuit is not None:
+        circuit.release_probe()
+
+
+def _count_for_circuit(gate: Gate, call: Call) -> None:
+    circuit = gate.health.find_or_create(call.target, call.caller.account)
+    if circuit is not None:
+        before = circuit.blocked
+        circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits)
+        _report_transition(gate, call, circuit, before)
+
+
+def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | None) -> None:
+    if circuit.blocked == before:
+        return
+    fields = _describe(call)
+    if circuit.blocked is None:
+        log.info("circuit closed: the target answers again", extra={"fields": fields})
+    else:
+        scope = "all accounts" if circuit.blocked == EVERYBODY else f"account {circuit.blocked}"
+        seconds = gate.snapshot.config.circuits.open_seconds
+        log.warning("circuit opened for %s for %g s: too many failures", scope, seconds, extra={"fields": fields})
+    if (circuit.blocked is None) != (before is None):
+        gate.metrics.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
+
+
+def _warn_of_key(gate: Gate, call: Call) -> None:
+    provider, now = call.target.provider, gate.health.clock()
+    if now >= gate.key_warnings.get(provider, 0.0):
+        gate.key_warnings[provider] = now + KEY_WARNING_SECONDS
+        log.warning(
+            "the provider '%s' refused the gateway's own key or account: check providers.%s.api_key, and the account's "
+            "permissions and balance",
+            provider,
+            provider,
+            extra={"fields": _describe(call)},
+        )
+
+
+def _describe(call: Call) -> dict[str, str]:
+    target = call.target
+    return {
+        "request_id": call.id,
+        "provider": target.provider,
+        "model": target.model,
+        "upstream_model": target.upstream_model,
+    }
