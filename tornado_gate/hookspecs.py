@@ -30,6 +30,7 @@ from tornado_gate.types import (
     Request,
     Route,
     Socket,
+    StoredObjectRequest,
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
@@ -111,7 +112,8 @@ class FormatSpec:
         `wire.path_arguments` holds the named segments of the route's path. The request's model is the name that the caller
         sent. Raises `InvalidField` with the path of the first invalid field. Called at most once for each request, and not for
         requests on the verbatim lane. May be a coroutine function. For a route with ``model="none"`` it returns a
-        `ModelsRequest`, which the core serves, or a complete `Reply`, for example from data in `call.memory`.
+        `ModelsRequest`, which the core serves, a `StoredObjectRequest` about an object that an upstream keeps, or a complete
+        `Reply`, for example from data in `call.memory`.
         """
         raise AssertionError("a specification is never called")
 
@@ -146,11 +148,14 @@ class FormatSpec:
         raise AssertionError("a specification is never called")
 
     @format_spec(firstresult=True)
-    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+    def forward_response(
+        self, call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse
+    ) -> Reply:
         """Optional, with `forward_request`: forward the upstream's bytes; record usage and finish reason on `call.meter`.
 
         Each chunk of a stream ends at the end of a frame. `incoming.chunks` raises a `GateError` if the upstream fails:
-        before the first chunk let it propagate; after it, end the stream with this format's error event.
+        before the first chunk let it propagate; after it, end the stream with this format's error event. A response with
+        ids of objects that the upstream keeps adds them to `request.issued`.
         `tornado_gate.passthrough.forward_answer` implements all of this with a `StreamAdapter` of the format.
         """
         raise AssertionError("a specification is never called")
@@ -182,7 +187,8 @@ class ProviderSpec:
 
         Match on the request's class; raise `UnsupportedOperation` for classes that you do not support. A `VerbatimRequest` comes
         only if `Capabilities.speaks` names its wire format: send its `raw` with the model replaced by
-        `call.target.upstream_model`. Report every field that the upstream does not support with
+        `call.target.upstream_model`. A `StoredObjectRequest`, which has no body, also
+        comes only for those formats. Report every field that the upstream does not support with
         `call.drop_field(request.field_name("top_k"))`. Put keys into headers, never into the URL. May be a coroutine function.
         """
         raise AssertionError("a specification is never called")

@@ -271,7 +271,6 @@ async def test_asynchronous_client_streams(gateway: Gateway, model: str) -> None
         ("temperature", "hot", "temperature"),
         ("max_output_tokens", True, "max_output_tokens"),
         ("input", [{"role": "nobody", "content": "hi"}], "input.0.role"),
-        ("background", True, "background"),
         ("tools", [{"type": "function", "name": "a b"}], "tools.0.name"),
     ],
 )
@@ -279,6 +278,12 @@ def test_wrong_field_is_named(client: openai.OpenAI, model: str, field: str, val
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model=model, input="hi", extra_body={field: value})
     assert caught.value.param == param
+
+
+def test_background_is_refused_where_no_upstream_has_it(client: openai.OpenAI, bridged: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model=bridged, input="hi", background=True)
+    assert caught.value.param == "background"
 
 
 def test_broken_stream_ends_with_a_failed_response(client: openai.OpenAI, upstream: Upstream) -> None:

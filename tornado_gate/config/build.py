@@ -25,9 +25,9 @@ from tornado_gate.config.model import (
     VideosConfig,
 )
 from tornado_gate.config.schema import MODEL_FACTS
-from tornado_gate.types import Timeouts
+from tornado_gate.types import ResponseRules, Timeouts
 
-_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts"})
+_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects"})
 
 
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
@@ -52,6 +52,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         circuits=CircuitsConfig(**data.get("circuits", {})),
         media=MediaConfig(**data.get("media", {})),
         realtime=build_realtime(data.get("realtime", {})),
+        responses=ResponseRules(**data.get("responses", {})),
         videos=build_videos(data.get("videos", {})),
         fetch=build_fetch(data.get("fetch", {})),
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
@@ -100,6 +101,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         api_key=entry.get("api_key", Secret("")),
         headers=entry.get("headers", {}),
         timeouts=Timeouts(**entry.get("timeouts", {})),
+        shared_objects=frozenset(entry.get("shared_objects", ())),
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

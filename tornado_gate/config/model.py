@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
-from tornado_gate.types import Timeouts
+from tornado_gate.types import ResponseRules, Timeouts
 from tornado_gate.types.value import Value, field
 
 MEDIA_BYTES = 2 * 1024 * 1024 * 1024
@@ -52,7 +52,10 @@ class ServerConfig(Value, frozen=True, kw_only=True):
 
 
 class ProviderConfig(Value, frozen=True, kw_only=True):
-    """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines."""
+    """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
+
+    `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
+    """
 
     name: str
     plugin: str
@@ -60,6 +63,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     api_key: Secret = Secret("")
     headers: Mapping[str, Secret] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
+    shared_objects: frozenset[str] = frozenset()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -204,6 +208,7 @@ class Config(Value, frozen=True, kw_only=True):
     media: MediaConfig = MediaConfig()
     videos: VideosConfig = VideosConfig()
     realtime: RealtimeConfig = RealtimeConfig()
+    responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"

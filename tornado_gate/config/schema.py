@@ -13,6 +13,7 @@ from marshmallow.types import UnknownOption
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretString, Section, String, Table
+from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
 
@@ -165,6 +166,7 @@ class ProviderSchema(Schema):
     api_key = SecretString(empty=True, validate=check_key)
     headers = Table(SecretString(empty=True, validate=check_header_value), check_name=check_header_name)
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
+    shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
 
 
 class TargetSchema(Schema):
@@ -259,6 +261,11 @@ class RealtimeSchema(Schema):
     origins = List(String(validate=check_url))
 
 
+class ResponsesSchema(Schema):
+    store = String(choices=("never", "ask", "default"))
+    seconds = Seconds()
+
+
 class FetchSchema(Schema):
     allow_private = Boolean()
     allow_networks = List(String(validate=check_network))
@@ -282,6 +289,7 @@ class FileSchema(Schema):
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
     realtime = Section(RealtimeSchema)
+    responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))

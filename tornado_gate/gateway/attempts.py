@@ -15,6 +15,7 @@ from tornado_gate.errors import GateError, Unavailable
 from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.gateway.upstream_objects import ObjectAccess
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
@@ -32,15 +33,19 @@ async def try_targets(
     call: Call,
     operations: tuple[Operation, ...],
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
+    access: ObjectAccess | None = None,
 ) -> Result:
     """The result of `ask` for the first target of ``call.model`` at which it succeeds.
 
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
     tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
     When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`gateway/outcomes.py`).
-    Raises what `Snapshot.select_targets` raises, the failure of the last target, or Unavailable when every circuit is open.
+    `access` limits the targets to those that may get the request.
+    Raises what it and `Snapshot.select_targets` raise, the failure of the last target, or Unavailable when every circuit is open.
     """
     targets = snapshot.select_targets(call, operations)
+    if access is not None:
+        targets = access.select_targets(targets)
     health, account, failure = gate.health, call.caller.account, None
     for target, provider in targets:
         circuit = health.find(target)

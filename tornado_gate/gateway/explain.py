@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.gateway import auth, signatures
+from tornado_gate.gateway import auth, signatures, upstream_objects
 from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
@@ -28,6 +28,8 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     operations = auth.filter_operations(call.caller, wire.route.operations)
     targets = snapshot.select_targets(call, operations)
+    if references := upstream_objects.list_references(wire):
+        targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)
     target, provider = choose_target(gate, call, targets)
     call = replace(call, operation=target.first_supported_operation(operations))
     return {

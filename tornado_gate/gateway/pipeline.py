@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
-from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures
+from tornado_gate.errors import GateError, UpstreamRefused
+from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, try_targets
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
@@ -18,6 +19,7 @@ from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
+from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import (
     NO_TARGET,
     BufferedBody,
@@ -26,12 +28,13 @@ from tornado_gate.types import (
     EmbeddingResult,
     Reply,
     Request,
+    StoredObjectRequest,
     StreamEvent,
     UpstreamRequest,
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
 """Operations whose streams send no event until the work is done."""
@@ -53,7 +56,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format])
-    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once))
+    references = upstream_objects.list_references(wire)
+    access = await upstream_objects.find_access(call, wire, references) if references else None
+    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access)
 
 
 class RequestCache:
@@ -124,7 +129,11 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
 
 
 async def _run_verbatim_lane(
-    gate: Gate, call: Call, wire_format: FormatLane, provider: ProviderLane, request: VerbatimRequest
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    provider: ProviderLane,
+    request: VerbatimRequest | StoredObjectRequest,
 ) -> Reply:
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     given = provider.invoke_translate_request(call, request)
@@ -137,6 +146,8 @@ async def _run_verbatim_lane(
     else:
         incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
     reply = wire_format.forward_response(call, request, incoming)
+    if request.issued is not None:
+        reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
     if isinstance(reply.chunks, BufferedBody):
         outcomes.note_success(gate, call)
         return reply
@@ -184,6 +195,38 @@ async def _call_in_batches(
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     yield embedding_batches.join(requests, results)
+
+
+async def answer_stored_object(
+    gate: Gate, snapshot: Snapshot, call: Call, wire_format: FormatLane, request: StoredObjectRequest
+) -> PreparedAnswer:
+    """Answer a request about one object that an upstream keeps, by that upstream.
+
+    Raises the error for an unknown id when the account has no record of it, and when the upstream no longer has the object.
+    """
+    reference = request.reference
+    kept = await upstream_objects.find_kept(call, reference)
+    provider = snapshot.providers.get(kept.provider)
+    if provider is None:
+        raise upstream_objects.gone_error(reference)
+    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model)
+    call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
+    call.meter.attempts += 1
+    try:
+        reply = await _run_verbatim_lane(
+            gate, call, wire_format, provider.usable_lane, replace(request, unmetered=kept.unmetered)
+        )
+    except BaseException as error:
+        if isinstance(error, GateError):
+            redact_error(target, error)
+        outcomes.note_failure(gate, call, error)
+        if isinstance(error, UpstreamRefused) and error.status == 404:
+            raise reference.not_found() from error
+        raise
+    outcomes.note_start(gate, call)
+    if request.method == "DELETE":
+        await upstream_objects.forget(call, reference)
+    return PreparedAnswer(call, reply)
 
 
 async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:

@@ -38,6 +38,7 @@ from tornado_gate.types import (
     Request,
     Route,
     Socket,
+    StoredObjectRequest,
     StreamEvent,
     TaskRequest,
     UpstreamRequest,
@@ -206,12 +207,12 @@ class FormatLane(Lane):
 
     async def translate_modelless_request(
         self, call: Call, wire: WireRequest
-    ) -> ModelsRequest | ClientSecretRequest | TaskRequest | Reply:
+    ) -> ModelsRequest | ClientSecretRequest | StoredObjectRequest | TaskRequest | Reply:
         """`translate_request` of a route without a model: returns a request to the core, or the reply."""
-        kinds = (ModelsRequest, ClientSecretRequest, TaskRequest, Reply)
-        result: ModelsRequest | ClientSecretRequest | TaskRequest | Reply = await self.invoke_async(
-            "translate_request", kinds, call=call, wire=wire
-        )
+        kinds = (ModelsRequest, ClientSecretRequest, StoredObjectRequest, TaskRequest, Reply)
+        result: (
+            ModelsRequest | ClientSecretRequest | StoredObjectRequest | TaskRequest | Reply
+        ) = await self.invoke_async("translate_request", kinds, call=call, wire=wire)
         return result
 
     def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, VerbatimRequest | None]:
@@ -230,7 +231,9 @@ class FormatLane(Lane):
         result: Reply = self.call("translate_response", Reply, call=call, request=request, events=events)
         return result
 
-    def forward_response(self, call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+    def forward_response(
+        self, call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse
+    ) -> Reply:
         """Return the reply of the verbatim lane. The target's secrets are masked in the response that the format receives."""
         incoming = redact_answer(call.target, incoming)
         result: Reply = self.call("forward_response", Reply, call=call, request=request, incoming=incoming)

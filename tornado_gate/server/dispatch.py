@@ -20,6 +20,7 @@ from tornado_gate.types import (
     ModelsRequest,
     Reply,
     Request,
+    StoredObjectRequest,
     TaskRequest,
     WireRequest,
 )
@@ -52,6 +53,8 @@ async def _answer_without_model(
     request = await wire_format.translate_modelless_request(call, wire)
     if isinstance(request, Reply):
         return await pipeline.begin_answer(call, wire_format, request)
+    if isinstance(request, StoredObjectRequest):
+        return await pipeline.answer_stored_object(services.gate, snapshot, call, wire_format, request)
     if isinstance(request, TaskRequest):
         call, found = await services.tasks.answer(snapshot, call, request, wire_format)
         if isinstance(found, MediaFile):

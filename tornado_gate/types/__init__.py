@@ -87,6 +87,13 @@ from tornado_gate.types.requests import (
     VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
+from tornado_gate.types.upstream_objects import (
+    IssuedObjects,
+    KeptObject,
+    ObjectReference,
+    ResponseRules,
+    StoredObjectRequest,
+)
 from tornado_gate.types.value import replace
 from tornado_gate.types.videos import (
     TaskList,
@@ -140,6 +147,8 @@ __all__ = [
     "ImageRequest",
     "ImageResult",
     "InnerModelCaller",
+    "IssuedObjects",
+    "KeptObject",
     "Link",
     "MediaRequest",
     "Memory",
@@ -150,6 +159,7 @@ __all__ = [
     "ModelsRequest",
     "ModerationRequest",
     "ModerationResult",
+    "ObjectReference",
     "Opaque",
     "Operation",
     "Part",
@@ -167,6 +177,7 @@ __all__ = [
     "Request",
     "ResponseFileStore",
     "ResponseFormat",
+    "ResponseRules",
     "ResponseStart",
     "Result",
     "Role",
@@ -177,6 +188,7 @@ __all__ = [
     "SpeechEnd",
     "SpeechRequest",
     "SpeechStart",
+    "StoredObjectRequest",
     "StreamError",
     "StreamEvent",
     "StreamedBody",

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
+from tornado_gate.types.upstream_objects import ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
 
 MORE_LOSSES_MARK = "..."
@@ -66,6 +67,7 @@ class Target(Value, frozen=True, kw_only=True):
         return ""
 
 
+DEFAULT_RESPONSE_RULES = ResponseRules()
 NO_TARGET = Target(provider="", plugin="", model="", upstream_model="")
 
 
@@ -76,9 +78,9 @@ class Meter(State):
     first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images.
 
     The remaining fields are for an estimate of the tokens when a stream ends without usage (`gateway/rate_limits.py`).
-    `estimate_prompt` returns the tokens of a chat's prompt; None for a key without a limit. `produced_bytes` and `produced_frames`
-    count what was passed on: characters of text and their events, or in the verbatim lane bytes and their frames, each with
-    about `frame_bytes` that are no text.
+    `estimate_prompt` returns the tokens of a chat's prompt; None for a key without a limit. `produced_bytes` and
+    `produced_frames` count what was passed on: characters of text and their events, or in the verbatim lane bytes and their
+    frames, each with about `frame_bytes` that are no text.
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     """
@@ -204,7 +206,8 @@ class Call(Value, frozen=True, kw_only=True):
     `operation` is the one of the route's operations that the target performs. `memory` outlives the request. `files` stores
     files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
     the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
-    `key_digest` is a digest of the caller's key. The handler owns `closing`: its contents are closed when the response is
+    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses.
+    The handler owns `closing`: its contents are closed when the response is
     complete, when it fails and when the caller disconnects.
     """
 
@@ -227,6 +230,7 @@ class Call(Value, frozen=True, kw_only=True):
     facts: Mapping[str, Any] = field(default_factory=dict)
     inner: InnerModelCaller | None = None
     key_digest: bytes = b""
+    responses: ResponseRules = DEFAULT_RESPONSE_RULES
 
     hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 

@@ -15,6 +15,7 @@ from tornado_gate.types.media_requests import (
     TranscriptionRequest,
 )
 from tornado_gate.types.realtime import ClientSecretRequest, RealtimeRequest
+from tornado_gate.types.upstream_objects import IssuedObjects, StoredObjectRequest
 from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
@@ -143,6 +144,8 @@ class VerbatimRequest(Value, frozen=True, kw_only=True):
     `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes. For a
     form, `body` holds the text fields and `files` the files; send it as `codec.multipart.FormBody`. The provider derives the
     upstream's path from `operation` and the caller's `path`. `state` belongs to the format, for its `forward_response`.
+    `issued`: `forward_response` adds the ids of objects that the upstream keeps, and the core records them for the account; None
+    if the response has none.
     """
 
     wire_format: str
@@ -154,6 +157,7 @@ class VerbatimRequest(Value, frozen=True, kw_only=True):
     state: Any = None
     files: tuple[Upload, ...] = ()
     form: bool = False
+    issued: IssuedObjects | None = None
 
 
 Request = (
@@ -166,6 +170,7 @@ Request = (
     | ModerationRequest
     | RealtimeRequest
     | SpeechRequest
+    | StoredObjectRequest
     | TaskRequest
     | TranscriptionRequest
     | VerbatimRequest

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types.media_type import media_type
+from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
 Operation = str  # "chat", "models", …: keys are permitted, and models and plugins support, a set of operations
@@ -26,7 +27,8 @@ class Route(Value, frozen=True):
     `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
     to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
     `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
-    `socket` routes are upgraded to WebSockets.
+    `socket` routes are upgraded to WebSockets. `references` lists the ids of objects at an upstream that a request contains; its
+    body is not checked yet. `empty_body`: a request without a body counts as one with an empty object.
     """
 
     method: str
@@ -39,6 +41,8 @@ class Route(Value, frozen=True):
     multipart: Literal["no", "too", "only"] = "no"
     default: Callable[[Mapping[str, Any]], str] | None = None
     socket: bool = False
+    references: Callable[[WireRequest], Iterable[ObjectReference]] | None = None
+    empty_body: bool = False
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -79,6 +83,7 @@ class StreamedBody(Protocol):
 
 class WireRequest(Value, frozen=True, kw_only=True):
     """A caller's request. `headers` have lower-case names; `query` holds the last value of each name; API keys are removed.
+    `query_lists` holds all values of the names that end in ``[]``, as SDKs send arrays.
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
@@ -93,6 +98,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
     json: Mapping[str, Any]
     files: tuple[Upload, ...] = ()
     form: bool = False
+    query_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class BufferedBody:

@@ -86,6 +86,7 @@ def test_the_routes_are_the_vendors() -> None:
         ("GET", "/v1/responses/{response_id}", "chat", ""),
         ("DELETE", "/v1/responses/{response_id}", "chat", ""),
         ("GET", "/v1/responses/{response_id}/input_items", "chat", ""),
+        ("POST", "/v1/responses/{response_id}/cancel", "chat", ""),
         ("GET", "/v1/models", "models", ""),
         ("GET", "/v1/models/{model}", "models", ""),
     }

@@ -137,7 +137,6 @@ FUNCTION = {"type": "function", "name": "f"}
         ("tool_choice.name", {"tool_choice": {"type": "function"}}),
         ("tool_choice.mode", {"tool_choice": {"type": "allowed_tools", "tools": []}}),
         ("tool_choice.tools", {"tool_choice": {"type": "allowed_tools", "mode": "auto"}}),
-        ("background", {"background": True}),
     ],
 )
 def test_a_value_out_of_bounds_is_named(param: str, fields: dict[str, Any]) -> None:

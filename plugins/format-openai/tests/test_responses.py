@@ -21,6 +21,7 @@ from tornado_gate.types import (
     PartEnd,
     PartStart,
     Refusal,
+    StoredObjectRequest,
     StreamError,
     StreamEvent,
     Text,
@@ -271,6 +272,8 @@ def stored(memory: FakeMemory, path: str, response_id: str, method: str = "GET",
         return await result
 
     reply = asyncio.run(translate())
+    if isinstance(reply, StoredObjectRequest):
+        raise reply.reference.not_found()  # as the core does for a response that no upstream keeps for this account
     assert (reply.status, reply.content_type) == (200, "application/json")
     return orjson.loads(text_of(reply))
 
@@ -366,3 +369,9 @@ def test_parts_of_the_models_are_no_losses_when_they_come_back() -> None:
     first = whole(response_call(memory), [*events, Finish(reason="stop")])
     request = asked(response_call(memory), previous_response_id=first["id"])
     assert request.messages[1] == Message(role="assistant", parts=(Refusal(text="No."),))
+
+
+def test_background_needs_an_upstream_that_has_it() -> None:
+    with pytest.raises(InvalidField, match="not supported by this model") as caught:
+        asked(response_call(), background=True)
+    assert caught.value.param == "background"

@@ -21,6 +21,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    StoredObjectRequest,
     StreamEvent,
     UpstreamResponse,
     VerbatimRequest,
@@ -114,7 +115,7 @@ def routes() -> list[Route]:
 @format_impl
 def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request | Reply]:
     if wire.route in stored.ROUTES:
-        return stored.reply(call, wire)
+        return stored.answer(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
     name = "realtime" if wire.route.path == paths.SECRETS_PATH else _MODULE_OF_FORMAT[wire.route.wire_format]
@@ -150,5 +151,7 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitabl
 
 
 @format_impl
-def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse) -> Reply:
+    if isinstance(request, StoredObjectRequest):
+        return stored.forward_response(call, request, incoming)
     return _load_module(_MODULE_OF_FORMAT[request.wire_format]).forward_response(call, request, incoming)

@@ -10,6 +10,7 @@ from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    IssuedObjects,
     Reply,
     Request,
     Route,
@@ -25,19 +26,24 @@ from tornado_gate_format_openai.completions import (
     make_completion_reply,
     parse_completion_request,
 )
+from tornado_gate_format_openai.references import list_chat_references, list_response_references
 from tornado_gate_format_openai.replies import make_chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
 from tornado_gate_format_openai.responses import ResponseState, make_response_reply, parse_response_request
 from tornado_gate_format_openai.schemas import check_chat
-from tornado_gate_format_openai.stream_adapters import ADAPTERS, forward_response_request
+from tornado_gate_format_openai.storing import apply_chat_rules
+from tornado_gate_format_openai.stream_adapters import ADAPTERS, AUDIO_ADAPTER, forward_response_request
 from tornado_gate_format_openai.verbatim import forward_metered
 
 ROUTES: Final = (
-    Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT),
+    Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT, references=list_chat_references),
     Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
-    Route("POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT),
+    Route(
+        "POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT, references=list_response_references
+    ),
 )
 
+_NO_CHANGES: Final[Mapping[str, Any]] = {}
 _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     openai_chat.WIRE_FORMAT: check_chat,
     openai_completions.WIRE_FORMAT: check_completion,
@@ -54,6 +60,8 @@ def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
         case openai_completions.WIRE_FORMAT:
             return parse_completion_request(body)
         case _:
+            if body.get("store") and apply_chat_rules(call, body):
+                body = {name: value for name, value in body.items() if name != "store"}
             return openai_chat.parse_request(body)
 
 
@@ -71,15 +79,19 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
     """Check the body and return the request of the verbatim lane. Raises InvalidField."""
-    _check_body(call, wire)
+    body = _check_body(call, wire)
     if wire.route.wire_format == openai_responses.WIRE_FORMAT:
         return forward_response_request(call, wire)
-    return forward_metered(wire)
+    changes = apply_chat_rules(call, body) if body.get("store") else _NO_CHANGES
+    return forward_metered(wire, changes, IssuedObjects() if body.get("audio") else None)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the upstream's response, forwarded by the route's passthrough adapter."""
-    return passthrough.forward_answer(call, ADAPTERS[request.wire_format], request, incoming)
+    adapter = ADAPTERS[request.wire_format]
+    if request.issued is not None and request.wire_format == openai_chat.WIRE_FORMAT:
+        adapter = AUDIO_ADAPTER
+    return passthrough.forward_answer(call, adapter, request, incoming)
 
 
 def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:

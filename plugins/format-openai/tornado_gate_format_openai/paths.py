@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Route
 from tornado_gate.wire import formats
+from tornado_gate_format_openai.references import list_image_references
 
 EMBEDDING_ROUTES: Final = (
     Route("POST", "/v1/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS),
@@ -42,7 +43,14 @@ IMAGE_ROUTES: Final = (
     Route(
         "POST", "/v1/images/generations", "images", wire_format=formats.OPENAI_IMAGES, default=_choose_default_images
     ),
-    Route("POST", "/v1/images/edits", "image_edits", wire_format=formats.OPENAI_IMAGE_EDITS, multipart="too"),
+    Route(
+        "POST",
+        "/v1/images/edits",
+        "image_edits",
+        wire_format=formats.OPENAI_IMAGE_EDITS,
+        multipart="too",
+        references=list_image_references,
+    ),
     Route("POST", VARIATIONS_PATH, "image_edits", wire_format=formats.OPENAI_IMAGE_EDITS, multipart="only"),
 )
 

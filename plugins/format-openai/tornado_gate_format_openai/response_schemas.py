@@ -125,9 +125,6 @@ def check_response(body: Mapping[str, Any]) -> None:
     check(_get_schema(tuple(name for name in _FIELD_NAMES if name in body or name in _REQUIRED_FIELDS)), body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
-    if body.get("background") is True:
-        message = "'background' is not supported. Omit it, and set 'stream' to true to receive output early."
-        raise InvalidField("background", message, code="unsupported_parameter")
     wanted = (body.get("text") or {}).get("format")
     if wanted is not None and wanted["type"] == "json_schema":
         for name in ("name", "schema"):

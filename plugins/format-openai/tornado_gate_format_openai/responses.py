@@ -23,7 +23,7 @@ from tornado_gate.wire.openai_responses import (
     render_response,
     render_stream,
 )
-from tornado_gate_format_openai import contract, dialect, store
+from tornado_gate_format_openai import contract, dialect, store, storing
 from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
 
 _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
@@ -56,9 +56,15 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
     Raises InvalidField for an unknown previous response, and NotFound for an unknown item. Both are looked up in the caller's
     account.
     """
+    if body.get("background") is True:
+        message = (
+            "'background' is not supported by this model. Omit it, and set 'stream' to true to receive output early."
+        )
+        raise InvalidField("background", message, code="unsupported_parameter")
     if body.get("conversation") is not None:
         message = "'conversation' is not supported. Use 'previous_response_id' to continue a conversation."
         raise InvalidField("conversation", message, code="unsupported_parameter")
+    body = {**body, **storing.apply_rules(call, body)}
     previous = body.get("previous_response_id")
     earlier = await store.load_history(call, previous) if previous else []
     items = await store.resolve_references(call, read_items(body["input"]), earlier, strict=True)

@@ -16,7 +16,6 @@ from tornado_gate.wire.openai_responses import get_item_type, get_response_id
 TurnRecord = Mapping[str, Any]
 ItemList = list[dict[str, Any]]
 
-KEPT_SECONDS: Final = 30 * 24 * 3600
 MAX_TURNS: Final = 1000
 """Maximum number of turns that are loaded of a chain, counted from its end."""
 
@@ -24,21 +23,20 @@ MAX_TURNS: Final = 1000
 async def save_turn(
     call: Call, previous: str | None, items: Iterable[Mapping[str, Any]], body: Mapping[str, Any]
 ) -> None:
-    """Store a turn for `KEPT_SECONDS`: the id of the turn before it, its input `items` and the response `body`."""
+    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`."""
     record = {"previous": previous, "input": list(items), "response": dict(body)}
-    await call.memory.put(_make_key(str(body["id"])), record, KEPT_SECONDS)
+    await call.memory.put(make_name(str(body["id"])), record, call.responses.seconds)
 
 
 async def find_turn(call: Call, response_id: str) -> TurnRecord | None:
     """Return the record of a response, or None when this account has none with that id."""
-    record = await call.memory.get(_make_key(response_id))
+    record = await call.memory.get(make_name(response_id))
     return record if isinstance(record, Mapping) else None
 
 
 async def delete_turn(call: Call, response_id: str) -> None:
-    """Delete a record. Raises NotFound when this account has none with that id."""
-    if not await call.memory.delete(_make_key(response_id)):
-        raise response_not_found_error(response_id, "response_id")
+    """Delete a record."""
+    await call.memory.delete(make_name(response_id))
 
 
 async def get_turn(call: Call, response_id: str, param: str) -> TurnRecord:
@@ -70,6 +68,12 @@ def response_not_found_error(response_id: str, param: str) -> RequestError:
     )
 
 
+def item_not_found_error(item_id: str, param: str) -> NotFound:
+    """Return the error for an unknown item."""
+    message = f"The item '{item_id[:100]}' does not exist. Send the item itself instead of a reference."
+    return NotFound(message, param=param, code="item_not_found")
+
+
 async def load_history(call: Call, response_id: str) -> ItemList:
     """Return all items up to and including the response `response_id`, oldest first.
 
@@ -98,8 +102,7 @@ async def resolve_references(call: Call, items: ItemList, known: ItemList, *, st
         wanted = str(item["id"])
         target = by_id.get(wanted) or await _find_item(call, wanted)
         if target is None and strict:
-            message = f"The item '{wanted[:100]}' does not exist. Send the item itself instead of a reference."
-            raise NotFound(message, param=f"input.{number}.id", code="item_not_found")
+            raise item_not_found_error(wanted, f"input.{number}.id")
         found.append(target or item)
     return found
 
@@ -110,5 +113,6 @@ async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
     return next((item for item in output if item.get("id") == item_id), None)
 
 
-def _make_key(response_id: str) -> str:
+def make_name(response_id: str) -> str:
+    """Return the name of a record in ``call.memory``."""
     return f"openai-responses:{response_id}"

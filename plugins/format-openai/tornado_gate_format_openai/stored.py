@@ -1,6 +1,7 @@
-"""The routes of stored responses: ``GET`` and ``DELETE /v1/responses/{id}``, and ``GET`` of its input items.
+"""The routes of stored responses: ``GET`` and ``DELETE /v1/responses/{id}``, ``POST …/cancel``, and ``GET`` of its input items.
 
-The routes need no model, because the responses are in the caller's memory.
+The routes need no model. Responses that the gateway stored are in the caller's memory; the core forwards requests about others to
+the upstream that keeps them.
 
 Source: openai-python 3.52, resources/responses/responses.py and input_items.py; OpenAI's API reference, "Delete a model
 response".
@@ -8,41 +9,130 @@ response".
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, cast
 
 import orjson
 
-from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, Reply, Route, WireRequest
+from tornado_gate import passthrough
+from tornado_gate.errors import GateError, InvalidField, RequestError
+from tornado_gate.types import (
+    Call,
+    IssuedObjects,
+    Meter,
+    ObjectReference,
+    Reply,
+    Route,
+    StoredObjectRequest,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
+from tornado_gate.wire import openai_responses
 from tornado_gate_format_openai import store
 from tornado_gate_format_openai.replies import JSON_TYPE
 from tornado_gate_format_openai.responses import drop_encrypted
+from tornado_gate_format_openai.stream_adapters import ResponsesAdapter
 
-_ITEMS_ROUTE: Final = Route("GET", "/v1/responses/{response_id}/input_items", "chat", model="none")
-_READ_ROUTE: Final = Route("GET", "/v1/responses/{response_id}", "chat", model="none")
-_DELETE_ROUTE: Final = Route("DELETE", "/v1/responses/{response_id}", "chat", model="none")
-ROUTES: Final = (_ITEMS_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
+_PATH: Final = "/v1/responses/{response_id}"
+_ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none")
+_CANCEL_ROUTE: Final = Route("POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True)
+_READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none")
+_DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none")
+ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
+_ACTIONS: Final = {_ITEMS_ROUTE.path: "input_items", _CANCEL_ROUTE.path: "cancel"}
 
 _MAX_LIMIT: Final = 100
 _DEFAULT_LIMIT: Final = 20
+_FORWARDED_PARAMETERS: Final = ("stream", "starting_after", "include_obfuscation", "after", "limit", "order")
+_FORWARDED_LISTS: Final = ("include", "include[]")
 
 
-async def reply(call: Call, wire: WireRequest) -> Reply:
-    """Return the reply to a request on one of `ROUTES`. Raises NotFound for a response that this account does not have."""
-    return Reply(content_type=JSON_TYPE, chunks=_iterate_once(orjson.dumps(await _render_answer(call, wire))))
-
-
-async def _render_answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+async def answer(call: Call, wire: WireRequest) -> Reply | StoredObjectRequest:
+    """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
     response_id = wire.path_arguments["response_id"]
+    record = await store.find_turn(call, response_id)
+    if record is None:
+        return _make_upstream_request(wire, response_id)
+    body = orjson.dumps(await _render_answer(call, wire, response_id, record))
+    return Reply(content_type=JSON_TYPE, chunks=_iterate_once(body))
+
+
+def _make_upstream_request(wire: WireRequest, response_id: str) -> StoredObjectRequest:
+    reference = ObjectReference(
+        kind="response",
+        id=response_id,
+        param="response_id",
+        error=partial(store.response_not_found_error, response_id, "response_id"),
+    )
+    return StoredObjectRequest(
+        reference=reference,
+        wire_format=openai_responses.WIRE_FORMAT,
+        method=wire.route.method,
+        action=_ACTIONS.get(wire.route.path, ""),
+        query=tuple(_list_parameters(wire)),
+        stream=wire.route == _READ_ROUTE and wire.query.get("stream") == "true",
+        issued=IssuedObjects(),
+    )
+
+
+def _list_parameters(wire: WireRequest) -> Iterator[tuple[str, str]]:
+    """Yield the vendor's query parameters; others are not forwarded."""
+    yield from ((name, wire.query[name]) for name in _FORWARDED_PARAMETERS if name in wire.query)
+    for name in _FORWARDED_LISTS:
+        if name in wire.query:
+            yield from ((name, value) for value in wire.query_lists.get(name, (wire.query[name],)))
+
+
+async def _render_answer(
+    call: Call, wire: WireRequest, response_id: str, record: store.TurnRecord
+) -> Mapping[str, Any]:
     if wire.route == _DELETE_ROUTE:
         await store.delete_turn(call, response_id)
         return {"id": response_id, "object": "response", "deleted": True}
-    record = await store.get_turn(call, response_id, "response_id")
+    if wire.route == _CANCEL_ROUTE:
+        raise RequestError(
+            "Only a response that was created with 'background' set to true can be cancelled.",
+            param="response_id",
+            code="response_not_cancellable",
+        )
     if wire.route == _ITEMS_ROUTE:
         return _render_page(_add_item_ids(record), wire.query)
     body = record["response"]
     return {**body, "output": [drop_encrypted(item) for item in body["output"]]}
+
+
+def forward_response(call: Call, request: StoredObjectRequest, incoming: UpstreamResponse) -> Reply:
+    """Return the upstream's response unchanged. Usage is counted if it was not known when the response was created."""
+    return passthrough.forward_answer(
+        call, _ADAPTER, cast("VerbatimRequest", request), incoming
+    )  # it reads `stream` only
+
+
+class _StoredAdapter(ResponsesAdapter):
+    """Forwards a stored response in every status, pages of items, and confirmations."""
+
+    streams_bodies = False
+
+    def meter(self, call: Call, request: Any) -> passthrough.StreamMeter:
+        if request.unmetered:
+            return openai_responses.ResponsesStreamMeter(call.meter, request.issued, stored=True)
+        return openai_responses.ResponsesStreamMeter(Meter())
+
+    def parse_error(self, body: Any) -> GateError | None:
+        """Return None for a failed response: the caller asked for its state."""
+        return None if isinstance(body, Mapping) and "response" in body else super().parse_error(body)
+
+    def read_body(self, call: Call, request: Any, raw: bytes, body: Any) -> bytes:
+        is_response = isinstance(body, Mapping) and body.get("id") == request.reference.id and "output" in body
+        if request.unmetered and is_response and not openai_responses.is_unfinished(body):
+            call.meter.usage = openai_responses.parse_usage(body.get("usage")) or call.meter.usage
+            openai_responses.note_issued(request.issued, body, stored=True)
+        return raw
+
+
+_ADAPTER: Final = _StoredAdapter()
 
 
 async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:

@@ -12,9 +12,9 @@ import orjson
 from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import iterate_events, replay
-from tornado_gate.types import Call, VerbatimRequest, WireRequest
+from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.wire import openai_chat, openai_completions, openai_responses
-from tornado_gate_format_openai import contract, store
+from tornado_gate_format_openai import contract, store, storing
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
 from tornado_gate_format_openai.responses import choose_response_dialect, render_event_frame
 from tornado_gate_format_openai.verbatim import OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
@@ -59,6 +59,24 @@ class ChatAdapter(OpenAIAdapter):
         return stream_frames(chunks)
 
 
+class AudioAdapter(ChatAdapter):
+    """Chat with audio output. The id of the audio stands for it in later requests, so it is noted; no frame is quiet."""
+
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
+        return openai_chat.AudioStreamMeter(call.meter, request.issued or IssuedObjects())
+
+    def is_quiet(self, frames: bytes) -> bool:
+        return False
+
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
+        openai_chat.note_body(call.meter, body)
+        openai_chat.note_audio(request.issued or IssuedObjects(), raw, set())
+        return raw
+
+
+AUDIO_ADAPTER: Final = AudioAdapter()
+
+
 class CompletionsAdapter(ChatAdapter):
     """Text completions: metered like chat. A JSON body becomes one chunk of a stream."""
 
@@ -81,7 +99,7 @@ class ResponsesAdapter(OpenAIAdapter):
     """
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
-        return openai_responses.ResponsesStreamMeter(call.meter)
+        return openai_responses.ResponsesStreamMeter(call.meter, request.issued, stored=get_state(request).stored)
 
     def parse_error(self, body: Any) -> GateError | None:
         return openai_responses.find_error(body)
@@ -90,7 +108,10 @@ class ResponsesAdapter(OpenAIAdapter):
         return b"" if error is None else b"".join(render_event_frame(event) for event in meter.render_ending(error))
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
-        openai_responses.note_body(call.meter, body)
+        if not openai_responses.is_unfinished(body):
+            openai_responses.note_body(call.meter, body)
+        if request.issued is not None:
+            openai_responses.note_issued(request.issued, body, stored=get_state(request).stored)
         if get_state(request).contract:
             return orjson.dumps(contract.render_response(body))
         if isinstance(body, dict) and isinstance(body.get("usage"), dict):
@@ -128,9 +149,11 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     stored because another model answered it; then ``previous_response_id`` is replaced by the items of the conversation.
     Reasoning items are left out, because only their issuer can decrypt them.
     """
-    state = OpenAIForwardState(contract=choose_response_dialect(call, wire.json) == "contract")
-    changes: dict[str, Any] = {}
     body = wire.json
+    changes = storing.apply_rules(call, body)
+    state = OpenAIForwardState(
+        contract=choose_response_dialect(call, body) == "contract", stored=storing.is_stored(call, body)
+    )
     previous = body.get("previous_response_id")
     earlier: store.ItemList = []
     if previous and await store.find_turn(call, previous) is not None:
@@ -141,6 +164,6 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     if earlier or known != items:
         changes["input"] = [*earlier, *known]
     if not changes:
-        return make_verbatim(wire, wire.raw, body, state)
+        return make_verbatim(wire, wire.raw, body, state, IssuedObjects())
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return make_verbatim(wire, patch_json(wire.raw, changes, body), merged, state)
+    return make_verbatim(wire, patch_json(wire.raw, changes, body), merged, state, IssuedObjects())

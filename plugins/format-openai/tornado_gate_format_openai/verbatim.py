@@ -6,11 +6,12 @@ caller did not request it. `tornado_gate.passthrough` forwards the response with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate import passthrough, patch_json
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, VerbatimRequest, WireRequest
+from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate_format_openai.replies import render_error_frame
 
@@ -18,11 +19,12 @@ from tornado_gate_format_openai.replies import render_error_frame
 class OpenAIForwardState(Value, frozen=True):
     """State for `forward_response`. `hide_usage`: only the gateway requested the usage chunk.
 
-    `contract`: the reply is in the contract's dialect.
+    `contract`: the reply is in the contract's dialect. `stored`: the upstream stores the response, unless it says otherwise.
     """
 
     hide_usage: bool = False
     contract: bool = False
+    stored: bool = False
 
 
 DEFAULT_STATE: Final = OpenAIForwardState()
@@ -46,20 +48,29 @@ def get_state(request: VerbatimRequest) -> OpenAIForwardState:
     return request.state if isinstance(request.state, OpenAIForwardState) else DEFAULT_STATE
 
 
-def forward_metered(wire: WireRequest) -> VerbatimRequest:
-    """Return the request for a checked body of a route whose streams report usage only when requested; a stream requests it."""
+def forward_metered(
+    wire: WireRequest, changes: Mapping[str, Any], issued: IssuedObjects | None = None
+) -> VerbatimRequest:
+    """Return the request for a checked body of a route whose streams report usage only when requested; a stream requests it.
+
+    `changes` are top-level members to replace; `issued` is for a response with ids of objects that the upstream keeps.
+    """
     raw, body = wire.raw, wire.json
+    if changes:
+        raw, body = patch_json(raw, changes, body), {**body, **changes}
     if body.get("stream") is not True:
-        return make_verbatim(wire, raw, body, DEFAULT_STATE)
+        return make_verbatim(wire, raw, body, DEFAULT_STATE, issued)
     options = body.get("stream_options") or {}
     if options.get("include_usage") is True:
-        return make_verbatim(wire, raw, body, DEFAULT_STATE)
+        return make_verbatim(wire, raw, body, DEFAULT_STATE, issued)
     options = {**options, "include_usage": True}
     raw = patch_json(raw, {"stream_options": options}, body)
-    return make_verbatim(wire, raw, {**body, "stream_options": options}, _HIDE_USAGE_STATE)
+    return make_verbatim(wire, raw, {**body, "stream_options": options}, _HIDE_USAGE_STATE, issued)
 
 
-def make_verbatim(wire: WireRequest, raw: bytes, body: Any, state: OpenAIForwardState) -> VerbatimRequest:
+def make_verbatim(
+    wire: WireRequest, raw: bytes, body: Any, state: OpenAIForwardState, issued: IssuedObjects | None = None
+) -> VerbatimRequest:
     """Return the request of the verbatim lane, which is sent as `raw`."""
     route = wire.route
     return VerbatimRequest(
@@ -70,4 +81,5 @@ def make_verbatim(wire: WireRequest, raw: bytes, body: Any, state: OpenAIForward
         body=body,
         stream=body.get("stream") is True,
         state=state,
+        issued=issued,
     )

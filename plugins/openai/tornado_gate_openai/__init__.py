@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
 
 from tornado_gate import Capabilities, ProviderEntry, lazy_import, patch_json, provider_impl, sse
 from tornado_gate.codec.multipart import FormBody
@@ -26,6 +27,7 @@ from tornado_gate.types import (
     MediaRequest,
     RealtimeRequest,
     Request,
+    StoredObjectRequest,
     StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
@@ -95,6 +97,8 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
             endpoint = ENDPOINT_OF_FORMAT.get(request.wire_format)
             if endpoint is not None and endpoint.operation == request.operation:
                 return _build_forwarded_request(call, facts, request, endpoint)
+        case StoredObjectRequest() if request.wire_format == formats.OPENAI_RESPONSES and facts.responses:
+            return _build_stored_response_request(call, facts, request)
         case ChatRequest():
             body = _render_body(call, facts, request)
             changed = compute_changes(
@@ -114,6 +118,13 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
     raise UnsupportedOperation(
         f"The model '{call.model}' does not support this operation. Use a model that supports it."
     )
+
+
+def _build_stored_response_request(call: Call, facts: OpenAISettings, request: StoredObjectRequest) -> UpstreamRequest:
+    path = f"{RESPONSES}/{quote(request.reference.id, safe='')}" + (f"/{request.action}" if request.action else "")
+    query = f"?{urlencode(request.query)}" if request.query else ""
+    headers = {name: value for name, value in facts.get_headers(call.target).items() if name != "content-type"}
+    return UpstreamRequest(method=request.method, url=call.target.base_url + path + query, headers=headers)
 
 
 async def _build_media_request(call: Call, facts: OpenAISettings, request: MediaRequest) -> UpstreamRequest:
@@ -169,14 +180,28 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest) -> dic
         if request.reasoning is not None:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
         return body
-    return cross_format.render_chat_body(call, request)
+    body = cross_format.render_chat_body(call, request)
+    if _must_refuse_storing(call, facts):
+        body.setdefault("store", False)
+    return body
+
+
+def _must_refuse_storing(call: Call, facts: OpenAISettings) -> bool:
+    """Whether a chat without ``store`` needs ``store: false``, because conf forbids the vendor's own default.
+
+    The vendors with stored responses also store chats of new accounts by default. Source: OpenAI's guide "Migrate to the
+    Responses API".
+    """
+    return call.responses.store != "default" and facts.responses
 
 
 def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> bytes:
     changed = {} if facts.changes_nothing else compute_changes(facts, request.body, call.drop_field)
-    model = call.target.upstream_model
-    if request.body.get("model") != model:
+    model, body = call.target.upstream_model, request.body
+    if body.get("model") != model:
         changed["model"] = model
+    if request.wire_format == formats.OPENAI_CHAT and _must_refuse_storing(call, facts) and body.get("store") is None:
+        changed["store"] = False
     return patch_json(request.raw, changed, request.body) if changed else request.raw
 
 

@@ -12,6 +12,7 @@ from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMed
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
@@ -79,7 +80,7 @@ class AuthenticatedHandler(Exchange):
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
             self.claim = self.services.forms.open(caller.account)
-        if self._has_body():
+        if common.has_body(self.lower_headers):
             self.services.rates.add(self)
 
     def make_call(self, closing: AsyncExitStack) -> Call:
@@ -92,6 +93,7 @@ class AuthenticatedHandler(Exchange):
             caller=caller,
             strict=headers.get("x-gate-strict") == "1",
             dialect=self.snapshot.config.dialect,
+            responses=self.snapshot.config.responses,
             headers=remove_keys(headers),
             closing=closing,
             memory=services.memory.get_account_memory(caller.account),
@@ -138,7 +140,7 @@ class AuthenticatedHandler(Exchange):
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limit:
             raise self._too_large_error()
-        has_body = length != "0" or "transfer-encoding" in headers
+        has_body = common.has_body(headers)
         if self.route.method in METHODS_WITHOUT_BODY or is_form or not (has_body or self.route.multipart == "only"):
             return
         if self.route.multipart == "only":
@@ -203,7 +205,8 @@ class AuthenticatedHandler(Exchange):
     def read_wire_request(self, call: Call) -> WireRequest:
         """The caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
         raw = self._take_raw_body()
-        body = EMPTY_MAPPING if self.route.method in METHODS_WITHOUT_BODY else json_body.load_object(raw)
+        has_no_body = self.route.method in METHODS_WITHOUT_BODY or (self.route.empty_body and not raw)
+        body = EMPTY_MAPPING if has_no_body else json_body.load_object(raw)
         return self._build_wire_request(call, raw, body, ())
 
     async def read_large_wire_request(self, call: Call) -> WireRequest:
@@ -237,6 +240,7 @@ class AuthenticatedHandler(Exchange):
             path=self.request.path,
             path_arguments=self.matched.arguments,
             query=parse_query(self.request) if self.request.query else EMPTY_MAPPING,
+            query_lists=parse_query_lists(self.request) if self.request.query else EMPTY_MAPPING,
             headers=call.headers,
             raw=raw,
             json=body,
@@ -251,6 +255,15 @@ def parse_query(request: CallerRequest) -> Mapping[str, str]:
         name: values[-1].decode("utf-8", "replace")
         for name, values in request.query_arguments.items()
         if name != auth.KEY_PARAMETER
+    }
+
+
+def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
+    """All values of each query parameter whose name ends in ``[]``."""
+    return {
+        name: tuple(value.decode("utf-8", "replace") for value in values)
+        for name, values in request.query_arguments.items()
+        if name.endswith("[]")
     }
 
 

@@ -6,7 +6,7 @@ read usage and finish reason of responses that are forwarded verbatim.
 """
 
 from tornado_gate.wire.openai_chat.errors import find_error, parse_error
-from tornado_gate.wire.openai_chat.meter import ChatStreamMeter, note_body, parse_frame
+from tornado_gate.wire.openai_chat.meter import AudioStreamMeter, ChatStreamMeter, note_audio, note_body, parse_frame
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
 from tornado_gate.wire.openai_chat.response import parse_response, render_response
@@ -21,9 +21,11 @@ from tornado_gate.wire.openai_chat.usage import (
 
 __all__ = [
     "WIRE_FORMAT",
+    "AudioStreamMeter",
     "ChatStreamMeter",
     "ChatStreamRenderer",
     "find_error",
+    "note_audio",
     "note_body",
     "parse_error",
     "parse_finish_reason",

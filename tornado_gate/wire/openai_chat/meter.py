@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.streams import sse
-from tornado_gate.types import Meter
+from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
@@ -21,6 +21,7 @@ from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 _METERED_FRAME: Final = re.compile(
     rb'"(?:usage|error)"\s*+:\s*+(?!null)|"finish_reason"\s*+:\s*+"|"object"\s*+:\s*+"error"'
 )
+_AUDIO_ID: Final = re.compile(rb'"audio"\s*+:\s*+\{[^{}]*?"id"\s*+:\s*+"([^"\\]++)"')
 _DONE_FRAME: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
 
 
@@ -55,6 +56,28 @@ class ChatStreamMeter:
         if reason := finish_of(body):
             self.finished = True
             self._meter.finish_reason = reason
+
+
+class AudioStreamMeter(ChatStreamMeter):
+    """Also notes the ids of generated audio on `issued`."""
+
+    def __init__(self, meter: Meter, issued: IssuedObjects) -> None:
+        super().__init__(meter)
+        self._issued = issued
+        self._noted: set[bytes] = set()
+
+    def note(self, raw: bytes) -> bool:
+        note_audio(self._issued, raw, self._noted)
+        return super().note(raw)
+
+
+def note_audio(issued: IssuedObjects, raw: bytes, noted: set[bytes]) -> None:
+    """Note the ids of generated audio in a body or a frame, unless they are in `noted`, and add them to it."""
+    for found in _AUDIO_ID.finditer(raw):
+        if found[1] not in noted:
+            noted.add(found[1])
+            issued.ids.append(("audio", found[1].decode()))
+            issued.due = True
 
 
 def parse_frame(raw: bytes) -> Any:

@@ -7,7 +7,12 @@ read usage and finish reason of responses that are forwarded verbatim.
 
 from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import get_item_type, read_items
-from tornado_gate.wire.openai_responses.meter import ResponsesStreamMeter, note_body
+from tornado_gate.wire.openai_responses.meter import (
+    ResponsesStreamMeter,
+    is_unfinished,
+    note_body,
+    note_issued,
+)
 from tornado_gate.wire.openai_responses.output_items import get_response_id, make_response_id
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_responses.request import (
@@ -17,6 +22,7 @@ from tornado_gate.wire.openai_responses.request import (
     render_request,
 )
 from tornado_gate.wire.openai_responses.response import parse_response, render_response
+from tornado_gate.wire.openai_responses.stored_items import is_self_contained
 from tornado_gate.wire.openai_responses.stream_parser import parse_stream
 from tornado_gate.wire.openai_responses.stream_renderer import render_stream
 from tornado_gate.wire.openai_responses.usage import parse_usage, render_usage
@@ -29,8 +35,11 @@ __all__ = [
     "find_error",
     "get_item_type",
     "get_response_id",
+    "is_self_contained",
+    "is_unfinished",
     "make_response_id",
     "note_body",
+    "note_issued",
     "parse_request",
     "parse_response",
     "parse_stream",

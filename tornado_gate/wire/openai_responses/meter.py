@@ -11,28 +11,33 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import GateError
-from tornado_gate.types import Meter
+from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.openai_responses import errors
+from tornado_gate.wire.openai_responses.stored_items import list_issued
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
 _METERED_FRAME: Final = re.compile(
-    rb'"type"\s*+:\s*+"(?:error|response\.(?:created|completed|incomplete|failed))"|"error"\s*+:\s*+\{'
+    rb'"type"\s*+:\s*+"(?:error|response\.(?:created|queued|completed|incomplete|failed))"|"error"\s*+:\s*+\{'
 )
 _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number"\s*+:\s*+(\d{1,9})')
 _CALL_TYPES: Final = ("function_call", "custom_tool_call")
+_UNFINISHED_STATUSES: Final = ("queued", "in_progress")
 _END_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
 class ResponsesStreamMeter:
     """Reads the raw frames of one stream, notes usage and finish reason on `meter`, and can end an interrupted stream.
 
-    `finished` is True after a successful end, `done` after the last event.
+    `finished` is True after a successful end, `done` after the last event. `issued` receives the objects that the upstream keeps;
+    `stored`: it stores the response, unless the response says otherwise.
     """
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, issued: IssuedObjects | None = None, *, stored: bool = False) -> None:
         self._meter = meter
+        self._issued = issued
+        self._stored = stored
         self._response: Mapping[str, Any] = {}
         self._number = 0
         self.finished = False
@@ -50,6 +55,8 @@ class ResponsesStreamMeter:
         kind, response = body.get("type"), body.get("response")
         if isinstance(response, Mapping):
             self._response = response
+            if self._issued is not None:
+                note_issued(self._issued, response, stored=self._stored)
         if kind in ("response.completed", "response.incomplete"):
             note_body(self._meter, self._response)
             self.finished = True
@@ -63,6 +70,22 @@ class ResponsesStreamMeter:
             response = errors.make_failed_response(self._response, error)
             events.append({"type": "response.failed", "sequence_number": self._number + 1, "response": response})
         return events
+
+
+def is_unfinished(body: Any) -> bool:
+    """Whether a response will be completed in the background. Its usage is not known yet."""
+    return isinstance(body, Mapping) and not body.get("error") and body.get("status") in _UNFINISHED_STATUSES
+
+
+def note_issued(issued: IssuedObjects, response: Mapping[str, Any], *, stored: bool) -> None:
+    """Note the objects that the upstream keeps of a response.
+
+    They are due with the last state of the response; of a background response at once, because it continues without its caller.
+    """
+    background, unfinished = response.get("background") is True, is_unfinished(response)
+    issued.ids += [one for one in list_issued(response, stored) if one not in issued.ids]
+    issued.due = background or not unfinished
+    issued.unmetered = background and unfinished
 
 
 def note_body(meter: Meter, body: Any) -> None:

@@ -1,0 +1,156 @@
+"""Which account may use an object that an upstream keeps, by its id. Knows no wire format.
+
+An id that an upstream issues is recorded in the memory of the account that received it, before the caller receives the last
+event with it. A request may only contain recorded ids, unless ``shared_objects`` of the provider entry allows others; all other
+ids get the error for an unknown id. A recorded id is sent only to the provider entry that keeps the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import msgspec
+
+from tornado_gate.config.model import ProviderConfig
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.gateway.snapshot import ConfiguredProvider
+from tornado_gate.streams.stages import Pause, Step, add_step
+from tornado_gate.types import BufferedBody, Call, IssuedObjects, KeptObject, ObjectReference, Target, WireRequest
+from tornado_gate.types.upstream_objects import ALL_KINDS
+from tornado_gate.types.value import Value
+
+Candidate = tuple[Target, ConfiguredProvider]
+
+
+def _make_name(kind: str, identity: str) -> str:
+    return f"upstream:{kind}:{identity}"
+
+
+class ObjectAccess(Value, frozen=True):
+    """The upstream objects that one request names: `kept` are recorded for the account, `unknown` are not."""
+
+    wire_format: str
+    kept: tuple[tuple[ObjectReference, KeptObject], ...] = ()
+    unknown: tuple[ObjectReference, ...] = ()
+
+    def select_targets(self, targets: list[Candidate]) -> list[Candidate]:
+        """The targets that may get the request.
+
+        Raises the error for an unknown id when no target may get it, and InvalidField when the model has no target at the
+        provider entry that keeps an object.
+        """
+        allowed = [target for target in targets if self._find_unshared(target[1]) is None]
+        if not allowed:
+            raise next(found for target in targets if (found := self._find_unshared(target[1]))).not_found()
+        for reference, kept in self.kept:
+            allowed = [target for target in allowed if target[1].entry.name == kept.provider]
+            if not allowed:
+                raise _elsewhere_error(reference, kept)
+        return allowed
+
+    def _find_unshared(self, provider: ConfiguredProvider) -> ObjectReference | None:
+        """The first unknown reference that must not be sent to a provider entry."""
+        for reference in self.unknown:
+            if _is_shared(provider.entry, reference.kind):
+                continue
+            if not reference.only_verbatim or self._is_verbatim(provider):
+                return reference
+        return None
+
+    def _is_verbatim(self, provider: ConfiguredProvider) -> bool:
+        return self.wire_format in provider.capabilities.speaks
+
+
+def _is_shared(entry: ProviderConfig, kind: str) -> bool:
+    return kind in entry.shared_objects or ALL_KINDS in entry.shared_objects
+
+
+def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidField:
+    return InvalidField(
+        reference.param,
+        f"The {reference.kind} '{reference.id[:100]}' is kept by the upstream of the model '{kept.model}', which this model does "
+        f"not use. Use the model '{kept.model}', or send the content instead of the id.",
+        code="object_kept_elsewhere",
+    )
+
+
+def list_references(wire: WireRequest) -> tuple[ObjectReference, ...]:
+    """The ids of upstream objects in a request, as its route lists them; most requests have none."""
+    found = wire.route.references
+    return () if found is None else tuple(found(wire))
+
+
+async def find_access(call: Call, wire: WireRequest, references: tuple[ObjectReference, ...]) -> ObjectAccess:
+    """Look up the references of a request in the account's records."""
+    names = [_make_name(reference.kind, reference.id) for reference in references]
+    known = await call.memory.get_many({*names, *(reference.memory_name for reference in references)} - {""})
+    kept: list[tuple[ObjectReference, KeptObject]] = []
+    unknown: list[ObjectReference] = []
+    for name, reference in zip(names, references, strict=True):
+        if name in known:
+            kept.append((reference, msgspec.convert(known[name], KeptObject)))
+        elif reference.memory_name not in known:
+            unknown.append(reference)
+    return ObjectAccess(wire.route.wire_format, tuple(kept), tuple(unknown))
+
+
+async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
+    """What is recorded of one object. Raises the reference's error when the account has no record."""
+    found = await call.memory.get(_make_name(reference.kind, reference.id))
+    if found is None:
+        raise reference.not_found()
+    return msgspec.convert(found, KeptObject)
+
+
+async def forget(call: Call, reference: ObjectReference) -> None:
+    """Delete the record of an object that its upstream has deleted."""
+    await call.memory.delete(_make_name(reference.kind, reference.id))
+
+
+def gone_error(reference: ObjectReference) -> NotFound:
+    """The error for an object whose provider entry is no longer in conf."""
+    return NotFound(
+        f"The {reference.kind} '{reference.id[:100]}' is kept by a provider that this gateway no longer has.",
+        param=reference.param,
+        code="provider_removed",
+    )
+
+
+async def record_issued(call: Call, issued: IssuedObjects, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """`chunks` of a reply; the issued objects are recorded before the chunk after which they are due is passed on."""
+    if isinstance(chunks, BufferedBody):
+        await _record(call, issued)
+        return chunks
+    call.closing.push_async_callback(_record, call, issued)  # also when the caller disconnects before the end
+    return add_step(chunks, _RecordStep(call, issued))
+
+
+class _RecordStep(Step[bytes, bytes]):
+    __slots__ = ("_call", "_issued")
+
+    def __init__(self, call: Call, issued: IssuedObjects) -> None:
+        self._call = call
+        self._issued = issued
+
+    def take(self, items: list[bytes], out: list[bytes]) -> Pause | None:
+        if self._issued.due and self._issued.ids:
+            return Pause(items, partial(_record, self._call, self._issued))
+        out += items
+        return None
+
+
+async def _record(call: Call, issued: IssuedObjects) -> None:
+    ids = list(issued.ids)
+    if not ids:
+        return
+    target = call.target
+    made = KeptObject(
+        provider=target.provider,
+        model=call.model,
+        upstream_model=target.upstream_model,
+        unmetered=issued.unmetered,
+    )
+    value = msgspec.structs.asdict(made)
+    await call.memory.put_many({_make_name(*one): value for one in ids}, call.responses.seconds)
+    del issued.ids[: len(ids)]  # not earlier: a write that was cancelled is repeated at the end of the request

@@ -1,0 +1,102 @@
+"""Objects that an upstream keeps under an id: stored responses, files, conversations, containers.
+
+All callers of a provider entry share one account at the upstream, to which an id is enough to read what another caller stored
+there. So the core records for each account the ids that the upstream issued to it (`IssuedObjects`), and refuses ids that are
+not recorded (`ObjectReference`). A format says where its requests have references (`Route.references`) and which ids a response
+issues (`VerbatimRequest.issued`); `gateway/upstream_objects.py` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from tornado_gate.errors import GateError, NotFound
+from tornado_gate.types.value import State, Value, field
+
+OBJECT_KINDS: Final = (
+    "response", "item", "conversation", "file", "container", "vector_store", "prompt", "skill", "audio",
+)  # fmt: skip
+"""The kinds of objects. `item` is an input or output item of a response, `audio` the audio of an earlier chat completion."""
+ALL_KINDS: Final = "all"
+"""In ``shared_objects`` of a provider entry: every kind."""
+
+StoreMode = Literal["never", "ask", "default"]
+
+
+class ResponseRules(Value, frozen=True, kw_only=True):
+    """The section ``responses`` of conf.
+
+    `store`: responses are never stored, neither here nor at an upstream ("never"); only if the request has ``store: true``
+    ("ask"); or unless it has ``store: false`` ("default"). `seconds` is how long the gateway keeps a response, or the id of one
+    that an upstream keeps.
+    """
+
+    store: StoreMode = "default"
+    seconds: float = 30 * 24 * 3600.0
+
+
+class ObjectReference(Value, frozen=True, kw_only=True):
+    """An id in a request that names an object of `kind`. `param` is the path of its field.
+
+    `error` returns the error for an id that the account does not own, which is the same as for one that does not exist; by
+    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object; then the
+    upstream does not know the id. `only_verbatim`: on the common lane the format resolves the id and no upstream receives it.
+    """
+
+    kind: str
+    id: str
+    param: str
+    error: Callable[[], GateError] | None = None
+    memory_name: str = ""
+    only_verbatim: bool = False
+
+    def not_found(self) -> GateError:
+        """Return the error for an unknown id."""
+        if self.error is not None:
+            return self.error()
+        name = self.kind.replace("_", " ")
+        message = f"The {name} '{self.id[:100]}' does not exist. Use an id that this gateway returned to your account."
+        return NotFound(message, param=self.param, code=f"{self.kind}_not_found")
+
+
+class IssuedObjects(State):
+    """The objects that an upstream issued in one response: `ids` are pairs of kind and id, without those already recorded.
+
+    The format adds to `ids` while it reads the response and sets `due` when they must be recorded before the caller receives
+    more. What is left at the end of the request is recorded then. `unmetered`: the response will be completed in the background,
+    so its usage is known only when it is retrieved.
+    """
+
+    ids: list[tuple[str, str]] = field(default_factory=list)
+    due: bool = False
+    unmetered: bool = False
+
+
+class KeptObject(Value, frozen=True, kw_only=True):
+    """What is recorded of an object: the provider entry that keeps it, and the models by which it was created."""
+
+    provider: str
+    model: str
+    upstream_model: str
+    unmetered: bool = False
+
+
+class StoredObjectRequest(Value, frozen=True, kw_only=True):
+    """A request about one object that an upstream keeps, such as a stored response: to read, delete or cancel it.
+
+    The core sends it to the provider entry that keeps the object, or raises the error of `reference`. A provider that accepts
+    `wire_format` unchanged sends `method` to the object's path, followed by `action` (``input_items``, ``cancel`` or "") and
+    `query`; there is no body. The response goes to the format's `forward_response`. `stream`: the caller requested a stream.
+    `unmetered` is set by the core: the usage in the response was not counted yet.
+    """
+
+    reference: ObjectReference
+    wire_format: str
+    method: str
+    action: str = ""
+    query: tuple[tuple[str, str], ...] = ()
+    stream: bool = False
+    issued: IssuedObjects | None = None
+    unmetered: bool = False
+    state: Any = None

@@ -1,0 +1,46 @@
+"""Which objects a response leaves at its upstream, and which input items are looked up there by their id. No I/O.
+
+Source: openai-python 3.52, types/responses/response_input_item_param.py and response_output_item.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_COMPLETE_TYPES: Final = ("message", "function_call", "custom_tool_call")
+_OUTPUT_SUFFIX: Final = "_output"
+
+
+def is_self_contained(item: Mapping[str, Any]) -> bool:
+    """Whether an item has its whole content, so that the upstream need not look it up by its id.
+
+    The others are references, and calls of the vendor's tools, reasoning and images, whose content only the upstream has.
+    """
+    if item.get("encrypted_content"):
+        return True
+    kind = item.get("type")
+    if kind is None:
+        return "role" in item
+    return kind in _COMPLETE_TYPES or (isinstance(kind, str) and kind.endswith(_OUTPUT_SUFFIX))
+
+
+def list_issued(response: Mapping[str, Any], stored: bool) -> Iterator[tuple[str, str]]:
+    """Yield kind and id of the objects that the upstream keeps of `response`, unless the response says otherwise than `stored`.
+
+    Of a response that is not stored these are containers, and items that the client can only send back by id.
+    """
+    said = response.get("store")
+    stored = said if isinstance(said, bool) else stored
+    if stored and isinstance(response.get("id"), str):
+        yield "response", response["id"]
+    output = response.get("output")
+    for item in output if isinstance(output, list) else ():
+        if not isinstance(item, Mapping):
+            continue
+        if isinstance(item.get("id"), str) and (stored or not is_self_contained(item)):
+            yield "item", item["id"]
+        environment = item.get("environment")
+        for holder in (item, environment):
+            if isinstance(holder, Mapping) and isinstance(holder.get("container_id"), str):
+                yield "container", holder["container_id"]
