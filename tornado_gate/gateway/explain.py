@@ -28,7 +28,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     operations = auth.filter_operations(call.caller, wire.route.operations)
     targets = snapshot.select_targets(call, operations)
-    if references := upstream_objects.list_references(wire):
+    if references := upstream_objects.list_references(call, wire):
         targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)
     target, provider = choose_target(gate, call, targets)
     call = replace(call, operation=target.first_supported_operation(operations))

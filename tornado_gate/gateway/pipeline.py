@@ -56,7 +56,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format])
-    references = upstream_objects.list_references(wire)
+    references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access)
 

@@ -3,7 +3,8 @@
 A thinking signature is valid only at the provider that issued it. Most clients drop it, or their wire format has no field for it;
 the upstream then rejects the next turn of a tool loop. So the core stores for each account, by tool-call id, the thinking before
 the call and the signature of the call, and the issuer of each signature. Before a request is sent, signatures of other issuers
-are removed, and those that the client dropped are restored.
+are removed, and those that the client dropped are restored. With ``responses: {store: never}`` no thinking is stored: only the
+issuers, by hashes of the signatures.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._recorder = _SignatureRecorder(call.target.provider)
+        self._recorder = _SignatureRecorder(call.target.provider, keeps_thinking=call.responses.store != "never")
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
         for place, event in enumerate(items):
@@ -70,10 +71,11 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
 
 
 class _SignatureRecorder:
-    """Collects the thinking and the tool calls of one response."""
+    """Collects the thinking and the tool calls of one response. Without `keeps_thinking` only hashes of signatures are stored."""
 
-    def __init__(self, issuer: str) -> None:
+    def __init__(self, issuer: str, *, keeps_thinking: bool) -> None:
         self._issuer = issuer
+        self._keeps_thinking = keeps_thinking
         self._open: dict[int, tuple[PartStart, list[str]]] = {}
         self._thinking: dict[int, list[dict[str, Any]]] = {}
         self.values: dict[str, Any] = {}
@@ -94,7 +96,7 @@ class _SignatureRecorder:
         if end.signature is not None:
             self.values[_make_signature_key(end.signature.value)] = self._issuer
         start, pieces = self._open.pop(end.index, (None, []))
-        if start is None:
+        if start is None or not self._keeps_thinking:
             return
         value = end.signature.value if end.signature else None
         before = self._thinking.setdefault(start.choice, [])

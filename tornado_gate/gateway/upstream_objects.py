@@ -75,10 +75,10 @@ def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidFie
     )
 
 
-def list_references(wire: WireRequest) -> tuple[ObjectReference, ...]:
+def list_references(call: Call, wire: WireRequest) -> tuple[ObjectReference, ...]:
     """The ids of upstream objects in a request, as its route lists them; most requests have none."""
     found = wire.route.references
-    return () if found is None else tuple(found(wire))
+    return () if found is None else tuple(found(call, wire))
 
 
 async def find_access(call: Call, wire: WireRequest, references: tuple[ObjectReference, ...]) -> ObjectAccess:

@@ -41,7 +41,7 @@ class Route(Value, frozen=True):
     multipart: Literal["no", "too", "only"] = "no"
     default: Callable[[Mapping[str, Any]], str] | None = None
     socket: bool = False
-    references: Callable[[WireRequest], Iterable[ObjectReference]] | None = None
+    references: Callable[[Any, WireRequest], Iterable[ObjectReference]] | None = None  # the first argument is the Call
     empty_body: bool = False
 
     @property

@@ -21,6 +21,7 @@ from tornado_gate.types import (
     PartEnd,
     PartStart,
     Refusal,
+    ResponseRules,
     StoredObjectRequest,
     StreamError,
     StreamEvent,
@@ -375,3 +376,9 @@ def test_background_needs_an_upstream_that_has_it() -> None:
     with pytest.raises(InvalidField, match="not supported by this model") as caught:
         asked(response_call(), background=True)
     assert caught.value.param == "background"
+
+
+def test_conf_says_how_long_a_response_is_kept() -> None:
+    memory = FakeMemory()
+    whole(replace(response_call(memory), responses=ResponseRules(seconds=60)), says("Hello"))
+    assert set(memory.seconds.values()) == {60}

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from tornado_gate.types import ObjectReference, WireRequest
+from tornado_gate.types import Call, ObjectReference, WireRequest
 from tornado_gate.wire.openai_responses import get_response_id, is_self_contained
-from tornado_gate_format_openai import store
+from tornado_gate_format_openai import store, storing
 
 _KIND_OF_MEMBER: Final[Mapping[str, str]] = {
     "container": "container",
@@ -40,13 +40,13 @@ _CHAT_MEMBERS: Final = (b'"file_id"', b'"audio"', b"\\u00")
 """Of these members, and escapes that may hide them, one occurs in each chat body with references."""
 
 
-def list_response_references(wire: WireRequest) -> Iterator[ObjectReference]:
+def list_response_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
     """Yield the references in the body of ``POST /v1/responses``."""
     body = wire.json
     if _RESPONSE_MEMBERS.search(wire.raw) is None:
         return
     if isinstance(previous := body.get(store.PREVIOUS_RESPONSE_ID), str) and previous:
-        yield _refer_to_response(previous)
+        yield _refer_to_response(call, previous)
     for name in ("conversation", "prompt"):
         value = body.get(name)
         identity = value.get("id") if isinstance(value, Mapping) else value
@@ -59,7 +59,7 @@ def list_response_references(wire: WireRequest) -> Iterator[ObjectReference]:
     yield from _walk(body, "")
 
 
-def list_chat_references(wire: WireRequest) -> Iterator[ObjectReference]:
+def list_chat_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
     """Yield the references in the body of ``POST /v1/chat/completions``."""
     raw = wire.raw
     if not any(member in raw for member in _CHAT_MEMBERS):
@@ -74,7 +74,7 @@ def list_chat_references(wire: WireRequest) -> Iterator[ObjectReference]:
         yield from _walk(message.get("content"), f"messages.{number}.content")
 
 
-def list_image_references(wire: WireRequest) -> Iterator[ObjectReference]:
+def list_image_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
     """Yield the files that the JSON body of ``POST /v1/images/edits`` names."""
     if b'"file_id' in wire.raw or b"\\u00" in wire.raw:
         yield from _walk(wire.json, "")
@@ -105,12 +105,12 @@ def _refer(kind: str, identity: Any, path: str) -> Iterator[ObjectReference]:
         yield ObjectReference(kind=kind, id=identity, param=path)
 
 
-def _refer_to_response(response_id: str) -> ObjectReference:
+def _refer_to_response(call: Call, response_id: str) -> ObjectReference:
     return ObjectReference(
         kind="response",
         id=response_id,
         param=store.PREVIOUS_RESPONSE_ID,
-        error=partial(store.response_not_found_error, response_id, store.PREVIOUS_RESPONSE_ID),
+        error=partial(storing.previous_response_error, call, response_id),
         memory_name=store.make_name(response_id),
         only_verbatim=True,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import InvalidField, RequestError
 from tornado_gate.types import Call
+from tornado_gate_format_openai import store
 
 
 def is_stored(call: Call, body: Mapping[str, Any]) -> bool:
@@ -24,13 +25,9 @@ def apply_rules(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
 
     A ``store: true`` that conf overrules is reported as dropped. Raises InvalidField for a field that needs stored responses.
     """
-    if call.responses.store == "never" and body.get("previous_response_id") is not None:
-        raise InvalidField(
-            "previous_response_id",
-            "This gateway stores no responses (its configuration has 'responses: {store: never}'). Send the whole conversation "
-            "in 'input' instead of 'previous_response_id'.",
-            code="previous_response_not_found",
-        )
+    previous = body.get(store.PREVIOUS_RESPONSE_ID)
+    if call.responses.store == "never" and previous is not None:
+        raise previous_response_error(call, previous)
     if is_stored(call, body) or body.get("store") is False:
         return {}
     if body.get("background") is True:
@@ -49,6 +46,18 @@ _BACKGROUND_HINTS = {
     "ask": "Set 'store' to true.",
     "never": "Omit 'background', and set 'stream' to true to receive output early.",
 }
+
+
+def previous_response_error(call: Call, response_id: str) -> RequestError:
+    """Return the error for an unknown ``previous_response_id``; it names the setting of conf that forbids all of them."""
+    if call.responses.store != "never":
+        return store.response_not_found_error(response_id, store.PREVIOUS_RESPONSE_ID)
+    return InvalidField(
+        store.PREVIOUS_RESPONSE_ID,
+        "This gateway stores no responses (its configuration has 'responses: {store: never}'). Send the whole conversation in "
+        "'input' instead of 'previous_response_id'.",
+        code="previous_response_not_found",
+    )
 
 
 def apply_chat_rules(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
