@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,58 @@ async def test_neither_the_cache_nor_the_file_grows_without_bound(
     kept = await fresh.get_many([str(number) for number in range(101)])
     assert len(kept) <= 60
     assert "100" in kept
+
+
+@pytest.mark.gen_test
+async def test_an_account_that_fills_the_file_loses_its_own_values_and_nobody_elses(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_state, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 10)
+    monkeypatch.setattr(conversation_state, "CACHED_BYTES", 1)
+    whole = SharedMemory(store)
+    small, greedy = whole.get_account_memory("small"), whole.get_account_memory("greedy")
+    for number in range(5):  # they expire first of all
+        await small.put(f"{number}", "x" * 100, 60)
+    for number in range(300):
+        await greedy.put(f"{number}", "x" * 100, 3600 + number)
+    assert len(await small.get_many([str(number) for number in range(5)])) == 5
+    kept = await greedy.get_many([str(number) for number in range(300)])
+    assert 40 < len(kept) < 140
+    assert "299" in kept, "it loses its own values that expire soonest"
+
+
+@pytest.mark.gen_test
+async def test_large_values_are_pruned_before_many_writes(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation_state, "MAX_BYTES", 5000)
+    monkeypatch.setattr(conversation_state, "BYTES_BETWEEN_PRUNES", 2000)
+    ann = SharedMemory(store).get_account_memory("ann")
+    for number in range(20):
+        await ann.put(f"{number}", "x" * 1000, 60 + number)
+    fresh = SharedMemory(store).get_account_memory("ann")
+    assert len(await fresh.get_many([str(number) for number in range(20)])) <= 7
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("characters", [1, 400, 5000])
+async def test_the_cache_takes_no_more_memory_than_it_counts(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, characters: int
+) -> None:
+    monkeypatch.setattr(MemoryStore, "put", lambda *_: None)
+    monkeypatch.setattr(conversation_state, "CACHED_BYTES", 2 * 1024 * 1024)
+    whole = SharedMemory(store)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(5000):
+            memory = whole.get_account_memory(f"account-{number % 50}")
+            await memory.put(f"response:resp_{number:048x}", "x" * characters, 3600)
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert whole._cache.currsize <= conversation_state.CACHED_BYTES
+    assert taken <= 1.25 * conversation_state.CACHED_BYTES
+    assert len(whole._cache) <= conversation_state.CACHED_BYTES / conversation_state.ENTRY_BYTES
 
 
 @pytest.mark.gen_test
