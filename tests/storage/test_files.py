@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,80 @@ async def test_what_is_not_ours_is_left_alone(store: MediaStore, monkeypatch: py
     before = names(store)
     await other(store, max_bytes=MAX_METADATA_BYTES).sweep()
     assert names(store) == before
+
+
+# Accounts
+
+
+async def count_of(store: MediaStore, kept: list[MediaFile]) -> int:
+    """How many of these files are still there."""
+    return len(kept) - sum([await is_gone(store, file.id) for file in kept])
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_account_that_makes_many_files_evicts_its_own_and_nobody_elses(
+    store: MediaStore, streamed: bool
+) -> None:
+    small = other(store, max_bytes=room_for(10))
+    ours = [await small.put(DATA, "image/png", account="ours") for _ in range(3)]
+    for file in ours:
+        os.utime(store.folder / file.id, (0, 0))  # the oldest of all
+    theirs = [
+        await small.put(pieces(DATA) if streamed else DATA, "image/png", account="greedy") for _ in range(30)
+    ]
+    assert await count_of(store, ours) == 3
+    assert 6 <= await count_of(store, theirs) <= 10
+    assert not await is_gone(store, theirs[-1].id)
+
+
+@pytest.mark.gen_test
+async def test_a_new_account_takes_its_room_from_the_one_that_holds_most(store: MediaStore) -> None:
+    small = other(store, max_bytes=room_for(12))
+    large = [await small.put(DATA, "image/png", account="large") for _ in range(9)]
+    middle = [await small.put(DATA, "image/png", account="middle") for _ in range(3)]
+    new = [await small.put(DATA, "image/png", account="new") for _ in range(4)]
+    assert await count_of(store, middle) == 3
+    assert await count_of(store, new) == 4
+    assert await count_of(store, large) < 9
+
+
+@pytest.mark.gen_test
+async def test_an_account_whose_files_are_all_in_use_does_not_evict_those_of_others(store: MediaStore) -> None:
+    small = other(store, max_bytes=room_for(4))
+    theirs = await small.put(DATA, "image/png", account="small")
+    async with AsyncExitStack() as reading:
+        for _ in range(3):
+            file = await small.put(DATA, "image/png", account="large")
+            await reading.enter_async_context(small.open_for_reading(file.id))
+        with pytest.raises(MediaFull):
+            await small.put(DATA, "image/png", account="large")
+    assert not await is_gone(store, theirs.id)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_where_nothing_is_evicted_an_account_leaves_as_much_as_it_holds(
+    store: MediaStore, streamed: bool
+) -> None:
+    videos = other(store, max_bytes=room_for(12), evicts=False)
+    for account, least, most in (("first", 5, 6), ("second", 2, 3), ("third", 1, 2)):
+        kept = 0
+        with pytest.raises(MediaFull):
+            while True:
+                await videos.put(pieces(DATA) if streamed else DATA, "video/mp4", account=account)
+                kept += 1
+        assert least <= kept <= most, account
+    assert len([name for name in names(store) if name.endswith(".mp4")]) >= 8
+    await videos.sweep()
+
+
+@pytest.mark.gen_test
+async def test_addresses_do_not_show_which_files_belong_to_one_account(store: MediaStore) -> None:
+    kept = [await store.put(DATA, "image/png", account="same") for _ in range(20)]
+    for start in range(0, 32, 4):
+        assert len({file.id[start : start + 4] for file in kept}) > 10
+    assert len({store._read_owner(file.id) for file in kept}) == 1
 
 
 # Faults

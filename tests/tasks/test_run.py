@@ -482,13 +482,38 @@ def test_a_task_that_only_owes_its_webhook_leaves_its_place_to_others(tmp_path: 
 def test_a_finished_video_waits_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put, tries = MediaStore.put, iter([True, True])
 
-    async def full(self: MediaStore, *arguments: Any) -> Any:
+    async def full(self: MediaStore, *arguments: Any, account: str) -> Any:
+        assert account == "a"
         if next(tries, None):
             raise MediaFull("full")
-        return await put(self, *arguments)
+        return await put(self, *arguments, account=account)
 
     monkeypatch.setattr(MediaStore, "put", full)
     assert outcome(tmp_path, Upstream()).status == "completed"
+
+
+def test_a_video_that_waits_for_room_leaves_its_slot_to_other_accounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, has_room = MediaStore.put, asyncio.Event()
+
+    async def full_for_one(self: MediaStore, *arguments: Any, account: str) -> Any:
+        if account == "full" and not has_room.is_set():
+            raise MediaFull("full")
+        return await put(self, *arguments, account=account)
+
+    monkeypatch.setattr(MediaStore, "put", full_for_one)
+
+    async def test(world: World) -> None:
+        waiting = await world.task(account="full")
+        other = await world.task(account="other")
+        world.engine.wake()
+        assert (await world.ended(other)).status == "completed"
+        assert (await world.engine.get(waiting.id)).step == "fetching"
+        has_room.set()
+        assert (await world.ended(await world.engine.get(waiting.id))).status == "completed"
+
+    lived(tmp_path, Upstream(), test, rules=replace(RULES, concurrency=1))
 
 
 def test_a_store_that_cannot_be_written_for_a_while_loses_nothing_and_asks_nobody_twice(

@@ -3,7 +3,8 @@
 A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a file is
 either complete or missing. While a process writes or reads a file, it holds a lock on it (flock, released when the process ends):
 a locked file is never evicted, and an unfinished file without a lock was left by a process that ended. Expired files are
-evicted first, then the oldest. File names contain no caller input: an id is 128 random bits and an extension.
+evicted first, then the oldest of the account that holds most (see `shares`). File names contain no caller input: an id is 96
+random bits, 32 bits from which only the gateway can tell the account, and an extension.
 
 A URL is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the folder
 block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
@@ -22,7 +23,8 @@ import os
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -33,6 +35,7 @@ from msgspec.structs import asdict
 from tornado_gate.codec.media_types import get_extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
+from tornado_gate.storage.shares import evict, may_hold
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -45,6 +48,8 @@ BYTES_BETWEEN_SCANS = 16 * 1024 * 1024
 ABANDONED_SECONDS = 60.0
 """Age from which an unfinished, unlocked file counts as left behind: a younger one may not have been locked yet."""
 LONGEST_NAME = 200
+NONCE_BYTES, OWNER_BYTES = 12, 4
+"""The parts of an id: random bytes, and the digest of the account, encrypted with them."""
 MAX_METADATA_BYTES = 1024
 """Upper bound of the size of a file's metadata."""
 
@@ -92,6 +97,15 @@ class _StoredFile(NamedTuple):
     size: int
     expires: float
     id: str
+    owner: str
+
+
+class _Contents(NamedTuple):
+    """`kept` are the complete files, `left` the ids of abandoned unfinished ones; `held` are the bytes of all, by owner."""
+
+    kept: list[_StoredFile]
+    left: list[str]
+    held: Counter[str]
 
 
 def load_media_secret(data_dir: Path) -> bytes:
@@ -134,7 +148,9 @@ class MediaStore:
         address: str = MEDIA_PATH,
         evicts: bool = True,
     ) -> None:
-        """With `evicts` false, files are kept until they expire: a full store rejects new ones."""
+        """With `evicts` false, files are kept until they expire: a store that is full, or in which the account has no share
+        left, rejects new ones.
+        """
         self.address = address
         self.evicts = evicts
         self.folder = folder
@@ -160,22 +176,41 @@ class MediaStore:
         text = f"media\n{file_id}\n{expires}".encode("utf-8", "replace")
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
+    # The account of a file
+
+    def _make_file_id(self, media_type: str, owner: str) -> str:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return f"{nonce.hex()}{self._encrypt_owner(nonce, owner)}.{get_extension(media_type)}"
+
+    def _read_owner(self, file_id: str) -> str:
+        """The owner of a file, from its id: a scan of the folder reads no metadata."""
+        split, end = 2 * NONCE_BYTES, 2 * (NONCE_BYTES + OWNER_BYTES)
+        return self._encrypt_owner(bytes.fromhex(file_id[:split]), file_id[split:end])
+
+    def _encrypt_owner(self, nonce: bytes, owner: str) -> str:
+        """Encrypt or decrypt: addresses, which callers pass on, must not show which files belong to one account."""
+        mask = hmac.digest(self._secret, b"owner\n" + nonce, "sha256")[:OWNER_BYTES]
+        return (int.from_bytes(mask) ^ int(owner, 16)).to_bytes(OWNER_BYTES).hex()
+
     # Writing
 
-    async def put(self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "") -> MediaFile:
-        """Store a file. It can be found when this returns and not before.
+    async def put(
+        self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "", *, account: str = ""
+    ) -> MediaFile:
+        """Store a file of an account. It can be found when this returns and not before.
 
         Raises MediaFull (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then deleted.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
-        file_id = f"{secrets.token_hex(16)}.{get_extension(media_type)}"
+        owner = _digest_account(account)
+        file_id = self._make_file_id(media_type, owner)
         part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
-        await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES))
+        await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES, owner))
         file = await self._await_disk(aiofiles.open(part, "wb", opener=_create))
         try:
             _try_lock(file.fileno(), fcntl.LOCK_EX)
-            size = await self._write(file, chunks)
+            size = await self._write(file, chunks, owner)
             now = time.time()
             kept = MediaFile(
                 id=file_id,
@@ -195,7 +230,7 @@ class MediaStore:
                 await file.close()
         return kept
 
-    async def _write(self, file: Any, chunks: AsyncIterator[bytes] | bytes) -> int:
+    async def _write(self, file: Any, chunks: AsyncIterator[bytes] | bytes, owner: str) -> int:
         size = looked = 0
         async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
@@ -204,14 +239,14 @@ class MediaStore:
             await self._await_disk(file.write(chunk))
             if size - looked > BYTES_BETWEEN_SCANS:
                 looked = size
-                await self._reserve_growth(file)
-        await self._reserve_growth(file)
+                await self._reserve_growth(file, owner)
+        await self._reserve_growth(file, owner)
         return size
 
-    async def _reserve_growth(self, file: Any) -> None:
+    async def _reserve_growth(self, file: Any, owner: str) -> None:
         """Reserve space for the current size of this file, which already counts as content of the folder."""
         await self._await_disk(file.flush())  # detects a full disk before the file is visible
-        await self._await_disk(asyncio.to_thread(self._make_room, MAX_METADATA_BYTES))
+        await self._await_disk(asyncio.to_thread(self._make_room, MAX_METADATA_BYTES, owner))
 
     async def _await_disk(self, work: Awaitable[T]) -> T:
         """Await work on the disk and map its OSErrors. Errors of the source of the chunks must not be awaited here."""
@@ -278,43 +313,64 @@ class MediaStore:
 
     # Eviction
 
-    def _make_room(self, needed: int) -> None:
-        """Delete expired files, then the oldest, until `needed` more bytes fit. Raises MediaFull if they do not."""
+    def _make_room(self, needed: int, owner: str | None = None) -> None:
+        """Delete expired files, then those of the owners that hold most, until `owner` may add `needed` bytes.
+
+        Raises MediaFull if it may not. Without an owner, only what must go is deleted.
+        """
         if needed > self.max_bytes:
             raise _media_full_error()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept, left, total = self._scan_folder()
+        kept, left, held = self._scan_folder()
         now = time.time()
-        for file in sorted(kept, key=lambda file: (file.expires > now, file.written)):
-            if file.expires > now and (total + needed <= self.max_bytes or not self.evicts):
-                break
-            if self._remove(file.id):
-                total -= file.size
+        for file in kept:
+            if file.expires <= now and self._remove(file.id):
+                held[file.owner] -= file.size
         for file_id in left:
             self._remove(file_id)
-        if total + needed > self.max_bytes:
+        excess = held.total() + needed - self.max_bytes
+        if excess > 0 and self.evicts:
+            excess -= self._evict([file for file in kept if file.expires > now], excess, needed, held, owner)
+        if excess > 0:
             log.error(
                 "%s is full: files in use or not yet expired take all of its %d bytes", self.folder, self.max_bytes
             )
             raise _media_full_error()
+        if owner is not None and not self.evicts and not may_hold(needed, held[owner], held.total(), self.max_bytes):
+            log.warning("%s has no room for more files of one account, which holds %d bytes", self.folder, held[owner])
+            raise _media_full_error()
 
-    def _scan_folder(self) -> tuple[list[_StoredFile], list[str], int]:
-        """Return complete files, the ids of abandoned unfinished ones, and the bytes of all."""
+    def _evict(
+        self, kept: Iterable[_StoredFile], excess: int, needed: int, held: Counter[str], writer: str | None
+    ) -> int:
+        """Delete the oldest files of the owners that hold most. Returns the bytes that were freed."""
+        by_owner: dict[str, list[_StoredFile]] = {}
+        for file in sorted(kept):
+            by_owner.setdefault(file.owner, []).append(file)
+
+        def list_files(owner: str) -> Iterator[tuple[int, str]]:
+            return ((file.size, file.id) for file in by_owner.get(owner, ()))
+
+        wanted = held if writer is None else held + Counter({writer: needed})
+        return evict(excess, wanted, list_files, self._remove, writer)
+
+    def _scan_folder(self) -> _Contents:
         found: dict[str, dict[str, os.stat_result]] = {}  # by id, then by suffix
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if ours := _OWN_FILE_NAME.fullmatch(entry.name):
                     with suppress(FileNotFoundError):
                         found.setdefault(ours["id"], {})[ours["rest"]] = entry.stat(follow_symlinks=False)
-        kept: list[_StoredFile] = []
-        left: list[str] = []
+        contents = _Contents([], [], Counter())
         for file_id, parts in found.items():
-            size = sum(status.st_size for status in parts.values())
+            size, owner = sum(status.st_size for status in parts.values()), self._read_owner(file_id)
+            contents.held[owner] += size
             if "" in parts and ".about" in parts:
-                kept.append(_StoredFile(parts[""].st_mtime, size, parts[".about"].st_mtime, file_id))
+                about = parts[".about"]
+                contents.kept.append(_StoredFile(parts[""].st_mtime, size, about.st_mtime, file_id, owner))
             elif max(status.st_ctime for status in parts.values()) < time.time() - ABANDONED_SECONDS:
-                left.append(file_id)
-        return kept, left, sum(status.st_size for parts in found.values() for status in parts.values())
+                contents.left.append(file_id)
+        return contents
 
     def _remove(self, file_id: str) -> bool:
         """Delete a file and its metadata, unless a process writes or reads it."""
@@ -354,16 +410,22 @@ class MediaStore:
 
 
 class SignedFileStore:
-    """Stores the files of one response; their URLs are below `public_url` (scheme and host, without a trailing slash)."""
+    """Stores the files of one response to `account`; their URLs are below `public_url` (scheme and host, no trailing slash)."""
 
-    def __init__(self, store: MediaStore, public_url: str) -> None:
+    def __init__(self, store: MediaStore, public_url: str, account: str) -> None:
         self._store = store
+        self._account = account
         self.public_url = public_url
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
         """Store a file and return its signed URL. Raises MediaFull (507), MediaUnavailable (503)."""
-        kept = await self._store.put(data, media_type, name)
+        kept = await self._store.put(data, media_type, name, account=self._account)
         return self.public_url + self._store.sign(kept.id, kept.expires)
+
+
+def _digest_account(account: str) -> str:
+    """The owner of an account's files; two accounts may have the same, which is rare: they share a share."""
+    return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * OWNER_BYTES]
 
 
 def _media_full_error() -> MediaFull:

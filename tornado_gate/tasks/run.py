@@ -127,14 +127,17 @@ class TaskRun:
         self._store = context.store
         self._provider = context.provider
         self._rules = context.rules
-        self._slot = slot
+        self._slot: Slot | None = slot
         self._translated = translated
         self._unknown = self._on_lost = 0
         self._began = time.monotonic() - record.spent
         self._start_error: GateError | None = None
 
     async def run(self) -> None:
-        """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is."""
+        """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is.
+
+        Returns earlier if the upstream must be called again after the slot was released: the engine starts the task again.
+        """
         while self.record.step != "done":
             if self.record.status in ENDED_STATUSES:
                 await self._send_webhook()
@@ -142,9 +145,16 @@ class TaskRun:
                 await self._cancel()
             elif self._measure_spent() > self._rules.task_seconds:
                 await self._fail("task_timeout", "The video was not ready within the time limit for a task.")
+            elif self.record.step == "new" and self._slot is None:
+                return
             else:
                 await self._take_step()
         await self._store.finish(self.record, self._lease)
+
+    def _release_slot(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.release()
 
     async def _take_step(self) -> None:
         match self.record.step:
@@ -302,9 +312,12 @@ class TaskRun:
         index = len(self.record.files)
         try:
             async with self._provider.download(self.record, index) as incoming:
-                stored = await self._context.files.put(check_video(incoming), "video/mp4", f"{self.record.id}.mp4")
+                stored = await self._context.files.put(
+                    check_video(incoming), "video/mp4", f"{self.record.id}.mp4", account=self.record.account
+                )
         except (MediaFull, MediaUnavailable) as error:
             log.warning("the video of task %s cannot be stored now, will retry: %s", self.record.id, error.message)
+            self._release_slot()  # the upstream has finished: tasks of accounts that have room need not wait
             await self._pause(MAX_PAUSE)
             return
         except GateError as error:
@@ -344,11 +357,11 @@ class TaskRun:
             with suppress(GateError):
                 await self._provider.cancel(self.record)
         await self._fail("cancelled", "The task was cancelled.")
-        self._slot.release()
+        self._release_slot()
 
     async def _send_webhook(self) -> None:
         """Make the next attempt to send the webhook. The slot is free for other tasks meanwhile."""
-        self._slot.release()
+        self._release_slot()
         webhook = dict(self.record.webhook or {})
         await self._pause(webhook.get("next_at", 0.0) - time.time())
         pause = await self._context.sender.send(self.record)

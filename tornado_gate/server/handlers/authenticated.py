@@ -98,7 +98,7 @@ class AuthenticatedHandler(Exchange):
             closing=closing,
             memory=services.memory.get_account_memory(caller.account),
             fetcher=services.fetcher,
-            files=SignedFileStore(services.media, self._get_public_url()),
+            files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
         )
 

@@ -147,7 +147,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             headers=plain,
             memory=self.services.memory.get_account_memory(caller.account),
             fetcher=self.services.fetcher,
-            files=SignedFileStore(self.services.media, ""),
+            files=SignedFileStore(self.services.media, "", caller.account),
             closing=self.closing,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
