@@ -227,9 +227,7 @@ async def test_an_account_that_makes_many_files_evicts_its_own_and_nobody_elses(
     ours = [await small.put(DATA, "image/png", account="ours") for _ in range(3)]
     for file in ours:
         os.utime(store.folder / file.id, (0, 0))  # the oldest of all
-    theirs = [
-        await small.put(pieces(DATA) if streamed else DATA, "image/png", account="greedy") for _ in range(30)
-    ]
+    theirs = [await small.put(pieces(DATA) if streamed else DATA, "image/png", account="greedy") for _ in range(30)]
     assert await count_of(store, ours) == 3
     assert 6 <= await count_of(store, theirs) <= 10
     assert not await is_gone(store, theirs[-1].id)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.errors import InvalidField, NotFound, RateLimited
 from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.queues import TaskQueues
 from tornado_gate.tasks.record import TaskRecord, advance
-from tornado_gate.tasks.store import Lease, TaskConflict, TaskStore
+from tornado_gate.tasks.store import ActiveTask, Lease, TaskConflict, TaskStore, Turn, WaitingTasks
 from tornado_gate.types import replace
 
 IMAGE = b"\x89PNG" + bytes(range(256)) * 2000
@@ -67,6 +69,16 @@ async def is_gone(store: TaskStore, task_id: str) -> bool:
     except NotFound as error:
         return error.code == "task_not_found"
     return False
+
+
+async def waiting(store: TaskStore) -> WaitingTasks:
+    """The active tasks as an engine groups them that runs none of them."""
+    return TaskQueues(await store.list_active()).group_waiting(())[store.digest("studio")]
+
+
+def release(turn: Turn) -> None:
+    turn.lease.release()
+    turn.slot.release()
 
 
 class StoreContract:
@@ -471,6 +483,83 @@ class StoreContract:
     async def test_slots_are_asked_for_by_digest(self, store: TaskStore, bad: str) -> None:
         with pytest.raises(ValueError, match="digest"):
             await store.acquire_slot(bad, 1)
+
+    # Turns
+
+    @pytest.mark.gen_test
+    async def test_accounts_take_turns_over_all_processes(self, store: TaskStore, twin: TaskStore) -> None:
+        made: dict[str, list[str]] = {"large": [], "small": [], "late": []}
+        for account in ["large"] * 5 + ["small", "large", "small", "late"]:
+            made[account].append((await store.create(a_task(account=account), None)).id)
+        studio = store.digest("studio")
+        turns: list[Turn] = []
+        for number in range(9):  # each look is another process's, and begins from nothing
+            process = (store, twin)[number % 2]
+            turn = await process.acquire_turn(studio, 20, await waiting(process))
+            assert turn is not None
+            turns.append(turn)
+        order = [turn.task.id for turn in turns]
+        large, small = made["large"], made["small"]
+        assert order == [large[0], small[0], made["late"][0], large[1], small[1], *large[2:]]
+        assert await store.acquire_turn(studio, 20, await waiting(store)) is None
+        for turn in turns:
+            release(turn)
+
+    @pytest.mark.gen_test
+    async def test_an_account_gets_every_other_turn_beside_one_with_a_long_queue(
+        self, store: TaskStore, twin: TaskStore
+    ) -> None:
+        studio = store.digest("studio")
+        for _ in range(10):
+            await store.create(a_task(account="large"), None)
+        one = await store.create(a_task(account="one"), None)
+        started = []
+        for number in range(6):
+            process = (store, twin)[number % 2]
+            turn = await process.acquire_turn(studio, 1, await waiting(process))
+            assert turn is not None
+            assert await store.acquire_turn(studio, 1, await waiting(store)) is None, "there is one slot"
+            started.append(turn.task.account)
+            release(turn)
+            await end(store, await store.get(turn.task.id))
+            if turn.task.id == one.id:
+                one = await store.create(a_task(account="one"), None)
+        assert started == [store.digest("large"), store.digest("one")] * 3
+
+    @pytest.mark.gen_test
+    async def test_a_turn_that_finds_no_task_leaves_its_slot(self, store: TaskStore) -> None:
+        studio, missing = (
+            store.digest("studio"),
+            ActiveTask(1, store.digest("studio"), store.digest("a"), "video_" + "0" * 32),
+        )
+        assert await store.acquire_turn(studio, 1, {missing.account: deque([missing])}) is None
+        slot = await store.acquire_slot(studio, 1)
+        assert slot is not None
+        slot.release()
+
+    # Limits
+
+    @pytest.mark.gen_test
+    async def test_an_account_has_exactly_as_many_tasks_as_it_may(self, store: TaskStore, twin: TaskStore) -> None:
+        async def create(number: int, account: str) -> TaskRecord | None:
+            try:
+                return await (store, twin)[number % 2].create(a_task(account=account), None, limit=10)
+            except RateLimited as error:
+                assert error.code == "too_many_tasks"
+                return None
+
+        asked = await asyncio.gather(*(create(number, "acme") for number in range(40)))
+        made = [record for record in asked if record is not None]
+        assert len(made) == await store.count_active("acme") == 10
+        assert await create(0, "other") is not None
+        await end(store, made[0])
+        assert await create(1, "acme") is not None
+        assert await create(1, "acme") is None
+
+    @pytest.mark.gen_test
+    async def test_a_repeated_request_at_the_limit_gets_its_task(self, store: TaskStore, twin: TaskStore) -> None:
+        made = await store.create(a_task(), None, "key", limit=1)
+        assert (await twin.create(a_task(), None, "key", limit=1)).id == made.id
 
     # Restart
 

@@ -15,6 +15,7 @@ from tests.support.process import REPOSITORY, Child
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased
 from tornado_gate.tasks import file_disk
 from tornado_gate.tasks.file_store import FileTaskStore
+from tornado_gate.tasks.queues import TaskQueues
 from tornado_gate.types import replace
 
 TASK, NEIGHBOUR = "video_" + "1" * 32, "video_" + "2" * 32
@@ -374,3 +375,52 @@ async def test_each_task_is_run_by_one_process_and_taken_over_from_one_that_is_k
     assert max(record.polls for record in records) <= 2
     assert await store.list_active() == []
     assert len(await store.sweep(time.time())) == 60
+
+
+LIMITED = COMMON + textwrap.dedent(
+    """
+    from tornado_gate.errors import RateLimited
+
+    async def child():
+        store = FileTaskStore(base)
+        await store.open()
+        print("ready", flush=True)
+        while not (base / "go").exists():
+            await asyncio.sleep(0.001)
+
+        async def create():
+            try:
+                await store.create(a_task(), None, limit=10)
+                return 1
+            except RateLimited:
+                return 0
+
+        print("made", sum(await asyncio.gather(*(create() for _ in range(20)))), flush=True)
+
+    asyncio.run(child())
+    """
+)
+
+
+def test_processes_that_create_tasks_at_once_keep_the_limit_of_an_account_together(tmp_path: Path) -> None:
+    children = [Child([sys.executable, "-c", LIMITED, str(tmp_path)]) for _ in range(3)]
+    for child in children:
+        child.wait_for_line("ready")
+    (tmp_path / "go").touch()
+    made = [int(child.wait_for_line(r"made (\d+)")[1]) for child in children]
+    for child in children:
+        child.process.wait()
+        child.stop()
+    assert sum(made) == 10
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_a_process_that_is_killed_while_it_creates_a_task_keeps_no_place_of_its_account(tmp_path: Path) -> None:
+    for store in killed_everywhere(tmp_path, "create"):
+        turns = []
+        queues = TaskQueues(await store.list_active())
+        for provider, waiting in queues.group_waiting(()).items():
+            while (turn := await store.acquire_turn(provider, 5, waiting)) is not None:
+                turns.append(turn.task.id)
+        assert await store.count_active("acme") == len(turns), "every place is that of a task that runs"
+        assert NEIGHBOUR in turns

@@ -1,7 +1,8 @@
 """Runs the video tasks of a store. Each process has one engine; any of them continues the tasks of one that was killed.
 
-The engine looks for tasks that no process runs, in the order in which they were created, and runs as many of each provider as
-conf allows over all processes. Knows no HTTP, no wire format and no vendor; `run.py` is the life of one task.
+The engine looks for tasks that no process runs, and runs as many of each provider as conf allows over all processes. Accounts
+take turns; those of one account run in the order in which they were created. Knows no HTTP, no wire format and no vendor;
+`run.py` is the life of one task.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from weakref import WeakValueDictionary
 from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.storage.files import MediaStore
+from tornado_gate.tasks.queues import TaskQueues
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.run import ENDED_STATUSES, MAX_PAUSE, Provider, RunContext, Sender, TaskRun
 from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
@@ -43,7 +45,7 @@ class TaskEngine:
     """Runs the tasks of a store. `start` inside the loop, `close` before it ends: another process continues what runs.
 
     `rules` may be replaced at any time. `on_end` is called with each task that has ended, `on_look` after each look for tasks,
-    when `active` holds all that have not ended: both are for metrics.
+    when `queues` holds all that have not ended: both are for metrics.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class TaskEngine:
         self.rules = rules
         self.on_end: Callable[[TaskRecord], None] = lambda _: None
         self.on_look: Callable[[], None] = lambda: None
-        self.active: list[ActiveTask] = []
+        self.queues = TaskQueues()
         self.running: dict[str, asyncio.Task[None]] = {}
         self.late_cancellations: set[asyncio.Task[None]] = set()
         self._provider = provider
@@ -101,9 +103,9 @@ class TaskEngine:
         """The position of a queued task in its provider's queue, from 1; None when it does not wait."""
         if record.status != "queued" or record.step != "new":
             return None
-        provider = self.store.digest(record.provider)
-        before = [task for task in self.active if task.provider == provider and task.created < record.created_ns]
-        return max(1, len(before) - self.rules.concurrency + 1)
+        provider, account = self.store.digest(record.provider), self.store.digest(record.account)
+        task = ActiveTask(record.created_ns, provider, account, record.id)
+        return self.queues.find_position(task, self.rules.concurrency)
 
     async def wait_for_change(self, record: TaskRecord, seconds: float) -> TaskRecord:
         """The record when its status or progress has changed, or after `seconds`."""
@@ -134,7 +136,7 @@ class TaskEngine:
         """Delete a task. Raises NotFound."""
         await self.store.delete(task_id)
         self._latest.pop(task_id, None)
-        self.active = [task for task in self.active if task.id != task_id]
+        self.queues = self.queues.without(task_id)
 
     def _cancel_when_started(self, record: TaskRecord, start: asyncio.Future[VideoOperation]) -> None:
         """A task was cancelled while `start`, the upstream call that starts it, was running: cancel the work when it returns."""
@@ -173,21 +175,11 @@ class TaskEngine:
     async def _start_waiting(self) -> None:
         """Start the tasks that no process runs, as far as there are slots."""
         translated, self._translated = self._translated, {}  # what does not start now is not kept in memory
-        self.active = await self.store.list_active()
+        self.queues = TaskQueues(await self.store.list_active())
         self.on_look()
-        full: set[str] = set()
-        for task in self.active:
-            if task.id in self.running or task.provider in full:
-                continue
-            slot = await self.store.acquire_slot(task.provider, self.rules.concurrency)
-            if slot is None:
-                full.add(task.provider)
-                continue
-            lease = await self.store.acquire_lease(task.id)
-            if lease is None:
-                slot.release()
-                continue
-            self._start(task.id, lease, slot, translated.get(task.id))
+        for provider, waiting in self.queues.group_waiting(self.running).items():
+            while (turn := await self.store.acquire_turn(provider, self.rules.concurrency, waiting)) is not None:
+                self._start(turn.task.id, turn.lease, turn.slot, translated.get(turn.task.id))
 
     def _start(self, task_id: str, lease: Lease, slot: Slot, translated: TranslatedRequest | None = None) -> None:
         self.running[task_id] = asyncio.create_task(self._run(task_id, lease, slot, translated))

@@ -10,6 +10,7 @@
     due/<YYYYMMDDHH>/<expires_us>.<id>                   has ended, and is deleted then
     cancels/<id>                                         its cancellation was requested
     slots/<provider>/<n>                                 the lock on it is the slot of a running task
+    slots/<provider>/turns                               the accounts whose tasks were started, last one last
     locks/, tmp/, damaged/                               short locks; unfinished files; damaged records
 
 A task is created by one rename, that of its record. A process that dies in `create` leaves:
@@ -44,18 +45,21 @@ from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.file_disk import Disk, Held
 from tornado_gate.tasks.file_image import StoredImage
 from tornado_gate.tasks.file_index import ID, AccountIndex, record_path
+from tornado_gate.tasks.file_leases import Leases
 from tornado_gate.tasks.file_records import Records, lock_path
-from tornado_gate.tasks.file_sweep import Sweep, due_path, list_markers, marker_name
+from tornado_gate.tasks.file_sweep import Sweep, due_path, find_marker_name, list_markers
 from tornado_gate.tasks.record import TaskRecord, encode_record
 from tornado_gate.tasks.store import (
-    ActiveTask,
     ActiveTasks,
     Lease,
     TaskIds,
     TaskPage,
+    Turn,
+    WaitingTasks,
     compute_digest,
     key_conflict_error,
     task_not_found_error,
+    too_many_tasks_error,
 )
 from tornado_gate.types import Upload
 from tornado_gate.types.value import replace
@@ -72,7 +76,7 @@ class FileTaskStore:
         self.disk = Disk(folder)
         self._index = AccountIndex(self.disk)
         self._records = Records(self.disk)
-        self._markers: dict[str, str] = {}  # task id to the name of its marker, as of the last look
+        self._leases = Leases(self.disk, self._records)
         self._last_ns = 0
         self._accounts_to_compact: set[str] = set()  # those whose tasks were deleted since the last sweep
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -83,7 +87,7 @@ class FileTaskStore:
     async def close(self) -> None:
         if self._unfinished:
             await asyncio.wait(self._unfinished)
-        self._markers = {}
+        self._leases.note_active(())
 
     def digest(self, text: str) -> str:
         return compute_digest(text)
@@ -125,7 +129,12 @@ class FileTaskStore:
     # Making
 
     async def create(
-        self, record: TaskRecord, image: AsyncIterator[bytes] | None, idempotency_key: str = ""
+        self,
+        record: TaskRecord,
+        image: AsyncIterator[bytes] | None,
+        idempotency_key: str = "",
+        *,
+        limit: int | None = None,
     ) -> TaskRecord:
         if not ID.fullmatch(record.id):
             raise ValueError(f"{record.id!r} is not the id of a task")
@@ -138,7 +147,7 @@ class FileTaskStore:
             part, size = await self._take(image)
             about = record.image or {"media_type": "application/octet-stream", "filename": ""}
             record = replace(record, image={**about, "size": size})
-        return await self._finish(self._create(record, part))
+        return await self._finish(self._create(record, part, limit))
 
     def _make_time_unique(self, record: TaskRecord) -> TaskRecord:
         """The record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
@@ -182,20 +191,20 @@ class FileTaskStore:
     def _encode(self, record: TaskRecord) -> tuple[bytes, Held]:
         return encode_record(record), self.disk.part()
 
-    async def _create(self, record: TaskRecord, image: Held | None) -> TaskRecord:
+    async def _create(self, record: TaskRecord, image: Held | None, limit: int | None) -> TaskRecord:
         try:
             part = await self._write_record(record)
         except BaseException:
             await self._run_blocking(_discard, image)
             raise
-        return await self._run_blocking(self._create_locked, record, image, part)
+        return await self._run_blocking(self._create_locked, record, image, part, limit)
 
-    def _create_locked(self, record: TaskRecord, image: Held | None, part: Held) -> TaskRecord:
+    def _create_locked(self, record: TaskRecord, image: Held | None, part: Held, limit: int | None) -> TaskRecord:
         try:
             if not record.key:
-                return self._make_task(record, image, part)
+                return self._make_task(record, image, part, limit)
             with self.disk.hold_lock(lock_path(self.disk, "key", record.key)):
-                return self._find_earlier(record) or self._make_task(record, image, part)
+                return self._find_earlier(record) or self._make_task(record, image, part, limit)
         finally:
             _discard(image, part)
 
@@ -216,7 +225,7 @@ class FileTaskStore:
             return self.disk.read_blocking(self._key_path(key)).decode("ascii", "replace")
         return ""
 
-    def _make_task(self, record: TaskRecord, image: Held | None, part: Held) -> TaskRecord:
+    def _make_task(self, record: TaskRecord, image: Held | None, part: Held, limit: int | None) -> TaskRecord:
         """In the order of the table above. A failure leaves nothing visible."""
         disk = self.disk
         made: list[Path] = []
@@ -228,7 +237,7 @@ class FileTaskStore:
                 disk.place(image, made[-1])
                 disk.sync(made[-1].parent)
             made.append(self._marker_path(record))
-            disk.place(marker, made[-1])
+            self._place_marker(record, marker, limit)
             disk.sync(made[-1].parent)
             self._index.append(record.account, record.created_ns, record.id)
             if record.key:
@@ -246,6 +255,13 @@ class FileTaskStore:
         finally:
             marker.discard()
         return record
+
+    def _place_marker(self, record: TaskRecord, marker: Held, limit: int | None) -> None:
+        """Count the task as active, unless its account has `limit` active ones: the marker is the place that it takes."""
+        with self.disk.hold_lock(lock_path(self.disk, "account", _hash_key(record.account, ""))):
+            if limit is not None and self._count_active(record.account) >= limit:
+                raise too_many_tasks_error(limit)
+            self.disk.place(marker, self._marker_path(record))
 
     # Reading
 
@@ -340,36 +356,13 @@ class FileTaskStore:
     # The right to work
 
     async def acquire_lease(self, task_id: str) -> Lease | None:
-        return await self._run_blocking(self._acquire_lease, task_id, undo=_release)
-
-    def _acquire_lease(self, task_id: str) -> Held | None:
-        held = None
-        try:
-            name = self._markers.get(task_id) or marker_name(_make_active_task(self._records.read_blocking(task_id)))
-            held = self.disk.try_lock(self.disk.root / "active" / name, task_id=task_id)
-            if held is not None:
-                self._records.read_blocking(task_id)
-        except NotFound:  # a process died while it created or deleted the task
-            if held is not None:
-                held.discard()
-            return None
-        except MediaUnavailable:
-            _release(held)
-            return None
-        except BaseException:
-            _release(held)
-            raise
-        return held
+        return await self._run_blocking(self._leases.acquire_lease, task_id, undo=_release)
 
     async def acquire_slot(self, provider: str, limit: int) -> Held | None:
-        if len(provider) != 8 or not provider.isalnum():
-            raise ValueError(f"{provider!r} is not the digest of a provider")
-        return await self._run_blocking(self._acquire_slot, provider, limit, undo=_release)
+        return await self._run_blocking(self._leases.acquire_slot, provider, limit, undo=_release)
 
-    def _acquire_slot(self, provider: str, limit: int) -> Held | None:
-        folder = self.disk.root / "slots" / provider
-        taken = (self.disk.try_lock(folder / str(number), make=True) for number in range(limit))
-        return next((held for held in taken if held is not None), None)
+    async def acquire_turn(self, provider: str, limit: int, waiting: WaitingTasks) -> Turn | None:
+        return await self._run_blocking(self._leases.acquire_turn, provider, limit, waiting, undo=_release_turn)
 
     # Many tasks
 
@@ -378,12 +371,15 @@ class FileTaskStore:
 
     def _list_active(self) -> ActiveTasks:
         found = sorted(list_markers(self.disk))
-        self._markers = {task.id: marker_name(task) for task in found}
+        self._leases.note_active(found)
         return found
 
     async def count_active(self, account: str) -> int:
+        return await self._run_blocking(self._count_active, account)
+
+    def _count_active(self, account: str) -> int:
         mine = compute_digest(account)
-        return await self._run_blocking(lambda: sum(task.account == mine for task in list_markers(self.disk)))
+        return sum(task.account == mine for task in list_markers(self.disk))
 
     async def sweep(self, now: float) -> TaskIds:
         """Batch by batch, so that other work on the disk can run in between."""
@@ -426,7 +422,7 @@ class FileTaskStore:
     # Paths
 
     def _marker_path(self, record: TaskRecord) -> Path:
-        return self.disk.root / "active" / marker_name(_make_active_task(record))
+        return self.disk.root / "active" / find_marker_name(record)
 
     def _image_path(self, task_id: str) -> Path:
         return self.disk.root / "images" / task_id
@@ -436,10 +432,6 @@ class FileTaskStore:
 
     def _key_path(self, key: str) -> Path:
         return self.disk.root / "keys" / key[:2] / key
-
-
-def _make_active_task(record: TaskRecord) -> ActiveTask:
-    return ActiveTask(record.created_ns, compute_digest(record.provider), compute_digest(record.account), record.id)
 
 
 def _hash_key(account: str, key: str) -> str:
@@ -472,6 +464,12 @@ def _discard(*parts: Held | None) -> None:
 def _release(held: Held | None) -> None:
     if held is not None:
         held.release()
+
+
+def _release_turn(turn: Turn | None) -> None:
+    if turn is not None:
+        turn.lease.release()
+        turn.slot.release()
 
 
 def _make_after_error() -> InvalidField:

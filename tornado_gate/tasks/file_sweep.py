@@ -19,7 +19,7 @@ from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.file_disk import Disk
 from tornado_gate.tasks.file_index import ID, record_path
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.tasks.store import ActiveTask
+from tornado_gate.tasks.store import ActiveTask, compute_digest
 
 BATCH = 200
 LATEST_DATE = 253_402_300_000.0
@@ -34,6 +34,13 @@ _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 def marker_name(task: ActiveTask) -> str:
     return f"{task.created:020d}.{task.provider}.{task.account}.{task.id}"
+
+
+def find_marker_name(record: TaskRecord) -> str:
+    """The name of the marker of a task."""
+    return marker_name(
+        ActiveTask(record.created_ns, compute_digest(record.provider), compute_digest(record.account), record.id)
+    )
 
 
 def list_markers(disk: Disk) -> Iterator[ActiveTask]:

@@ -24,11 +24,11 @@ class TaskMetrics:
         """How many video tasks wait and run, of all processes, and how old the oldest is."""
         engine = self._engine
         names = {engine.store.digest(name): name for name in self._gate.snapshot.config.providers}
-        active = Counter(names.get(task.provider, "") for task in engine.active)
+        active = Counter(names.get(task.provider, "") for task in engine.queues.active)
         places = engine.rules.concurrency
         counts = {(name, "running"): min(number, places) for name, number in active.items()}
         counts |= {(name, "queued"): max(0, number - places) for name, number in active.items()}
-        oldest = time.time() - engine.active[0].created / 1e9 if engine.active else 0.0
+        oldest = time.time() - engine.queues.active[0].created / 1e9 if engine.queues.active else 0.0
         self._gate.metrics.set_video_tasks(counts, max(0.0, oldest))
 
     def note_end(self, record: TaskRecord) -> None:

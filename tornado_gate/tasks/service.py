@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import orjson
 
-from tornado_gate.errors import InvalidField, NotFound, RateLimited, Unavailable
+from tornado_gate.errors import InvalidField, NotFound, Unavailable
 from tornado_gate.gateway.attempts import Candidate, choose_target
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
@@ -22,7 +22,7 @@ from tornado_gate.streams.events import iterate_events
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.tasks.request_image import describe_image, load_image, stream_image
-from tornado_gate.tasks.store import task_not_found_error
+from tornado_gate.tasks.store import task_not_found_error, too_many_tasks_error
 from tornado_gate.tasks.translation import TranslatedRequest, translate
 from tornado_gate.tasks.view import build_video_task
 from tornado_gate.types import (
@@ -139,10 +139,9 @@ class TaskService:
     ) -> TaskRecord:
         """Make the task durable and have it run. Raises RateLimited when the account has too many tasks that have not ended."""
         limit = self.engine.rules.queued_per_account
-        if await self._store.count_active(record.account) >= limit:
-            message = f"This account has reached its limit of {limit} unfinished video tasks. Wait until one has ended."
-            raise RateLimited(message, retry_after=30, code="too_many_tasks")
-        stored = await self._store.create(record, stream_image(request.image), key)
+        if request.image is not None and await self._store.count_active(record.account) >= limit:
+            raise too_many_tasks_error(limit)  # before the image is stored; `create` checks again, exactly
+        stored = await self._store.create(record, stream_image(request.image), key, limit=limit)
         self.engine.submit(stored.id, translated if stored.id == record.id else None)
         return stored
 

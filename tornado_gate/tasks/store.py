@@ -7,10 +7,11 @@ has no effect. Every method may raise MediaFull (507) and MediaUnavailable (503)
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import Literal, NamedTuple, Protocol
 
-from tornado_gate.errors import NotFound, RequestError
+from tornado_gate.errors import NotFound, RateLimited, RequestError
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.types import Upload
 
@@ -40,6 +41,8 @@ class TaskPage(NamedTuple):
 
 ActiveTasks = list[ActiveTask]
 TaskIds = list[str]
+WaitingTasks = dict[str, deque[ActiveTask]]
+"""Tasks of one provider by the digest of their account, those of an account oldest first; accounts by their oldest task."""
 
 
 class Slot(Protocol):
@@ -62,6 +65,14 @@ class Lease(Protocol):
         """Release it; the second time has no effect."""
 
 
+class Turn(NamedTuple):
+    """A task, with the right to run it now."""
+
+    task: ActiveTask
+    lease: Lease
+    slot: Slot
+
+
 class TaskStore(Protocol):
     """The tasks of all accounts. One object per process."""
 
@@ -77,9 +88,17 @@ class TaskStore(Protocol):
     # One task
 
     async def create(
-        self, record: TaskRecord, image: AsyncIterator[bytes] | None, idempotency_key: str = ""
+        self,
+        record: TaskRecord,
+        image: AsyncIterator[bytes] | None,
+        idempotency_key: str = "",
+        *,
+        limit: int | None = None,
     ) -> TaskRecord:
         """Store a new task and its image; engines find it from then on. Returns the record as it was stored.
+
+        Raises RateLimited (too_many_tasks) when the account has `limit` tasks that have not ended. The limit is exact, also when
+        several processes create tasks at the same time.
 
         If the account has used the idempotency key for a task that still exists, no task is created: that one is returned if
         its digest is the same, and TaskConflict is raised if not. Of several processes that use one key at the same time, one
@@ -119,6 +138,13 @@ class TaskStore(Protocol):
     async def acquire_slot(self, provider: str, limit: int) -> Slot | None:
         """One of the `limit` slots that a provider, given by its digest, has over all processes; None when all are held."""
 
+    async def acquire_turn(self, provider: str, limit: int, waiting: WaitingTasks) -> Turn | None:
+        """The task of a provider, given by its digest, that is to run now; None without a free slot or a task to run.
+
+        Accounts take turns, over all processes: it is the oldest task of the account whose last turn is longest ago. The tasks
+        that were considered are removed from `waiting`: this one, and those that run already or no longer exist.
+        """
+
     # Many tasks
 
     async def list_active(self) -> ActiveTasks:
@@ -144,6 +170,11 @@ def compute_digest(text: str) -> str:
 def task_not_found_error() -> NotFound:
     """The same error for a task that never existed, one that was deleted, and one of another account."""
     return NotFound("The task does not exist or has expired. Check its id.", param="task_id", code="task_not_found")
+
+
+def too_many_tasks_error(limit: int) -> RateLimited:
+    message = f"This account has reached its limit of {limit} unfinished video tasks. Wait until one has ended."
+    return RateLimited(message, retry_after=30, code="too_many_tasks")
 
 
 def key_conflict_error() -> TaskConflict:
