@@ -6,7 +6,7 @@ These are the public names for plugins; `tornado_gate.hookspecs` documents the h
 from tornado_gate import errors, types
 from tornado_gate._version import __version__
 from tornado_gate.codec.json_edit import REMOVE, patch_json
-from tornado_gate.hookspecs import Capabilities, ProviderEntry, format_impl, provider_impl
+from tornado_gate.hookspecs import Capabilities, PluginEntry, ProviderEntry, format_impl, plugin_impl, provider_impl
 from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, passthrough, sse, stages
 
@@ -16,6 +16,7 @@ stream, flow, needed_later = events, stages, lazy_import
 __all__ = [
     "REMOVE",
     "Capabilities",
+    "PluginEntry",
     "ProviderEntry",
     "__version__",
     "errors",
@@ -26,6 +27,7 @@ __all__ = [
     "needed_later",
     "passthrough",
     "patch_json",
+    "plugin_impl",
     "provider_impl",
     "sse",
     "stages",

@@ -25,6 +25,7 @@
     |   |   UpstreamConnectTimeout 504   connect timeout; the provider has received nothing
     + Unavailable 503                no healthy target, or the gateway is shutting down
     + PluginError 503                a plugin raised an unexpected error or violated its contract; logged with its name
+    |   PluginUnavailable 503        a required wrapper cannot work; no other target is tried
     + InternalError 500              an unexpected error in the gateway
     ConfigError                      conf is invalid; not a GateError, never sent to a caller
 
@@ -233,6 +234,20 @@ class PluginError(GateError):
         super().__init__(f"The plugin '{plugin}' failed to process this request. The gateway's log shows the cause.")
         self.plugin = plugin
         self.detail = detail
+
+
+class PluginUnavailable(PluginError):
+    """A wrapper that conf requires for this request cannot work, so that the request is refused instead of passed without it."""
+
+    code = "plugin_unavailable"
+    retryable = False
+
+    def __init__(self, plugin: str, detail: str) -> None:
+        super().__init__(plugin, detail)
+        self.message = (
+            f"The plugin '{plugin}' is required for this request and is not available. Send the request again later; "
+            "the operator finds the cause in the gateway's log and with 'tornado-gate plugins list'."
+        )
 
 
 class InternalError(GateError):

@@ -2,8 +2,8 @@
 
 A plugin is an object that pluggy can register: a module, or a class, which is instantiated without arguments. An entry point
 in the group ``tornado_gate`` names it; the entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
-`provider_impl`; declare only the arguments you use. A hook marked ``wrapper=True`` wraps the hook of every plugin of
-that kind (format or provider); a plugin with wrappers only is a wrapper.
+`provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True`` wraps
+the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper.
 
 pluggy does not await hooks: an async hook returns its coroutine or its async generator, and the core awaits it. A
 wrapper receives that object from its ``yield`` and may return another object that wraps it.
@@ -41,11 +41,28 @@ from tornado_gate.types.value import Value, field
 
 FORMAT_PROJECT = "tornado_gate_format"
 PROVIDER_PROJECT = "tornado_gate_provider"
+PLUGIN_PROJECT = "tornado_gate_plugin"
 
 format_spec = pluggy.HookspecMarker(FORMAT_PROJECT)
 provider_spec = pluggy.HookspecMarker(PROVIDER_PROJECT)
 format_impl = pluggy.HookimplMarker(FORMAT_PROJECT)
 provider_impl = pluggy.HookimplMarker(PROVIDER_PROJECT)
+plugin_spec = pluggy.HookspecMarker(PLUGIN_PROJECT)
+plugin_impl = pluggy.HookimplMarker(PLUGIN_PROJECT)
+
+
+class PluginEntry(Value, frozen=True, kw_only=True):
+    """The entry of a plugin under ``plugins:`` in conf; the argument of `configure_plugin`.
+
+    `settings` are the keys of the entry that the core does not know; the plugin must check them. `required` and the scope of
+    a wrapper (``models``, ``operations``, ``keys``) are applied by the core.
+    """
+
+    name: str
+    required: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    hidden_fields = frozenset({"settings"})
 
 
 class ProviderEntry(Value, frozen=True, kw_only=True):
@@ -90,6 +107,21 @@ class Capabilities(Value, frozen=True, kw_only=True):
             if fnmatchcase(model, pattern):
                 return operations & self.operations
         return self.operations
+
+
+class PluginSpec:
+    """Hooks of every kind of plugin, marked with `plugin_impl`; none is required."""
+
+    @plugin_spec(firstresult=True)
+    def configure_plugin(self, entry: PluginEntry) -> Any:
+        """Optional: check the plugin's own settings in conf; return the object whose hooks are called with these settings.
+
+        The object is usually a new instance of the plugin's class; it must implement the same hooks. Each configuration has its
+        own object, so a request that started before a reload keeps its settings. May be called several times with equal
+        settings. Raises `ConfigError` with paths below the entry; `tornado_gate.config.load_settings` checks settings with a
+        schema. Without this hook the plugin accepts no settings.
+        """
+        raise AssertionError("a specification is never called")
 
 
 class FormatSpec:

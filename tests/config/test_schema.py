@@ -11,6 +11,7 @@ A_PORT = "must be from 0 to 65535, not"
 A_STRING = "must be a string, not"
 SECONDS = "must be more than 0 and at most 86400 seconds, not"
 AN_ADDRESS = "must be a URL such as https://host.example/v1"
+A_SWITCH = "must be true, false or a mapping such as {on: true, required: true}, not"
 NO_VALUE = "has no value; give it one, or leave the key out"
 AN_OPERATION = "must be the name of an operation, such as chat: lower-case letters, digits and _"
 ONE_LINE = "must be printable ASCII without line breaks"
@@ -73,8 +74,14 @@ def test_server_key_of_the_wrong_kind_is_named(conf: Conf, line: str, message: s
 TOP = [
     ("server: [1]", "server", "must be a mapping, not a list"),
     ("plugins: [local]", "plugins", "must be a mapping, not a list"),
-    ("plugins: {local: 1}", "plugins.local", "must be true or false, not an integer"),
+    ("plugins: {local: 1}", "plugins.local", f"{A_SWITCH} an integer"),
     ("plugins: {local: }", "plugins.local", NO_VALUE),
+    ("plugins: {p: [x]}", "plugins.p", f"{A_SWITCH} a list"),
+    ("plugins: {p: {on: 1}}", "plugins.p.on", "must be true or false, not an integer"),
+    ("plugins: {p: {required: maybe}}", "plugins.p.required", "must be true or false, not a string"),
+    ("plugins: {p: {models: []}}", "plugins.p.models", "must not be empty; leave the key out for all models"),
+    ("plugins: {p: {keys: all}}", "plugins.p.keys", "must be a list, not a string"),
+    ("plugins: {p: {operations: [Chat]}}", "plugins.p.operations.0", AN_OPERATION),
     ("plugins: {'a b': true}", "plugins.a b", "a name must not contain spaces or control characters"),
     ("plugins: {'': true}", "plugins.", "a name must have from 1 to 200 characters"),
     ("providers: local", "providers", "must be a mapping, not a string"),
@@ -180,7 +187,7 @@ MODELS = [
         "must be a mapping such as {provider: openai, model: gpt-4o, weight: 1}, not a string",
     ),
     ("targets: [{model: x}]", "targets.0.provider", "is missing; name an entry of providers"),
-    ("targets: [{provider: p, weight: 0}]", "targets.0.weight", "must be from 1 to 1000000, not 0"),
+    ("targets: [{provider: p, weight: -1}]", "targets.0.weight", "must be from 0 to 1000000, not -1"),
     ("targets: [{provider: p, weight: 1.5}]", "targets.0.weight", "must be an integer, not a number"),
     ("targets: [{provider: pp}]", "targets.0.provider", "unknown provider 'pp'; did you mean 'p'?"),
     ("targets: [{provider: p, wait: 1}]", "targets.0.wait", "unknown key; did you mean 'weight'?"),
@@ -283,7 +290,7 @@ providers:
   p: {plugin: 5, base_url: x}
 models:
   a: {provider: q, fallback: [zebra]}
-  b: {targets: [{provider: p, weight: 0}, {provider: r}]}
+  b: {targets: [{provider: p, weight: -1}, {provider: r}]}
 keys:
   - {name: x, key: same}
   - {name: x, key: same, account: 3}

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tornado_gate.cli.common import conf_option, exit_with_faults, find
+from tornado_gate.config.faults import Fault
 from tornado_gate.errors import ConfigError
 
 
@@ -20,8 +21,10 @@ def check(conf_file: Path | None) -> None:
     \b
       FILE:LINE: KEY: what is wrong, what is allowed
 
-    Plugins are imported, so that operations which a provider does not support are reported here and not at run time.
+    Plugins are imported, so that operations which a provider does not support are reported here and not at run time. A plugin
+    that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed.
     """
+    from tornado_gate.config import FileFaults, describe
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process import Overrides, check_plugins, load_config
 
@@ -34,10 +37,12 @@ def check(conf_file: Path | None) -> None:
         exit_with_faults(error, path, to_stdout=True)
     for where, why in config.inactive:
         click.echo(f"note: {'.'.join(map(str, where))} is inactive: {why}")
-    for plugin in host.plugins.values():
-        if plugin.error:
-            click.echo(f"note: plugin '{plugin.name}' failed: {plugin.error}; requests for its models get a 503")
-    for name, fault in host.load_deferred_modules().items():
-        click.echo(f"note: plugin '{name}' failed: {fault}; requests that need it get a 503")
+    failed = host.load_deferred_modules()
+    failed |= snapshot.failed
+    if failed:
+        faults: list[Fault] = [(("plugins", name), f"cannot work: {error}") for name, error in failed.items()]
+        exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
+    for fault in describe(snapshot.warnings, path, config.lines):
+        click.echo(f"warning: {fault}")
     models, providers = len(config.models), len(snapshot.providers)
     click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")

@@ -33,7 +33,7 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     directory.
     """
     from tornado_gate.plugins import failure_log
-    from tornado_gate.plugins.host import PluginHost
+    from tornado_gate.plugins.host import PluginHost, make_absent_plugin
 
     _, config = load(conf_file, data_dir)
     host = PluginHost()
@@ -42,6 +42,7 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     faults = host.load_deferred_modules()
     for plugin in loaded:
         plugin.error = plugin.error or faults.get(plugin.name, "")
+    loaded += [make_absent_plugin(name) for name, on in config.plugins.items() if on and name not in host.plugins]
     rows = [_describe_plugin(host, plugin, config, noted) for plugin in loaded]
     if as_json:
         click.echo(json.dumps(rows, indent=2))

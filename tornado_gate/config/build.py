@@ -18,6 +18,7 @@ from tornado_gate.config.model import (
     MediaConfig,
     ModelEntry,
     ModelTarget,
+    PluginOptions,
     ProviderConfig,
     RealtimeConfig,
     Secret,
@@ -27,6 +28,7 @@ from tornado_gate.config.model import (
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import ResponseRules, Timeouts
 
+_PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects"})
 
 
@@ -36,7 +38,8 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
     return Config(
         path=path,
         server=build_server(data.get("server", {})),
-        plugins=dict(data.get("plugins", {})),
+        plugins={name: entry["on"] for name, entry in data.get("plugins", {}).items()},
+        plugin_options={name: build_plugin(entry) for name, entry in data.get("plugins", {}).items() if entry["on"]},
         providers={
             name: build_provider(name, entry)
             for name, entry in data.get("providers", {}).items()
@@ -69,6 +72,12 @@ def build_server(data: Data) -> ServerConfig:
     if "public_url" in given:
         given["public_url"] = given["public_url"].rstrip("/")
     return ServerConfig(**given)
+
+
+def build_plugin(entry: Data) -> PluginOptions:
+    scope = {name: tuple(entry.get(name, ())) for name in ("models", "operations", "keys")}
+    settings = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
+    return PluginOptions(required=entry.get("required", False), settings=settings, **scope)
 
 
 def build_realtime(data: Data) -> RealtimeConfig:

@@ -64,10 +64,10 @@ def find_inactive(data: Data) -> InactiveKeys:
 
 
 def _disable_providers(data: Data, inactive: InactiveKeys) -> None:
-    plugins = data.get("plugins") or {}
+    plugins = get_section(data, "plugins")
     for name, entry in get_section(data, "providers").items():
         plugin = entry.get("plugin")
-        if plugin is None or plugins.get(plugin, plugin in FIRST_PARTY_FORMATS):
+        if plugin is None or plugins.get(plugin, {"on": plugin in FIRST_PARTY_FORMATS}).get("on"):
             continue
         if plugin in plugins:
             reason = f"its plugin '{plugin}' is off"

@@ -51,6 +51,20 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
+class PluginOptions(Value, frozen=True, kw_only=True):
+    """What conf says of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
+
+    The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models and of keys); empty
+    means all. With `required` a request in the scope is answered 503 while the wrapper cannot work.
+    """
+
+    required: bool = False
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
 class ProviderConfig(Value, frozen=True, kw_only=True):
     """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
 
@@ -194,12 +208,14 @@ class FetchRules(Value, frozen=True, kw_only=True):
 class Config(Value, frozen=True, kw_only=True):
     """The whole file. `lines` maps a key path to its line, for faults that a plugin's `configure` finds later.
 
-    `inactive` are the entries that are off because a plugin is: (key path, reason).
+    `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off; `plugin_options` has
+    those that are on and have options. `warnings` are (key path, message) of what is valid but unsafe.
     """
 
     path: Path | None
     server: ServerConfig = ServerConfig()
     plugins: Mapping[str, bool] = field(default_factory=dict)
+    plugin_options: Mapping[str, PluginOptions] = field(default_factory=dict)
     providers: Mapping[str, ProviderConfig] = field(default_factory=dict)
     models: Mapping[str, ModelEntry] = field(default_factory=dict)
     keys: tuple[KeyEntry, ...] = ()
@@ -214,3 +230,4 @@ class Config(Value, frozen=True, kw_only=True):
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
     inactive: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from marshmallow import INCLUDE, Schema, ValidationError
+from marshmallow import INCLUDE, Schema, ValidationError, fields
 from marshmallow.types import UnknownOption
 
 from tornado_gate.config import values
@@ -144,6 +145,34 @@ class ServerSchema(Schema):
     upstream_http = String(choices=("httptools", "aiohttp"))
 
 
+class PluginSchema(Schema):
+    """The options of a plugin. Other keys are settings of the plugin, which checks them."""
+
+    class Meta:
+        unknown: ClassVar[UnknownOption] = INCLUDE
+
+    on = Boolean()
+    required = Boolean()
+    models = List(String(validate=check_name), least=1, hint="leave the key out for all models")
+    operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
+    keys = List(String(validate=check_name), least=1, hint="leave the key out for all API keys")
+
+
+class PluginSwitch(fields.Field[Any]):
+    """True, false, or a mapping. The result is always a mapping with ``on``; a mapping is on unless it says otherwise."""
+
+    schema = PluginSchema()
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        if isinstance(value, dict):
+            return {"on": True, **self.schema.load(value)}
+        switch = values.boolean_of(value)
+        if not isinstance(switch, bool):
+            kind = values.describe_type(value)
+            raise ValidationError(f"must be true, false or a mapping such as {{on: true, required: true}}, not {kind}")
+        return {"on": switch}
+
+
 class TimeoutsSchema(Schema):
     connect = Seconds()
     first_event = Seconds()
@@ -172,7 +201,7 @@ class ProviderSchema(Schema):
 class TargetSchema(Schema):
     provider = String(required=True, error_messages={"required": "is missing; name an entry of providers"})
     model = String(validate=check_upstream_model)
-    weight = Integer(least=1, most=1_000_000)
+    weight = Integer(least=0, most=1_000_000)
 
 
 class ModelSchema(Schema):
@@ -280,7 +309,7 @@ class CircuitsSchema(Schema):
 
 class FileSchema(Schema):
     server = Section(ServerSchema)
-    plugins = Table(Boolean(), check_name=check_name)
+    plugins = Table(PluginSwitch(), check_name=check_name)
     providers = Table(Section(ProviderSchema, example="{plugin: openai}"), check_name=check_name)
     models = Table(Section(ModelSchema, example="{provider: openai}"), check_name=check_model_name)
     keys = List(Section(KeySchema, example='{name: dev, key: "${GATE_KEY:-}"}'))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tornado_gate.config.globs import matches_any
 from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed
 from tornado_gate.types import Caller
 
@@ -70,7 +71,7 @@ def unknown_key_error() -> AuthenticationFailed:
 
 def may_use_model(caller: Caller, model: str) -> bool:
     """Whether one of the key's globs matches the name of the model. A key without globs may use every model."""
-    return not caller.models or any(_matches_glob(pattern, model) for pattern in caller.models)
+    return not caller.models or matches_any(caller.models, model)
 
 
 def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,20 +115,3 @@ def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
             if len(name) <= _MAX_FALLBACK_LENGTH and name.casefold() in FALLBACK_MEMBERS:
                 message = f"This API key is limited to certain models, so '{name}' is not allowed. Omit it."
                 raise NotAllowed(message, param=name, code="model_not_allowed")
-
-
-def _matches_glob(pattern: str, name: str) -> bool:
-    """Whether a glob, in which only `*` is special, matches the whole `name`. Takes linear time for every input."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return name == pattern
-    last = rest.pop()
-    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
-        return False
-    position, end = len(first), len(name) - len(last)
-    for piece in rest:
-        position = name.find(piece, position, end)
-        if position < 0:
-            return False
-        position += len(piece)
-    return True

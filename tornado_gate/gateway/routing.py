@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
-from tornado_gate.config.model import ModelEntry
+from tornado_gate.config.model import ModelEntry, ModelTarget
 from tornado_gate.errors import MethodNotAllowed, NotFound
 from tornado_gate.types import Route
 from tornado_gate.types.value import Value
@@ -172,6 +172,13 @@ class ModelTable:
     def list_entries(self) -> Iterable[ModelEntry]:
         """The entries without a wildcard, which model lists contain."""
         return (found.entry for found in self._exact.values())
+
+
+def resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
+    """The upstream's name of the model `name` at a target; `rest` is what the entry's ``*`` matches, or ""."""
+    if target.model is None:
+        return rest or name
+    return target.model.replace("*", rest) if rest else target.model
 
 
 class Weighted(Protocol):

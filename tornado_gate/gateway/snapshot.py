@@ -15,9 +15,10 @@ from typing import Any
 from cachetools import FIFOCache
 
 from tornado_gate.config import FileFaults
-from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig
 from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.gateway import auth
+from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.routing import (
     MAX_NAME_LENGTH,
     ModelTable,
@@ -25,6 +26,7 @@ from tornado_gate.gateway.routing import (
     RouteTable,
     ServedRoute,
     order_by_weight,
+    resolve_upstream_model,
 )
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import Plugin, PluginHost
@@ -39,8 +41,6 @@ MAX_OFFERS = 20_000
 """The number of model names whose targets are cached. It is bounded because callers choose the names that match a wildcard."""
 
 _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
-
-Faults = list[tuple[tuple[str | int, ...], str]]
 
 
 class ConfiguredProvider(Value, frozen=True):
@@ -79,7 +79,11 @@ class _WeightedTarget(Value, frozen=True):
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
-    """One loaded configuration. `number` counts them in this process, from 1."""
+    """One loaded configuration. `number` counts them in this process, from 1.
+
+    `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
+    the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe.
+    """
 
     number: int
     config: Config
@@ -88,6 +92,9 @@ class Snapshot(Value, frozen=True, kw_only=True):
     routes: RouteTable
     models: ModelTable
     created: int
+    failed: Mapping[str, str] = field(default_factory=dict)
+    closed: frozenset[str] = frozenset()
+    warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     chance: random.Random = field(default_factory=random.Random)
     _offers: FIFOCache[str, tuple[_WeightedTarget, ...]] = field(default_factory=lambda: FIFOCache(MAX_OFFERS))
     _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
@@ -189,7 +196,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
-        upstream_model = _resolve_upstream_model(name, rest, target)
+        upstream_model = resolve_upstream_model(name, rest, target)
         return Target(
             provider=target.provider,
             plugin=provider.entry.plugin,
@@ -241,12 +248,6 @@ class Snapshot(Value, frozen=True, kw_only=True):
         )
 
 
-def _resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
-    if target.model is None:
-        return rest or name
-    return target.model.replace("*", rest) if rest else target.model
-
-
 def _get_target_operations(
     provider: ConfiguredProvider, upstream_model: str, entry: ModelEntry
 ) -> frozenset[Operation] | None:
@@ -282,10 +283,12 @@ class _SnapshotBuilder:
         self.config = config
         self.host = host
         self.faults: Faults = []
+        self.failed: dict[str, str] = {}
 
     def build(self, number: int) -> Snapshot:
-        on = self._load_plugins()
-        wrappers = self.host.select_wrappers(name for name, plugin in on.items() if not plugin.error)
+        active = ActivePlugins(self.config, self.host)
+        self.faults += active.faults
+        on, wrappers = active.by_name, active.wrappers
         formats = self._build_formats(on, wrappers)
         providers = self._build_providers(on, wrappers)
         self._check_operations(providers)
@@ -300,19 +303,10 @@ class _SnapshotBuilder:
             routes=routes,
             models=ModelTable(self.config.models),
             created=int(time.time()),
+            failed={**active.failed, **self.failed},
+            closed=active.closed,
+            warnings=(*self.config.warnings, *active.warnings),
         )
-
-    def _load_plugins(self) -> dict[str, Plugin]:
-        names = [name for name in FIRST_PARTY_FORMATS if self.config.plugins.get(name, name in self.host.plugins)]
-        names += [name for name, switched_on in self.config.plugins.items() if switched_on and name not in names]
-        on: dict[str, Plugin] = {}
-        for name in names:
-            if name in self.host.plugins:
-                on[name] = self.host.load(name)
-            else:
-                installed = ", ".join(sorted(self.host.plugins)) or "none"
-                self.faults.append((("plugins", name), f"this plugin is not installed; installed plugins: {installed}"))
-        return on
 
     def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
         lanes: dict[str, FormatLane] = {}
@@ -321,8 +315,10 @@ class _SnapshotBuilder:
                 continue
             try:
                 lanes[name] = FormatLane(self.host, plugin, wrappers)
-            except GateError:
-                continue  # the lane has logged it; only the routes of this format are missing
+            except GateError as error:
+                self.failed[name] = getattr(
+                    error, "detail", error.message
+                )  # the lane has logged it; only the routes of this format are missing
         return lanes
 
     def _build_providers(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, ConfiguredProvider]:
@@ -353,8 +349,10 @@ class _SnapshotBuilder:
             return ConfiguredProvider.from_entry(entry, lane, configure_entry(entry, lane))
         except ConfigError as error:
             self.faults += [(("providers", name, *path), message) for path, message in error.faults]
-        except GateError:
-            pass  # the lane has logged it; the models of this entry answer 503
+        except GateError as error:
+            self.failed[entry.plugin] = getattr(
+                error, "detail", error.message
+            )  # the lane has logged it; the models of this entry answer 503
         return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
 
     def _check_operations(self, providers: Mapping[str, ConfiguredProvider]) -> None:
@@ -414,8 +412,9 @@ def collect_secrets(config: Config) -> set[str]:
     """Every secret in conf, which logs must mask. A plugin's setting counts as a secret by its name."""
     values: set[Any] = {provider.api_key for provider in config.providers.values()}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
-    for provider in config.providers.values():
-        values |= {value for name, value in provider.settings.items() if _SECRET_SETTING.search(name)}
+    settings = [entry.settings for entry in config.providers.values()]
+    settings += [options.settings for options in config.plugin_options.values()]
+    values |= {value for each in settings for name, value in each.items() if _SECRET_SETTING.search(name)}
     values |= {key.key for key in config.keys}
     whole = [str(value) for value in values if isinstance(value, str)]
     halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET

@@ -15,15 +15,21 @@ from typing import Any
 
 import pluggy
 
+from tornado_gate.config.model import PluginOptions
+from tornado_gate.errors import ConfigError
 from tornado_gate.hookspecs import (
     FORMAT_PROJECT,
+    PLUGIN_PROJECT,
     PROVIDER_PROJECT,
     FormatSpec,
+    PluginEntry,
+    PluginSpec,
     ProviderSpec,
 )
 from tornado_gate.plugins.lazy_import import take_waiting
 from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
-from tornado_gate.types.value import State, field
+from tornado_gate.plugins.wrappers import CLOSED_HOOKS, ClosedWrapper, Scope
+from tornado_gate.types.value import State, field, replace
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +43,10 @@ SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", 
 
 
 class Plugin(State):
-    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format/provider to implemented hooks."""
+    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format/provider to implemented hooks.
+
+    `required` and `scope` are what a configuration says of a wrapper: see `PluginHost.configure`.
+    """
 
     name: str
     module: str
@@ -47,7 +56,15 @@ class Plugin(State):
     implementation: Any = None
     hooks: dict[str, list[str]] = field(default_factory=dict)
     wrapper: bool = False
+    configurable: bool = False
     error: str = ""
+    required: bool = False
+    scope: Scope = Scope()
+
+    @property
+    def closed(self) -> bool:
+        """Whether this is a required wrapper that cannot work, so that the requests in its scope are refused."""
+        return self.required and bool(self.error)
 
     @property
     def kind(self) -> str:
@@ -119,6 +136,54 @@ class PluginHost:
             self.record_failure(name, plugin.error, error)
         return plugin
 
+    def configure(self, name: str, options: PluginOptions, scope: Scope) -> Plugin:
+        """Return the plugin as one configuration uses it: with its settings, and as a wrapper with its scope.
+
+        A required plugin that is not installed or failed is returned as a closed wrapper; any other failed plugin unchanged.
+        Raises KeyError if it is not installed and not required, and ConfigError with paths below the plugin's entry.
+        """
+        if name not in self.plugins and options.required:
+            self.record_failure(name, "it is not installed")
+            return self._close(make_absent_plugin(name), scope)
+        plugin = self.load(name)
+        if not plugin.error:
+            plugin = self._configure_loaded(plugin, options)
+        if plugin.error:
+            return self._close(plugin, scope) if options.required else plugin
+        return replace(plugin, required=options.required, scope=scope) if plugin.wrapper else plugin
+
+    def _close(self, plugin: Plugin, scope: Scope) -> Plugin:
+        closed = ClosedWrapper(plugin.name, plugin.error)
+        return replace(plugin, implementation=closed, hooks=CLOSED_HOOKS, wrapper=True, required=True, scope=scope)
+
+    def _configure_loaded(self, plugin: Plugin, options: PluginOptions) -> Plugin:
+        """Check the options of a plugin and return it with the implementation for its settings."""
+        given = {name for name in ("required", "models", "operations", "keys") if getattr(options, name)}
+        if given and not plugin.wrapper:
+            problem = f"is for wrappers, which see the requests of other plugins; '{plugin.name}' is a {plugin.kind}"
+            raise ConfigError([((name,), problem) for name in sorted(given)])
+        if not plugin.configurable:
+            if options.settings:
+                raise ConfigError([((str(key),), _unknown_setting(plugin)) for key in options.settings])
+            return plugin
+        return self._apply_settings(plugin, options)
+
+    def _apply_settings(self, plugin: Plugin, options: PluginOptions) -> Plugin:
+        manager = make_manager(PLUGIN_PROJECT, PluginSpec, [(plugin.name, plugin.implementation)])
+        entry = PluginEntry(name=plugin.name, required=options.required, settings=options.settings)
+        try:
+            implementation = manager.hook.configure_plugin(entry=entry)
+            hooks, _ = _find_hooks(plugin.name, implementation)
+            if hooks != plugin.hooks:
+                raise TypeError("configure_plugin must return an object that implements the same hooks as the plugin")
+        except (ConfigError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            detail = f"configure_plugin failed: {type(error).__name__}: {error}"
+            self.record_failure(plugin.name, detail, error)
+            return replace(plugin, error=detail)
+        return replace(plugin, implementation=implementation)
+
     def load_deferred_modules(self) -> dict[str, str]:
         """Import the modules that plugins have registered with `lazy_import`, so that no request waits for them.
 
@@ -141,23 +206,9 @@ class PluginHost:
     def _register(self, plugin: Plugin, implementation: Any) -> None:
         if isinstance(implementation, type):
             implementation = implementation()
-        wrappers: list[bool] = []
-        for project, (side, spec) in SIDES.items():
-            manager = make_manager(project, spec, [(plugin.name, implementation)])
-            callers = manager.get_hookcallers(manager.get_plugin(plugin.name)) or []
-            names = [caller.name for caller in callers]
-            if not names:
-                continue
-            wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
-            wrappers += wrapping
-            if not any(wrapping) and (missing := [hook for hook in REQUIRED_HOOKS[project] if hook not in names]):
-                raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
-            plugin.hooks[side] = names
-        if not plugin.hooks:
-            raise TypeError("it implements no hook; decorate the hooks with tornado_gate.provider_impl or format_impl")
-        if any(wrappers) and not all(wrappers):
-            raise TypeError("a plugin with wrapper hooks must have wrapper hooks only")
-        plugin.wrapper = any(wrappers)
+        plugin.hooks, plugin.wrapper = _find_hooks(plugin.name, implementation)
+        manager = make_manager(PLUGIN_PROJECT, PluginSpec, [(plugin.name, implementation)])
+        plugin.configurable = bool(manager.get_hookcallers(implementation))
         plugin.implementation = implementation
 
     def record_failure(self, name: str, detail: str, error: BaseException | None = None) -> None:
@@ -177,9 +228,41 @@ class PluginHost:
                 return plugin.name
         return ""
 
-    def select_wrappers(self, names: Iterable[str]) -> list[Plugin]:
-        """Return the wrappers among the plugins `names`, in their order."""
-        return [plugin for name in names if (plugin := self.plugins[name]).wrapper]
+
+def _find_hooks(name: str, implementation: Any) -> tuple[dict[str, list[str]], bool]:
+    """Return (side to names of hooks, whether it is a wrapper). Raises an exception for an object that is no valid plugin."""
+    hooks: dict[str, list[str]] = {}
+    wrappers: list[bool] = []
+    for project, (side, spec) in SIDES.items():
+        manager = make_manager(project, spec, [(name, implementation)])
+        callers = manager.get_hookcallers(implementation) or []
+        names = [caller.name for caller in callers]
+        if not names:
+            continue
+        wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
+        wrappers += wrapping
+        if not any(wrapping) and (missing := [hook for hook in REQUIRED_HOOKS[project] if hook not in names]):
+            raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
+        hooks[side] = names
+    if not hooks:
+        raise TypeError("it implements no hook; decorate the hooks with tornado_gate.provider_impl or format_impl")
+    if any(wrappers) and not all(wrappers):
+        raise TypeError("a plugin with wrapper hooks must have wrapper hooks only")
+    return hooks, any(wrappers)
+
+
+def make_absent_plugin(name: str) -> Plugin:
+    """Return a plugin that conf names and that is not installed."""
+    entry_point = metadata.EntryPoint(name, "", ENTRY_POINT_GROUP)
+    return Plugin(
+        name=name, module="", distribution="", version="", entry_point=entry_point, error="it is not installed"
+    )
+
+
+def _unknown_setting(plugin: Plugin) -> str:
+    if "provider" in plugin.hooks and not plugin.wrapper:
+        return "unknown key; settings of this plugin belong to its entries under providers"
+    return "unknown key; this plugin has no settings"
 
 
 def make_manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -> pluggy.PluginManager:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pluggy
 
-from tornado_gate.errors import ConfigError, GateError, PluginError
+from tornado_gate.errors import ConfigError, GateError, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import (
     FORMAT_PROJECT,
     PROVIDER_PROJECT,
@@ -24,6 +24,12 @@ from tornado_gate.hookspecs import (
 from tornado_gate.http import upstream, websocket
 from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager
 from tornado_gate.plugins.watchdog import EventLoopBlocked
+from tornado_gate.plugins.wrappers import (
+    limit_to_scope,
+    sees_provider_requests,
+    sees_sessions,
+    sees_verbatim_requests,
+)
 from tornado_gate.streams.events import OrderError
 from tornado_gate.telemetry.redaction import redact_answer, redact_error
 from tornado_gate.types import (
@@ -113,7 +119,13 @@ class Lane:
         self.plugin = plugin
         self.name = plugin.name
         side, spec = SIDES[project]
-        others = [(wrapper.name, wrapper.implementation) for wrapper in wrappers if side in wrapper.hooks]
+        wrappers = list(wrappers)
+        self.required = [wrapper for wrapper in wrappers if wrapper.required]
+        others = [
+            (wrapper.name, limit_to_scope(wrapper.implementation, project, spec, wrapper.scope))
+            for wrapper in wrappers
+            if side in wrapper.hooks
+        ]
         defaults = [("tornado_gate", _DefaultProviderHooks())] if project == PROVIDER_PROJECT else []
         manager = make_manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
         self.hooks = {
@@ -185,7 +197,23 @@ class Lane:
         self.host.record_failure(
             culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error
         )
-        return PluginError(culprit, detail)
+        return self._make_error(culprit, detail)
+
+    def _make_error(self, culprit: str, detail: str) -> PluginError:
+        """The error for a failure of the plugin or of a wrapper: PluginUnavailable for a required one."""
+        is_required = any(wrapper.name == culprit for wrapper in self.required)
+        return PluginUnavailable(culprit, detail) if is_required else PluginError(culprit, detail)
+
+    def refuse_unseen(
+        self, call: Call, sees: Callable[[dict[str, list[str]]], bool], what: str, seen: Call | None = None
+    ) -> None:
+        """Raise PluginUnavailable if a required wrapper covers `call` but has no hook that sees it (`sees` gets its hooks).
+
+        `seen` is the call with which the format's hooks have already seen the request.
+        """
+        for wrapper in self.required:
+            if not sees(wrapper.hooks) and wrapper.scope.covers(call) and not (seen and wrapper.scope.covers(seen)):
+                raise PluginUnavailable(wrapper.name, f"it cannot see {what}")
 
     def contract_error(self, detail: str) -> PluginError:
         """Log a violation of the hook specification and return the PluginError for it."""
@@ -201,6 +229,7 @@ class FormatLane(Lane):
         names = plugin.hooks["format"]
         self.forwards = "forward_request" in names and "forward_response" in names
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
+        self._common_lane_only = [one for one in self.required if not sees_verbatim_requests(one.hooks)]
 
     def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
         return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)
@@ -215,13 +244,19 @@ class FormatLane(Lane):
         ) = await self.invoke_async("translate_request", kinds, call=call, wire=wire)
         return result
 
-    def forward_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, VerbatimRequest | None]:
-        return self.invoke_async("forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire)
+    async def forward_request(self, call: Call, wire: WireRequest) -> VerbatimRequest | None:
+        given = self.invoke_forward_request(call, wire)
+        return given if given is None or isinstance(given, VerbatimRequest) else await given
 
     def invoke_forward_request(
         self, call: Call, wire: WireRequest
     ) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
-        """As `forward_request`, but returns a result that needs no waiting directly."""
+        """Return the request for the verbatim lane, an awaitable of it, or None for a request that needs the common lane.
+
+        A request also needs the common lane if a required wrapper covers it that sees bodies on the common lane only.
+        """
+        if self._common_lane_only and any(one.scope.covers(call) for one in self._common_lane_only):
+            return None
         result: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = self.invoke(
             "forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire
         )
@@ -240,6 +275,7 @@ class FormatLane(Lane):
         return result
 
     async def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
+        self.refuse_unseen(call, sees_sessions, "the messages of realtime sessions")
         side: RealtimeAdapter = await self.invoke_async("open_session", object, call=call, wire=wire)
         if side is None:
             raise self.contract_error("it has a WebSocket route, but open_session returned None")
@@ -259,6 +295,13 @@ class ProviderLane(Lane):
     def configure(self, entry: ProviderEntry) -> Capabilities:
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
         return result
+
+    def check_unseen_request(self, call: Call, seen: Call | None = None) -> None:
+        """Raise PluginUnavailable if a required wrapper covers a request that it cannot see on the provider's side.
+
+        For requests that a format has not translated, or, with `seen`, has translated before the model was known.
+        """
+        self.refuse_unseen(call, sees_provider_requests, "requests that reach a model without a format", seen)
 
     def translate_request(self, call: Call, request: Request) -> Coroutine[Any, Any, UpstreamRequest]:
         return self.invoke_async("translate_request", UpstreamRequest, call=call, request=request)

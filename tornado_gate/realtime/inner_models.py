@@ -61,6 +61,7 @@ async def _begin_events(
     """Call one target. Returns the call, its first event and the rest; an error before that allows another target."""
     streaming = bool(getattr(request, "stream", False))
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    provider.usable_lane.check_unseen_request(call)
     events = add_step(await call_provider(call, provider.usable_lane, request, deadlines), MeterStep(call.meter))
     try:
         return call, await anext(events), events

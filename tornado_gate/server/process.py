@@ -84,6 +84,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         prepare_directory(server.data_dir / "metrics")
     host = PluginHost()
     first = check_plugins(config, host)
+    log_warnings(first)
     if count > 1:
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
         heap.reduce_garbage_collection()  # a collection would copy the shared pages
@@ -133,6 +134,13 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         return build(config, host)
     finally:
         host.watchdog.stop()
+
+
+def log_warnings(snapshot: Snapshot) -> None:
+    """Log what is valid but unsafe in the configuration."""
+    config = snapshot.config
+    for line in conf.describe(snapshot.warnings, config.path, config.lines):
+        log.warning("%s", line)
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
@@ -349,6 +357,7 @@ class Reloader:
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
         self._gate.metrics.count_reload(True)
+        log_warnings(snapshot)
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
 
 

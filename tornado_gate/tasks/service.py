@@ -88,6 +88,7 @@ class TaskService:
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
         target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        provider.lane.check_unseen_request(replace(call, target=target), seen=call)
         call, created = await self._create_task(call, remixed, [(target, provider)], remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
 

@@ -30,12 +30,16 @@ class HealthHandler(StatusHandler):
 
 
 class ReadyHandler(StatusHandler):
-    """The process accepts requests; 503 while it shuts down or is overloaded."""
+    """The process accepts requests; 503 while it shuts down or is overloaded, and while a required plugin cannot work."""
 
     def get(self) -> None:
         if self.gate.draining:
             self.set_status(503)
             self.write({"status": "draining"})
+            return
+        if self.snapshot.closed:
+            self.set_status(503)
+            self.write({"status": "plugin_unavailable", "plugins": sorted(self.snapshot.closed)})
             return
         reasons = [reason for check in self.gate.ready_checks if (reason := check())]
         if reasons:

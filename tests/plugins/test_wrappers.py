@@ -1,0 +1,146 @@
+"""The scope of a wrapper: which calls it covers, by every name of a model, by operation and by key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.gates import PlainFormat, model
+from tornado_gate import format_impl, provider_impl, types
+from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions
+from tornado_gate.errors import PluginUnavailable
+from tornado_gate.gateway.plugin_setup import ModelNames
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+from tornado_gate.plugins.wrappers import Scope
+from tornado_gate.testing import call_to, chat
+from tornado_gate.types import NO_TARGET, Caller
+
+MODELS = {
+    "gpt-4o": model("gpt-4o", "up"),
+    "alias": ModelEntry(name="alias", targets=(ModelTarget(provider="up", model="gpt-4o"),)),
+    "safe": model("safe", "up", fallback=("gpt-4o",)),
+    "indirect": model("indirect", "up", fallback=("alias",)),
+    "up/*": ModelEntry(name="up/*", targets=(ModelTarget(provider="up"),)),
+    "other": model("other", "up"),
+}
+ANN = Caller(id="conf:ann", account="ann", name="ann")
+
+
+def covers(call: types.Call | None, **options: Any) -> bool:
+    return Scope(PluginOptions(**options), ModelNames(MODELS).list).covers(call)
+
+
+def call_for(name: str, caller: Caller = ANN, operation: str = "chat", **rest: Any) -> types.Call:
+    return types.Call(id="r", operation=operation, format="plain", model=name, caller=caller, **rest)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "alias", "safe", "indirect", "up/gpt-4o", "gpt-5-not-in-conf"])
+def test_a_model_is_covered_by_every_name_that_leads_to_it(name: str) -> None:
+    assert covers(call_for(name), models=("gpt-*",))
+
+
+@pytest.mark.parametrize("name", ["other", "up/other", ""])
+def test_other_models_are_not_covered(name: str) -> None:
+    assert not covers(call_for(name), models=("gpt-*",))
+
+
+def test_the_model_of_a_target_counts_for_a_call_that_names_none() -> None:
+    target = types.Target(provider="up", plugin="up", model="alias", upstream_model="gpt-4o")
+    assert covers(call_for("", target=target), models=("gpt-*",))
+    assert not covers(call_for("", target=NO_TARGET), models=("gpt-*",))
+
+
+@pytest.mark.parametrize(
+    ("keys", "caller", "covered"),
+    [
+        (("ann",), ANN, True),
+        (("a*",), ANN, True),
+        (("conf:ann",), ANN, True),
+        (("bob",), ANN, False),
+        (("bob",), Caller(id="key_1", account="x"), True),  # a later step of a task does not know the name
+    ],
+)
+def test_keys_are_matched_by_name_and_id(keys: tuple[str, ...], caller: Caller, covered: bool) -> None:
+    assert covers(call_for("gpt-4o", caller), keys=keys) is covered
+
+
+def test_all_parts_of_a_scope_must_match_and_a_hook_without_a_call_is_covered() -> None:
+    options: dict[str, Any] = {"models": ("gpt-*",), "operations": ("chat",), "keys": ("ann",)}
+    assert covers(call_for("gpt-4o"), **options)
+    assert not covers(call_for("gpt-4o", operation="speech"), **options)
+    assert not covers(call_for("other"), **options)
+    assert covers(None, **options)
+
+
+class Provider:
+    @provider_impl
+    def translate_request(self, call: types.Call, request: types.Request) -> types.UpstreamRequest:
+        return types.UpstreamRequest(url=call.target.base_url)
+
+    @provider_impl
+    async def translate_response(self) -> Any:
+        yield types.ResponseStart(model="m")
+
+
+class Adds:
+    """Declares neither the call nor all arguments, and uses another name for its function."""
+
+    @provider_impl(wrapper=True, specname="translate_request")
+    def add(self, request: types.Request) -> Iterator[None]:
+        outgoing: Any = yield
+        return types.replace(outgoing, url=outgoing.url + "/" + request.model)  # type: ignore[return-value]
+
+
+async def wrapped_url(models: tuple[str, ...]) -> str:
+    """The URL of a request for the model "wrapped", at a provider with the wrapper `Adds` for these models."""
+    host = PluginHost()
+    host.add("adds", Adds)
+    wrapper = host.configure("adds", PluginOptions(models=models), Scope(PluginOptions(models=models)))
+    lane = ProviderLane(host, host.add("acme", Provider), [wrapper])
+    call = call_to().replace(model="wrapped")
+    outgoing = await lane.translate_request(call, types.replace(chat(), model="wrapped"))
+    return outgoing.url.removeprefix("http://upstream.test/v1")
+
+
+@pytest.mark.parametrize(("models", "url"), [((), "/wrapped"), (("wr*",), "/wrapped"), (("x",), "")])
+def test_a_hook_may_have_any_arguments_and_any_name(models: tuple[str, ...], url: str) -> None:
+    assert asyncio.run(wrapped_url(models)) == url
+
+
+class OnProvider:
+    @provider_impl(wrapper=True)
+    def call_upstream(self) -> Iterator[None]:
+        return (yield)
+
+
+def test_a_required_wrapper_without_hooks_for_sessions_refuses_them() -> None:
+    host = PluginHost()
+    host.add("guard", OnProvider)
+    wrapper = host.configure("guard", PluginOptions(required=True), Scope())
+    lane = FormatLane(host, host.add("plain", PlainFormat), [wrapper])
+    with pytest.raises(PluginUnavailable, match="'guard'"):
+        lane.open_session(call_for("m"), None).send(None)  # type: ignore[arg-type]
+
+
+def test_a_wrapper_without_provider_hooks_refuses_requests_that_no_format_has_seen() -> None:
+    class OnFormat:
+        @format_impl(wrapper=True)
+        def translate_request(self) -> Iterator[None]:
+            return (yield)
+
+    host = PluginHost()
+    host.add("guard", OnFormat)
+    options = PluginOptions(required=True, models=("gpt-*",))
+    lane = ProviderLane(
+        host, host.add("acme", Provider), [host.configure("guard", options, Scope(options, ModelNames(MODELS).list))]
+    )
+    lane.check_unseen_request(call_for("other"))
+    with pytest.raises(PluginUnavailable):
+        lane.check_unseen_request(call_for("alias"))
+    lane.check_unseen_request(call_for("alias"), seen=call_for("gpt-4o"))
+    with pytest.raises(PluginUnavailable):
+        lane.check_unseen_request(call_for("alias"), seen=call_for(""))

@@ -1,0 +1,39 @@
+"""Globs of conf, in which only ``*`` is special: it matches any text, also none. Used for names of models and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def matches_glob(pattern: str, name: str) -> bool:
+    """Whether a glob matches the whole `name`. Takes linear time for every input."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    last = rest.pop()
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    position, end = len(first), len(name) - len(last)
+    for piece in rest:
+        position = name.find(piece, position, end)
+        if position < 0:
+            return False
+        position += len(piece)
+    return True
+
+
+def matches_any(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the globs matches the whole `name`."""
+    return any(matches_glob(pattern, name) for pattern in patterns)
+
+
+def globs_overlap(one: str, other: str) -> bool:
+    """Whether a name exists that both globs match."""
+    if "*" not in other:
+        return matches_glob(one, other)
+    if "*" not in one:
+        return matches_glob(other, one)
+    # If the fixed ends agree, both match: the longer head, all pieces between the stars of one and of the other, the longer tail.
+    heads = sorted((one.partition("*")[0], other.partition("*")[0]), key=len)
+    tails = sorted((one.rpartition("*")[2], other.rpartition("*")[2]), key=len)
+    return heads[1].startswith(heads[0]) and tails[1].endswith(tails[0])

@@ -1,0 +1,157 @@
+"""Wrappers: the requests that each one covers, and what happens to them when a required wrapper cannot work.
+
+A wrapper is called for the requests in its scope only (``models``, ``operations`` and ``keys`` under ``plugins:`` in conf). A
+required wrapper that cannot work is replaced by a `ClosedWrapper`, which refuses these requests at the hooks where the wrapper
+would have seen them: every path of a request calls these hooks, so no path passes without it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from tornado_gate.config.globs import matches_any
+from tornado_gate.config.model import PluginOptions
+from tornado_gate.errors import PluginUnavailable
+from tornado_gate.hookspecs import format_impl, provider_impl
+from tornado_gate.types import NO_TARGET, Call
+from tornado_gate.types.value import Value
+
+CLOSED_HOOKS = {
+    "format": ["forward_request", "open_session", "translate_request"],
+    "provider": ["call_upstream", "open_socket", "translate_request"],
+}
+"""The hooks of a `ClosedWrapper`, by side: those at which a request begins."""
+_REQUEST_HOOK, _RESPONSE_HOOK = "translate_request", "translate_response"
+
+
+class Scope(Value, frozen=True):
+    """The requests that a wrapper covers. `list_names` returns all names by which conf reaches a model: see `ModelNames`."""
+
+    options: PluginOptions = PluginOptions()
+    list_names: Callable[[str], Iterable[str]] = lambda model: (model,)
+
+    @property
+    def is_everything(self) -> bool:
+        return not (self.options.models or self.options.operations or self.options.keys)
+
+    def covers(self, call: Call | None) -> bool:
+        """Whether the wrapper is called for this call. A hook that has no call is always covered."""
+        if call is None:
+            return True
+        options = self.options
+        if options.operations and call.operation not in options.operations:
+            return False
+        return self._covers_model(call) and self._covers_key(call)
+
+    def _covers_model(self, call: Call) -> bool:
+        globs = self.options.models
+        if not globs:
+            return True
+        if any(matches_any(globs, name) for name in self.list_names(call.model)):
+            return True
+        target = call.target
+        return target is not NO_TARGET and any(
+            matches_any(globs, name) for name in (target.model, target.upstream_model)
+        )
+
+    def _covers_key(self, call: Call) -> bool:
+        """Whether the key's name or ID matches. A caller without a name is covered: a later step of a task knows only the ID."""
+        globs, caller = self.options.keys, call.caller
+        return not globs or not caller.name or matches_any(globs, caller.name) or matches_any(globs, caller.id)
+
+
+class ClosedWrapper:
+    """Refuses every request at the hooks `CLOSED_HOOKS`, in place of a required wrapper that cannot work because of `error`."""
+
+    def __init__(self, name: str, error: str) -> None:
+        self._name = name
+        self._error = error
+
+    def _refuse(self) -> Generator[None, Any, Any]:
+        raise PluginUnavailable(self._name, self._error)
+        yield  # makes this a generator function, as a wrapper must be
+
+    @format_impl(wrapper=True, tryfirst=True)
+    @provider_impl(wrapper=True, tryfirst=True)
+    def translate_request(self) -> Generator[None, Any, Any]:
+        return (yield from self._refuse())
+
+    @format_impl(wrapper=True, tryfirst=True)
+    def forward_request(self) -> Generator[None, Any, Any]:
+        return (yield from self._refuse())
+
+    @format_impl(wrapper=True, tryfirst=True)
+    def open_session(self) -> Generator[None, Any, Any]:
+        return (yield from self._refuse())
+
+    @provider_impl(wrapper=True, tryfirst=True)
+    def call_upstream(self) -> Generator[None, Any, Any]:
+        return (yield from self._refuse())
+
+    @provider_impl(wrapper=True, tryfirst=True)
+    def open_socket(self) -> Generator[None, Any, Any]:
+        return (yield from self._refuse())
+
+
+class _LimitedWrapper:
+    """The hooks of a wrapper on one side, each called for the wrapper's scope only. They are attributes of the instance."""
+
+
+def limit_to_scope(implementation: object, project: str, spec: type, scope: Scope) -> object:
+    """Return a plugin object whose hooks call those of a wrapper for its scope only, and pass all other calls.
+
+    Hooks without a call, such as `routes`, are always called.
+    """
+    if scope.is_everything:
+        return implementation
+    limited = _LimitedWrapper()
+    mark = f"{project}_impl"
+    for name in dir(implementation):
+        hook = getattr(implementation, name)
+        options = getattr(hook, mark, None)
+        if options is None:
+            continue
+        specified = getattr(spec, options["specname"] or name)
+        if "call" in inspect.signature(specified).parameters:
+            hook = _limit(hook, specified, scope)
+            setattr(hook, mark, options)
+        setattr(limited, name, hook)
+    return limited
+
+
+def _limit(hook: Callable[..., Any], specified: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
+    """A wrapper hook with all arguments of the specification, which calls `hook` with those that it declares."""
+    names = list(inspect.signature(specified).parameters)[1:]  # without self
+    places = [names.index(name) for name in inspect.signature(hook).parameters if name in names]
+
+    def limited(*arguments: Any) -> Generator[None, Any, Any]:
+        if not scope.covers(arguments[names.index("call")]):
+            return (yield)
+        return (yield from hook(*(arguments[place] for place in places)))
+
+    limited.__wrapped__ = specified  # type: ignore[attr-defined]  # pluggy reads the names of the arguments there
+    return limited
+
+
+def sees_verbatim_requests(hooks: dict[str, list[str]]) -> bool:
+    """Whether a wrapper with these hooks sees on the verbatim lane what it sees on the common lane.
+
+    On the verbatim lane, bodies pass `forward_request` and `forward_response` of the format instead of the two translations.
+    """
+    translations = {*hooks.get("format", ()), *hooks.get("provider", ())}
+    of_format = hooks.get("format", ())
+    return (_REQUEST_HOOK not in translations or "forward_request" in of_format) and (
+        _RESPONSE_HOOK not in translations or "forward_response" in of_format
+    )
+
+
+def sees_sessions(hooks: dict[str, list[str]]) -> bool:
+    """Whether a wrapper with these hooks can see the messages of a realtime session."""
+    return "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
+
+
+def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
+    """Whether a wrapper with these hooks sees requests that no format has translated, such as those of one model to another."""
+    return bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))
