@@ -30,7 +30,10 @@ server:
   processes: 4
   data_dir: /srv/gate
   public_url: https://gate.example/
+  trusted_proxies: [10.0.0.0/8, "fd00::/8"]
+  metrics_host: 10.0.0.9
   metrics_port: 9090
+  metrics_token: ${DEV_KEY}
   access_log: off
   log_level: debug
   log_format: text
@@ -76,9 +79,10 @@ keys:
   - {name: empty, key: "${NO_KEY:-}"}
   - {name: dev, key: "${DEV_KEY}"}
   - name: ci
-    key: ci-key
+    key: ci-key-0123456789
     account: team
-    models: ["local-*"]
+    models: ["plain*", "open/x-*"]
+    role: administrator
     operations: [chat]
     requests_per_minute: 60
     tokens_per_minute: 1000
@@ -87,7 +91,7 @@ circuits: {failures: 2, open_seconds: 1}
 defaults: {chat: plain, images: open/image, moderation: off/some}
 dialect: contract
 """
-ENVIRONMENT = {"API_KEY": "canary-api", "ORGANIZATION": "canary-org", "DEV_KEY": "canary-dev"}
+ENVIRONMENT = {"API_KEY": "canary-api", "ORGANIZATION": "canary-org", "DEV_KEY": "canary-dev-0123456789"}
 
 
 @pytest.fixture
@@ -149,15 +153,16 @@ def test_model_has_targets_fallback_and_facts(whole: Config) -> None:
 
 def test_empty_key_is_no_key_and_accounts_default_to_names(whole: Config) -> None:
     assert whole.keys == (
-        KeyEntry(name="dev", key=Secret("canary-dev"), account="dev"),
+        KeyEntry(name="dev", key=Secret("canary-dev-0123456789"), account="dev"),
         KeyEntry(
             name="ci",
-            key=Secret("ci-key"),
+            key=Secret("ci-key-0123456789"),
             account="team",
-            models=("local-*",),
+            models=("plain*", "open/x-*"),
             operations=("chat",),
             requests_per_minute=60,
             tokens_per_minute=1000,
+            role="administrator",
         ),
     )
 

@@ -1,11 +1,11 @@
-"""A required wrapper: no request in its scope passes without it, on any path, whatever is wrong with it. The installed command."""
+"""A required wrapper: no request in its scope passes without it, on any path, whatever is wrong with it."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +138,9 @@ PATHS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(params=list(BROKEN))
-def broken(
-    request: pytest.FixtureRequest, start_gateway: StartGateway, tmp_path: Path, upstream: Upstream
-) -> Iterator[Gateway]:
+def broken(request: pytest.FixtureRequest, start_gateway: StartGateway, tmp_path: Path, upstream: Upstream) -> Gateway:
     environment = install(tmp_path / "site", BROKEN[request.param])
-    yield start_gateway(make_conf(upstream, "{required: true}"), environment=environment)
+    return start_gateway(make_conf(upstream, "{required: true}"), environment=environment)
 
 
 def test_a_required_wrapper_that_cannot_work_closes_every_path(broken: Gateway, upstream: Upstream) -> None:

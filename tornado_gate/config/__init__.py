@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
+from typing import Any
 
-from tornado_gate.config import build, checks, schema, source
+from tornado_gate.config import build, checks, exposure, schema, source
 from tornado_gate.config.environment import FilledValues, fill
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
 from tornado_gate.config.model import (
@@ -24,6 +25,7 @@ from tornado_gate.config.model import (
     ServerConfig,
 )
 from tornado_gate.config.settings import load_settings
+from tornado_gate.types.value import replace
 
 __all__ = [
     "FIRST_PARTY_FORMATS",
@@ -48,22 +50,33 @@ __all__ = [
 DEFAULT_PATH = Path("conf/gate.yaml")
 
 
-def load(path: Path, environment: Mapping[str, str]) -> Config:
-    """Return the Config of the file at `path`. Raises FileFaults with all faults of the file."""
+def load(
+    path: Path, environment: Mapping[str, str], server: Mapping[str, Any] | None = None, bound_host: str = ""
+) -> Config:
+    """Return the Config of the file at `path`. Raises FileFaults with all faults of the file.
+
+    `server` are values that override those of the section. `bound_host` is the address that a running gateway listens on, which
+    a reload does not change.
+    """
     document = source.read(path)
     filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
+    data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
     inactive = checks.find_inactive(data)
+    hosts = {data["server"].get("host") or ServerConfig().host, bound_host or "localhost"}
+    short_keys = list(exposure.find_short_keys(data))
     unreadable = [*document.faults, *filled.faults]
     lacking = {path for path, _ in [*unreadable, *filled.unset]}
     faults = [
         *unreadable,
         *_find_unset_variables(filled, data, inactive),
         *_drop_consequential_faults(faults, data, lacking),
+        *(short_keys if not all(map(exposure.is_loopback, hosts)) else ()),
     ]
     if faults:
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
-    return build.build(data, path, document.lines, inactive)
+    config = build.build(data, path, document.lines, inactive)
+    return replace(config, warnings=(*short_keys, *exposure.find_server_warnings(config.server)))
 
 
 def _drop_consequential_faults(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
@@ -117,10 +130,13 @@ _EMBEDDED_DEFAULTS = {
 }
 
 
-def default_config() -> Config:
-    """Return the Config used without a file: the demonstration models of the plugin `local`."""
+def default_config(server: Mapping[str, Any] | None = None) -> Config:
+    """Return the Config used without a file: the demonstration models of the plugin `local`. `server` as in `load`."""
+    section = ServerConfig(**(server or {}))
     return Config(
         path=None,
+        server=section,
+        warnings=tuple(exposure.find_server_warnings(section)),
         plugins={"local": True},
         providers={"local": ProviderConfig(name="local", plugin="local")},
         models={

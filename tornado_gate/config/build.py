@@ -71,6 +71,8 @@ def build_server(data: Data) -> ServerConfig:
         given["data_dir"] = Path(given["data_dir"])
     if "public_url" in given:
         given["public_url"] = given["public_url"].rstrip("/")
+    if "trusted_proxies" in given:
+        given["trusted_proxies"] = tuple(ip_network(network) for network in given["trusted_proxies"])
     return ServerConfig(**given)
 
 

@@ -17,6 +17,10 @@ FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
 """Plugins that are on by default, if they are installed."""
 
 
+Role = Literal["member", "administrator"]
+"""What a key may see beyond its own requests: an administrator also sees the addresses of upstreams in ``_explain``."""
+
+
 class Secret(str):
     """A value that must not be shown: `repr` masks it in data types, tracebacks and logs."""
 
@@ -29,9 +33,10 @@ class Secret(str):
 class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
-    `metrics_port` None serves /metrics on `port`. `drain_seconds` is the time that open requests have to finish after SIGTERM.
-    `loop`, `http` (for callers' connections) and `upstream_http` each select a fast or a general implementation with the same
-    behaviour.
+    `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_seconds` is the time
+    that open requests have to finish after SIGTERM. `loop`, `http` (for callers' connections) and `upstream_http` each select a
+    fast or a general implementation with the same behaviour.
     """
 
     host: str = "127.0.0.1"
@@ -39,7 +44,10 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     processes: int = 1
     data_dir: Path = Path("var")
     public_url: str = ""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    metrics_token: Secret = Secret("")
     access_log: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
@@ -114,6 +122,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    role: Role = "member"
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):

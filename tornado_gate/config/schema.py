@@ -133,7 +133,10 @@ class ServerSchema(Schema):
     processes = Integer(least=0, most=1024)
     data_dir = String(validate=check_data_dir)
     public_url = String(empty=True, validate=check_optional_url)
+    trusted_proxies = List(String(validate=check_network))
+    metrics_host = String(validate=check_host)
     metrics_port = Integer(least=0, most=65535, allow_none=True)
+    metrics_token = SecretString(empty=True, validate=check_key)
     access_log = Boolean()
     log_level = String(choices=("debug", "info", "warning", "error"))
     log_format = String(choices=("json", "text"))
@@ -243,6 +246,7 @@ class KeySchema(Schema):
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
     requests_per_minute = Integer(least=1, allow_none=True)
     tokens_per_minute = Integer(least=1, allow_none=True)
+    role = String(choices=("member", "administrator"))
 
 
 class LimitsSchema(Schema):

@@ -6,12 +6,13 @@ subprotocol. A request with two different keys is rejected, because it is not cl
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornado_gate.config.globs import matches_any
-from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed
+from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed, NotFound
 from tornado_gate.types import Caller
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -87,6 +88,29 @@ def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str,
         message = f"This API key does not allow the operation '{operations[0]}'. It allows: {limited_to}."
         raise NotAllowed(message)
     return allowed
+
+
+def is_administrator(caller: Caller) -> bool:
+    """Whether the caller may see what concerns the operator only, such as the addresses of upstreams."""
+    return caller.role == "administrator"
+
+
+def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> None:
+    """Check whether /metrics may be sent. `is_local`: only callers on this machine reach the listener, without a proxy.
+
+    With a `token`, the header `Authorization: Bearer TOKEN` is required. Raises AuthenticationFailed, or NotFound without one.
+    """
+    if token:
+        scheme, _, given = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+            message = "/metrics requires the token in server.metrics_token. Send it as 'Authorization: Bearer TOKEN'."
+            raise AuthenticationFailed(message, code="invalid_metrics_token")
+    elif not is_local:
+        raise NotFound(
+            "/metrics is off here, because other machines reach this address. Set server.metrics_token, or server.metrics_port "
+            "to serve it on a port of its own (on 127.0.0.1 unless server.metrics_host is set).",
+            code="metrics_off",
+        )
 
 
 def check_model(caller: Caller, model: str) -> None:

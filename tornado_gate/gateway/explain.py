@@ -1,4 +1,7 @@
-"""Explains a request without sending it: the targets and why, the upstream request with secrets masked, and losses."""
+"""Explains a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
+
+Addresses of upstreams are shown to administrators only: they may be internal.
+"""
 
 from __future__ import annotations
 
@@ -64,12 +67,12 @@ async def _explain_attempt(
     return {
         "target": {"provider": target.provider, "model": target.upstream_model},
         "lane": "translated" if verbatim is None else "verbatim",
-        "upstream": _mask_request(outgoing, target),
+        "upstream": _describe_request(outgoing, target, with_address=auth.is_administrator(call.caller)),
         "losses": call.losses,
     }
 
 
-def _mask_request(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] | None:
+def _describe_request(outgoing: UpstreamRequest, target: Target, *, with_address: bool) -> dict[str, Any] | None:
     """The upstream request with its secrets masked; None for a provider that sends none."""
     if not outgoing.url:
         return None
@@ -82,5 +85,7 @@ def _mask_request(outgoing: UpstreamRequest, target: Target) -> dict[str, Any] |
             body = f"{len(outgoing.body)} bytes"
     elif outgoing.body is not None:
         body = f"a form of {outgoing.body.length} bytes"
-    url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
-    return {"method": outgoing.method, "url": url, "headers": headers, "body": body}
+    described = {"method": outgoing.method, "headers": headers, "body": body}
+    if with_address:
+        described["url"] = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+    return described

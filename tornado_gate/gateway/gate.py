@@ -103,6 +103,7 @@ class Gate:
             operations=tuple(record.operations),
             requests_per_minute=limits.requests_per_minute if requests is None else requests,
             tokens_per_minute=limits.tokens_per_minute if tokens is None else tokens,
+            role=record.role,
         )
 
     def replace(self, snapshot: Snapshot) -> None:

@@ -415,7 +415,7 @@ def collect_secrets(config: Config) -> set[str]:
     settings = [entry.settings for entry in config.providers.values()]
     settings += [options.settings for options in config.plugin_options.values()]
     values |= {value for each in settings for name, value in each.items() if _SECRET_SETTING.search(name)}
-    values |= {key.key for key in config.keys}
+    values |= {key.key for key in config.keys} | {config.server.metrics_token}
     whole = [str(value) for value in values if isinstance(value, str)]
     halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}

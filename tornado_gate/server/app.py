@@ -40,6 +40,7 @@ from tornado_gate.server.handlers.realtime import RealtimeHandler
 from tornado_gate.server.handlers.status import (
     HealthHandler,
     MetricsHandler,
+    MetricsPortHandler,
     OptionsHandler,
     ReadyHandler,
     RefusalHandler,
@@ -204,7 +205,7 @@ def make_app(services: Services, *, metrics: bool = True) -> Application:
 
 def make_metrics_app(services: Services) -> Application:
     """An application with /metrics only, for a separate port."""
-    return GateApplication(services, {"/metrics": MetricsHandler})
+    return GateApplication(services, {"/metrics": MetricsPortHandler})
 
 
 def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> Services:

@@ -46,6 +46,20 @@ LOAD_DELAY_SECONDS = 0.5
 """Seconds after the start of serving until deferred modules are imported, so that these imports do not delay the start."""
 
 
+FIXED_SETTINGS = (
+    "host",
+    "port",
+    "processes",
+    "data_dir",
+    "metrics_host",
+    "metrics_port",
+    "log_format",
+    "loop",
+    "http",
+    "upstream_http",
+)
+"""Keys of the section ``server`` that a reload does not change."""
+
 FileState = tuple[int, int, int] | None
 
 
@@ -62,13 +76,17 @@ class Overrides(Value, frozen=True, kw_only=True):
     data_dir: Path | None = None
 
 
-def load_config(path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError."""
-    config = conf.load(path, environment) if path else conf.default_config()
+def load_config(
+    path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ, bound_host: str = ""
+) -> Config:
+    """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError.
+
+    `bound_host` is the address on which this process listens already.
+    """
     given = {
         name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
     }
-    return replace(config, server=replace(config.server, **given))
+    return conf.load(path, environment, given, bound_host) if path else conf.default_config(given)
 
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
@@ -89,7 +107,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
         heap.reduce_garbage_collection()  # a collection would copy the shared pages
     sockets = _bind(server.host, server.port)
-    metrics_sockets = _bind(server.host, server.metrics_port) if server.metrics_port is not None else []
+    metrics_sockets = _bind(server.metrics_host, server.metrics_port) if server.metrics_port is not None else []
     process = ServingProcess(
         path=path,
         seen=seen,
@@ -243,7 +261,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         gc.freeze()
 
     def _load(self) -> Config:
-        return load_config(self.path, self.overrides)
+        return load_config(self.path, self.overrides, bound_host=self.config.server.host)
 
     async def _listen(self, services: Services) -> list[Listener]:
         app = make_app(services, metrics=not self.metrics_sockets)
@@ -338,21 +356,26 @@ class Reloader:
         return False
 
     def _build(self) -> Snapshot:
-        config = self._load()
+        config = self._keep_fixed_settings(self._load())
         host = self._gate.host
         host.discover()
         snapshot = build(config, host, self._gate.snapshot.number + 1)
         host.load_deferred_modules()
         return snapshot
 
-    def _put_in_force(self, snapshot: Snapshot) -> None:
-        old, new = self._gate.snapshot.config, snapshot.config
-        fixed = ("host", "port", "processes", "data_dir", "metrics_port", "log_format", "loop", "http", "upstream_http")
-        changed = [name for name in fixed if getattr(old.server, name) != getattr(new.server, name)]
+    def _keep_fixed_settings(self, config: Config) -> Config:
+        """`config` with the running values of settings that a reload cannot change; logs which of them differ."""
+        running = self._gate.snapshot.config.server
+        kept = {name: getattr(running, name) for name in FIXED_SETTINGS}
+        changed = [name for name, value in kept.items() if getattr(config.server, name) != value]
         if changed:
             log.warning(
                 "restart the gateway to apply changed settings: %s", ", ".join(f"server.{name}" for name in changed)
             )
+        return replace(config, server=replace(config.server, **kept))
+
+    def _put_in_force(self, snapshot: Snapshot) -> None:
+        old, new = self._gate.snapshot.config, snapshot.config
         self._scrubber.replace(collect_secrets(old) | collect_secrets(new))
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)

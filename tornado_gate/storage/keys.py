@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from cachetools import LRUCache, TTLCache
 
-from tornado_gate.config.model import KeyEntry
+from tornado_gate.config.model import KeyEntry, Role
 from tornado_gate.errors import Unavailable
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 from tornado_gate.types.value import Value
@@ -237,6 +237,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     expires: float | None = None
+    role: Role = "member"
     source: Literal["conf", "store"] = "store"
 
 
@@ -249,6 +250,7 @@ def _make_conf_record(entry: KeyEntry) -> KeyRecord:
         operations=tuple(entry.operations),
         requests_per_minute=entry.requests_per_minute,
         tokens_per_minute=entry.tokens_per_minute,
+        role=entry.role,
         source="conf",
     )
 

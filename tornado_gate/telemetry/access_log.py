@@ -17,8 +17,9 @@ LOGGER = "tornado_gate.access"
 
 
 class AccessLine(Value, frozen=True):
-    """The log line of one request. `caller` is the key's id, `usage` counts tokens, `bytes_out` is the size of the body.
+    """The log line of one request.
 
+    `caller` is the key's id, `client` the caller's IP address, `usage` counts tokens, `bytes_out` is the size of the body.
     `error` is the code of the error that the response is or ends with, also when the status is 200.
     """
 
@@ -36,6 +37,7 @@ class AccessLine(Value, frozen=True):
     attempts: int = 0
     images: int = 0
     error: str = ""
+    client: str = ""
 
     def message(self) -> str:
         """Return method, path without query, and status."""
@@ -56,6 +58,7 @@ class AccessLine(Value, frozen=True):
             "milliseconds": round(self.milliseconds, 2),
             "request_id": self.request_id,
             "caller": self.caller,
+            "client": self.client,
             "model": self.model,
             "provider": self.provider,
             "upstream_model": self.upstream_model,
@@ -76,6 +79,7 @@ class AccessLine(Value, frozen=True):
             self.upstream_model,
             self.model,
             self.caller,
+            self.client,
             self.request_id,
             self.method,
             fields["path"],

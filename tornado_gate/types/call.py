@@ -35,6 +35,7 @@ class Caller(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    role: Literal["member", "administrator"] = "member"
 
 
 class Target(Value, frozen=True, kw_only=True):

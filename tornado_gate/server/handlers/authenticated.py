@@ -111,8 +111,12 @@ class AuthenticatedHandler(Exchange):
         return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
     def _get_public_url(self) -> str:
-        """The base URL of the gateway as this caller sees it: server.public_url, or scheme and Host of the request."""
-        return self.snapshot.config.server.public_url.rstrip("/") or f"{self.request.protocol}://{self.request.host}"
+        """The base URL of the gateway as this caller sees it: server.public_url, or scheme and host that the caller used."""
+        server = self.snapshot.config.server
+        if server.public_url:
+            return server.public_url.rstrip("/")
+        origin = common.find_request_origin(self.request, server)
+        return f"{origin.protocol}://{origin.host}"
 
     def get_query_values(self, name: str) -> list[str]:
         """The values of the query parameter `name`."""

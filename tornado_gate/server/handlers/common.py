@@ -12,13 +12,22 @@ import orjson
 from tornado.httputil import HTTPServerRequest
 
 from tornado_gate.codec.ids import make_unique_id
+from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Meter
 
 log = logging.getLogger(__name__)
+
+
+def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers with lower-case names. Do not change the dict: `http.server.front` shares it."""
+    known: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
+    return {name.lower(): headers[name] for name in headers} if known is None else known
+
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -71,12 +80,22 @@ def make_error_from_tornado(request: HTTPServerRequest, status: int) -> GateErro
 
 
 class RequestLine(Protocol):
-    """The fields of a request that metrics and the access log need; Tornado's request or a `CallerRequest`."""
+    """The fields of a request that metrics, links and the access log need; Tornado's request or a `CallerRequest`."""
 
     @property
     def method(self) -> str | None: ...
     @property
     def path(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    # CallerRequest computes these; HTTPServerRequest has them as attributes.
+    @property
+    def remote_ip(self) -> str | None: ...
+    @property
+    def protocol(self) -> str: ...
+    @property
+    def host(self) -> str: ...
 
 
 class EndedRequest(Protocol):
@@ -103,6 +122,14 @@ class EndedRequest(Protocol):
     def status(self) -> int: ...
 
 
+def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
+    """The caller's IP address, and the scheme and host that the caller used, behind the proxies that conf trusts."""
+    peer = Origin(request.remote_ip or "", request.protocol, request.host)
+    if not server.trusted_proxies:
+        return peer
+    return find_origin(peer, lower_header_names(request.headers), server.trusted_proxies)
+
+
 def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics and write it to the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
@@ -125,7 +152,8 @@ def record_request(ended: EndedRequest) -> None:
         gate.metrics.count_images(target.model, target.provider, meter.images)
     if call is not None:
         gate.limits.charge(call.caller, meter)
-    if ended.snapshot.config.server.access_log:
+    server = ended.snapshot.config.server
+    if server.access_log:
         log_access(
             AccessLine(
                 method=request.method or "",
@@ -142,5 +170,8 @@ def record_request(ended: EndedRequest) -> None:
                 attempts=meter.attempts,
                 images=meter.images,
                 error=ended.error_code or meter.error_code,
+                client=find_request_origin(request, server).address
+                if server.trusted_proxies
+                else request.remote_ip or "",
             )
         )

@@ -76,7 +76,7 @@ class CallerRequest:
         self.version = start_line.version
         self.path, _, self.query = start_line.path.partition("?")
         self.headers = headers
-        self.lowered = lower_header_names(headers)
+        self.lowered = common.lower_header_names(headers)
         self.connection = connection
         self.protocol: str = getattr(getattr(connection, "context", None), "protocol", "http")
         self._arguments: Mapping[str, list[bytes]] | None = None
@@ -101,6 +101,11 @@ class CallerRequest:
             self._sane_hosts.add(request.host)
 
     @property
+    def remote_ip(self) -> str:
+        """As in HTTPServerRequest: the IP address of the connection's other end."""
+        return getattr(getattr(self.connection, "context", None), "remote_ip", "")
+
+    @property
     def host(self) -> str:
         """As in HTTPServerRequest."""
         return self.lowered.get("host", "127.0.0.1")
@@ -115,12 +120,6 @@ class CallerRequest:
                 message = f"The query string is invalid or has more than {MAX_ARGUMENTS} parameters."
                 raise RequestError(message, code="invalid_query") from None
         return self._arguments
-
-
-def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers with lower-case names. Do not change the dict: `http.server.front` shares it."""
-    known: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
-    return {name.lower(): headers[name] for name in headers} if known is None else known
 
 
 class Exchange(HTTPMessageDelegate):

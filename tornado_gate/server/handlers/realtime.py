@@ -27,7 +27,7 @@ from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import SECRET_PREFIX, ClientSecretClaims
 from tornado_gate.server.handlers.authenticated import ANONYMOUS_CALLER, remove_keys
 from tornado_gate.server.handlers.base import GateHandler
-from tornado_gate.server.handlers.exchange import lower_header_names
+from tornado_gate.server.handlers.common import lower_header_names
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.telemetry.redaction import make_mask

@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Awaitable
 
 from tornado_gate import __version__
+from tornado_gate.config.exposure import is_loopback
 from tornado_gate.errors import GateError
+from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.http.forwarded import FORWARDING_HEADERS
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
@@ -52,15 +55,34 @@ class ReadyHandler(StatusHandler):
 
 
 class MetricsHandler(StatusHandler):
-    """Metrics in the text format of Prometheus."""
+    """Metrics in the text format of Prometheus, on the port for callers. `auth.check_metrics_access` has the rules."""
+
+    has_own_port = False
 
     async def get(self) -> None:
+        server = self.snapshot.config.server
+        is_forwarded = any(name in self.request.headers for name in FORWARDING_HEADERS)
+        try:
+            auth.check_metrics_access(
+                self.request.headers.get("Authorization", ""),
+                token=server.metrics_token,
+                is_local=self.has_own_port or (is_loopback(server.host) and not is_forwarded),
+            )
+        except GateError as error:
+            self.fail(error)
+            return
         # With several processes, rendering reads the metrics files of all of them.
         body, content_type = await asyncio.to_thread(self.gate.metrics.render)
         self.set_header("Content-Type", content_type)
         self.finish(body)
 
     head = get
+
+
+class MetricsPortHandler(MetricsHandler):
+    """Metrics on a port of their own: the operator has chosen who reaches it."""
+
+    has_own_port = True
 
 
 class RefusalHandler(Exchange):

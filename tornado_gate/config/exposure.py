@@ -1,0 +1,45 @@
+"""What conf exposes to other machines: faults and warnings that depend on the address that the gateway listens on."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tornado_gate.config.faults import Fault
+from tornado_gate.config.model import ServerConfig
+
+SHORTEST_KEY = 16
+"""Characters. A shorter key can be guessed, and it is often an ordinary word, which logs cannot mask."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listener on `host` accepts connections from this machine only. A name other than localhost does not count."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def find_short_keys(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield each key that is too short to be safe: a fault if other machines reach the gateway, otherwise a warning."""
+    for index, entry in enumerate(data.get("keys") or []):
+        key = (entry or {}).get("key")
+        if key and len(key) < SHORTEST_KEY:
+            message = (
+                f"has fewer than {SHORTEST_KEY} characters, so it can be guessed; "
+                "use a random key, such as the output of `openssl rand -hex 24`"
+            )
+            yield ("keys", index, "key"), message
+
+
+def find_server_warnings(server: ServerConfig) -> Iterator[Fault]:
+    """Yield what a listener exposes to other machines without protection."""
+    if not is_loopback(server.host) and not server.trusted_proxies:
+        yield (
+            ("server", "host"),
+            f"other machines reach {server.host} over HTTP without encryption, so keys and prompts can be read on the network; "
+            "put a proxy with TLS before the gateway and list its address in server.trusted_proxies",
+        )
+    if server.metrics_port is not None and not is_loopback(server.metrics_host) and not server.metrics_token:
+        yield ("server", "metrics_host"), "other machines can read /metrics without a token; set server.metrics_token"
