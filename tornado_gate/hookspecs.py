@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 import pluggy
 
@@ -80,6 +80,13 @@ class ProviderEntry(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"api_key", "headers"})
 
 
+class ModelExplainer(Protocol):
+    """What a provider knows about its models: `tornado_gate.wire.model_table.ModelTable`."""
+
+    def explain(self, model: str) -> dict[str, Any]:
+        """``facts`` about an upstream model, and ``rows``, each with ``match``, ``facts`` and ``source``; JSON values."""
+
+
 class Capabilities(Value, frozen=True, kw_only=True):
     """What a provider entry supports; the result of `configure`.
 
@@ -89,7 +96,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     whose bodies the provider accepts unchanged (the verbatim lane). `base_url`, if given, replaces the entry's in every target;
     `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn must
     return; the core then stores them for clients that drop them. `videos_may_repeat`: a video may be started twice without
-    harm; the core then restarts a task if a crash left open whether the provider had started it.
+    harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table` explains what
+    the plugin knows about a model, for the command ``models show``.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -100,6 +108,7 @@ class Capabilities(Value, frozen=True, kw_only=True):
     settings: Any = None
     signatures: bool = False
     videos_may_repeat: bool = False
+    model_table: ModelExplainer | None = None
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations that the upstream model named `model` supports."""

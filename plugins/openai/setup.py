@@ -11,7 +11,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate_openai", "tornado_gate_openai.*"]),
-    package_data={"tornado_gate_openai": ["presets.yaml", "py.typed"]},
+    package_data={"tornado_gate_openai": ["models.yaml", "presets.yaml", "py.typed"]},
     zip_safe=False,
     install_requires=["tornado-gate", "marshmallow>=4,<5", "PyYAML>=6"],
     entry_points={"tornado_gate": ["openai = tornado_gate_openai"]},

@@ -43,7 +43,18 @@ def test_the_version_is_told() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["serve"], ["check"], ["plugins"], ["plugins", "list"], ["keys"], ["keys", "create"], ["keys", "revoke"]],
+    [
+        [],
+        ["serve"],
+        ["check"],
+        ["plugins"],
+        ["plugins", "list"],
+        ["models"],
+        ["models", "show"],
+        ["keys"],
+        ["keys", "create"],
+        ["keys", "revoke"],
+    ],
 )
 def test_every_command_explains_itself(command: list[str]) -> None:
     result = run(*command, "--help")

@@ -9,6 +9,7 @@ import click
 from tornado_gate._version import __version__
 from tornado_gate.cli.check import check
 from tornado_gate.cli.keys import keys
+from tornado_gate.cli.models import models
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
@@ -39,11 +40,12 @@ def cli() -> None:
     \b
       tornado-gate check                     check the configuration
       tornado-gate plugins list              list installed providers and wire formats
+      tornado-gate models show NAME          show what a model accepts, and the sources
       tornado-gate keys create --name ann    create an API key
     """
 
 
-for command in (serve, check, plugins, keys, tasks):
+for command in (serve, check, plugins, models, keys, tasks):
     cli.add_command(command)
 
 

@@ -185,6 +185,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
             (offer.target, offer.provider) for offer in offers if offer.target.first_supported_operation(operations)
         ]
 
+    def list_targets(self, name: str) -> list[tuple[Target, ConfiguredProvider]]:
+        """All targets of a model, in the order of conf; [] for an unknown model."""
+        return [(offer.target, offer.provider) for offer in self._make_offers(name)]
+
     def _make_offers(self, name: str) -> Iterator[_WeightedTarget]:
         found = self.models.find(name)
         if found is not None:

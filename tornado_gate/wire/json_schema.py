@@ -66,6 +66,18 @@ def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
     return _SchemaSimplifier(schema, report).simplify(schema, _SchemaLocation())
 
 
+def close_objects(schema: Any) -> Any:
+    """The schema with ``additionalProperties: false`` on every object, which formats imply that have no open objects."""
+    if isinstance(schema, list):
+        return [close_objects(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {name: close_objects(value) for name, value in schema.items()}
+    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
 def has_keyword(value: Any, names: Iterable[str]) -> bool:
     """Return whether an object at any depth of a JSON value has a member with one of these names."""
     wanted = frozenset(names)

@@ -6,7 +6,7 @@ for each word, from the smallest budget that any vendor accepts to about what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {
@@ -27,3 +27,21 @@ def find_effort(budget: int) -> str:
         key=BUDGET_OF_EFFORT.__getitem__,
         default="minimal",
     )
+
+
+EFFORTS: Final = ("none", *BUDGET_OF_EFFORT)
+"""All efforts, in ascending order."""
+
+
+def fit_effort(effort: str, accepted: Collection[str] | None) -> str | None:
+    """Return the accepted effort that is nearest to `effort`, the higher of two; None when a model accepts none.
+
+    `accepted` is None for a model that accepts any. An effort that is not in `EFFORTS` counts as "medium".
+    """
+    if accepted is None or effort in accepted:
+        return effort
+    known = [EFFORTS.index(word) for word in accepted if word in EFFORTS and word != "none"]
+    if not known:
+        return "none" if "none" in accepted else None
+    asked = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
+    return EFFORTS[min(known, key=lambda rank: (abs(rank - asked), -rank))]

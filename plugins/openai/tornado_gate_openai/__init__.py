@@ -2,7 +2,7 @@
 
 Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
 wire formats are in `tornado_gate.wire.openai_*`. The differences between upstreams are in `settings.py`, from the configuration
-and `presets.yaml`.
+and `presets.yaml`; those between models in `models.py`, from `models.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
@@ -38,10 +38,12 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.wire import formats, openai_chat
+from tornado_gate.wire.tool_names import map_tool_names, restore_tool_names
 from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, RESPONSES, Endpoint
+from tornado_gate_openai.models import Api, drop_tool_members, fit_chat
 from tornado_gate_openai.settings import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ _FIELD_OF_MEMBER: Final = {
 lazy_import(__name__, "media", "realtime", "videos")
 lazy_import("tornado_gate.wire", "openai_responses")
 
+_PATH_OF_API: Final = {"chat": CHAT, "responses": RESPONSES}
 _AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
 
@@ -72,13 +75,14 @@ def configure(entry: ProviderEntry) -> Capabilities:
         speaks=_list_wire_formats(facts),
         base_url=base_url,
         settings=facts,
+        model_table=facts.model_table,
     )
 
 
 def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
     """The formats with verbatim requests. With ``api: responses``, chat is not one of them, because chats are translated."""
     missing = {
-        formats.OPENAI_CHAT: facts.api != "chat",
+        formats.OPENAI_CHAT: facts.api == "responses",
         formats.OPENAI_COMPLETIONS: not facts.completions,
         formats.OPENAI_RESPONSES: not facts.responses,
     }
@@ -100,13 +104,12 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
         case StoredObjectRequest() if request.wire_format == formats.OPENAI_RESPONSES and facts.responses:
             return _build_stored_response_request(call, facts, request)
         case ChatRequest():
-            body = _render_body(call, facts, request)
+            api = facts.choose_api(call.target.upstream_model, request)
+            body = _render_body(call, facts, request, api)
             changed = compute_changes(
                 facts, body, lambda name: call.drop_field(request.field_name(_FIELD_OF_MEMBER.get(name, name)))
             )
-            return _build_upstream_request(
-                call, facts, RESPONSES if facts.api == "responses" else CHAT, apply_changes(changed, body)
-            )
+            return _build_upstream_request(call, facts, _PATH_OF_API[api], apply_changes(changed, body))
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return _build_video_request(call, facts, request)
         case RealtimeRequest():
@@ -172,17 +175,19 @@ def _build_upstream_request(
     return UpstreamRequest(url=url, headers=headers, body=body)
 
 
-def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest) -> dict[str, Any]:
-    if facts.api == "responses":
+def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: Api) -> dict[str, Any]:
+    request = fit_chat(call, request, facts.model_table.find(call.target.upstream_model), api)
+    if api == "responses":
         from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
         body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway stores the turns
         if request.reasoning is not None:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
-        return body
-    body = cross_format.render_chat_body(call, request)
-    if _must_refuse_storing(call, facts):
-        body.setdefault("store", False)
+    else:
+        body = cross_format.render_chat_body(call, request)
+        if _must_refuse_storing(call, facts):
+            body.setdefault("store", False)
+    drop_tool_members(call, request, body)
     return body
 
 
@@ -224,11 +229,17 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         from tornado_gate_openai import media
 
         return media.parse_events(call, request, incoming)
-    responses = call.target.settings.api == "responses"
+    if not isinstance(request, ChatRequest):
+        raise TypeError(f"a response to {type(request).__name__} is not translated")
+    facts: OpenAISettings = call.target.settings
+    model = call.target.upstream_model
+    responses = facts.choose_api(model, request) == "responses"
     sound = _get_audio_type(request)
-    if incoming.is_event_stream(otherwise=isinstance(request, ChatRequest) and request.stream):
-        return _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
-    return stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
+    if incoming.is_event_stream(otherwise=request.stream):
+        events = _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
+    else:
+        events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
+    return restore_tool_names(events, map_tool_names(request, facts.model_table.find(model)))
 
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
@@ -251,7 +262,7 @@ def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResu
     return openai_chat.parse_response(body, audio_media_type=sound)
 
 
-def _get_audio_type(request: Request) -> str:
+def _get_audio_type(request: ChatRequest) -> str:
     """The media type of the requested audio; the response does not contain it."""
-    wanted = (request.audio or {}).get("format") if isinstance(request, ChatRequest) else None
+    wanted = (request.audio or {}).get("format")
     return _AUDIO_TYPES.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""

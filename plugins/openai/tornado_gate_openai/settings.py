@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from marshmallow import Schema, ValidationError, fields, validate
@@ -18,15 +19,18 @@ from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 from tornado_gate.http.base_url import normalize_base_url
-from tornado_gate.types import Target
+from tornado_gate.types import ChatRequest, Target
+from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_openai.endpoints import ALL_PATHS, OPERATIONS
+from tornado_gate_openai.models import Api, OpenAIModelFeatures
 from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
 REQUIRED_MEMBERS = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
 """Fields that cannot be dropped or renamed, because the plugin writes or reads them itself."""
 
 DEFAULT_VERSION_PATH = "v1"
-API_NAMES = ("chat", "responses")
+API_NAMES = ("auto", "chat", "responses")
+OPENAI_HOST = "api.openai.com"
 ROLE_NAMES = ("system", "developer", "user", "assistant", "tool")
 BYTES_ONLY_MODELS = ("gpt-image-*", "chatgpt-image-*")
 """Models that always return image data (openai-python 3.52, types/image_generate_params.py)."""
@@ -77,6 +81,8 @@ class OpenAISettingsSchema(Schema):
     roles = _TableField(keys=String(choices=ROLE_NAMES), values=String(choices=ROLE_NAMES))
     usage_in_stream = Boolean()
     api = String(choices=API_NAMES)
+    openai_models = Boolean()
+    model_rules = fields.Dict(keys=String())
     responses = Boolean()
     completions = Boolean()
     serves = fields.List(
@@ -119,18 +125,22 @@ class TargetHeaders:
 class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
-    `api` is the wire format that chats are translated to; `responses` and `completions` are True when the upstream has these
-    endpoints. `serves` is the upstream's operations; `models` restricts them by name patterns, of which the first match counts.
-    `image_bytes` is patterns of models that return image data by default; `video_json` is True when videos without an input
-    image are requested with a JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other
-    formats to this upstream's. `sent` caches the result of `get_headers`.
+    `api` is the API of translated chats, "auto" the one that the model wants; `responses` and `completions` are True when the
+    upstream has these endpoints. `model_table` has the facts of its models. `serves` is the upstream's operations; `models`
+    restricts them by name patterns, of which the first match counts. `image_bytes` is patterns of models that return image
+    data by default; `video_json` is True when videos without an input image are requested with a JSON body;
+    `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches
+    the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     usage_in_stream: bool = True
-    api: str = "chat"
+    api: Literal["auto", "chat", "responses"] = "auto"
+    model_table: ModelTable[OpenAIModelFeatures] = field(
+        default_factory=lambda: ModelTable(OpenAIModelFeatures, ()), repr=False
+    )
     responses: bool = False
     completions: bool = False
     serves: frozenset[str] = frozenset(OPERATIONS)
@@ -146,6 +156,14 @@ class OpenAISettings:
     def get_headers(self, target: Target) -> Mapping[str, str]:
         """The read-only headers of requests to `target`."""
         return self.sent.get_headers(target, self.headers)
+
+    def choose_api(self, model: str, request: ChatRequest) -> Api:
+        """The API for a translated request: the configured one, else the one that the model wants and the upstream has."""
+        if self.api != "auto":
+            return self.api
+        features = self.model_table.find(model)
+        wanted = features.tools_api if request.tools else features.api
+        return wanted if self.responses else "chat"
 
     @property
     def changes_nothing(self) -> bool:
@@ -169,14 +187,20 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
     known = {**preset, **own}
     for mapping in ("rename", "roles"):
         known[mapping] = {**preset.get(mapping, {}), **own.get(mapping, {})}
+    base_url = _choose_base_url(
+        entry.base_url or preset.get("base_url", ""), name, known.get("version_path", DEFAULT_VERSION_PATH)
+    )
+    own_models = known.get("openai_models", urlsplit(base_url).hostname == OPENAI_HOST)
+    api = known.get("api", "auto")
     account = {"openai-organization": own.get("organization"), "openai-project": own.get("project")}
     facts = OpenAISettings(
         rename={field: other for field, other in known["rename"].items() if field != other},
         drop=tuple(known.get("drop", ())),
         roles={role: other for role, other in known["roles"].items() if role != other},
         usage_in_stream=known.get("usage_in_stream", True),
-        api=known.get("api", "chat"),
-        responses=known.get("responses", known.get("api") == "responses"),
+        api=api,
+        model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, known.get(RULES_KEY, {})),
+        responses=known.get("responses", api == "responses" or own_models),
         completions=known.get("completions", False),
         serves=frozenset(known.get("serves", OPERATIONS)),
         models=_merge_models(own.get("models", {}), preset.get("models", {})),
@@ -187,8 +211,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         voices={**VOICE_OF_GEMINI, **preset.get("voices", {}), **own.get("voices", {})},
         headers={header: value for header, value in account.items() if value},
     )
-    base_url = entry.base_url or preset.get("base_url", "")
-    return _choose_base_url(base_url, name, known.get("version_path", DEFAULT_VERSION_PATH)), facts
+    return base_url, facts
 
 
 def _merge_models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:

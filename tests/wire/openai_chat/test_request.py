@@ -330,7 +330,7 @@ def test_a_schema_without_a_name_gets_one() -> None:
     wanted = ResponseFormat(kind="json_schema", schema={"type": "object"})
     assert said(foreign(response_format=wanted))[0]["response_format"] == {
         "type": "json_schema",
-        "json_schema": {"name": "response", "schema": {"type": "object"}},
+        "json_schema": {"name": "response", "schema": {"type": "object"}, "strict": False},
     }
 
 

@@ -268,7 +268,7 @@ def test_a_schema_without_a_name_gets_one_and_thinking_switched_off_is_an_effort
         reasoning=Reasoning(enabled=False),
     )
     body = render_request(call_for(), request)
-    assert body["text"] == {"format": {"type": "json_schema", "name": "response", "schema": {}}}
+    assert body["text"] == {"format": {"type": "json_schema", "name": "response", "schema": {}, "strict": False}}
     assert body["reasoning"] == {"effort": "none"}
 
 

@@ -19,6 +19,7 @@ from tornado_gate.wire.anthropic_messages.message_renderer import render_convers
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
+from tornado_gate.wire.json_schema import close_objects
 
 DEFAULT_MAX_TOKENS: Final = 4096
 """Default ``max_tokens`` when neither the request nor the configuration has a limit. Every model supports this length."""
@@ -199,19 +200,7 @@ def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
         if value is not None:
             call.drop_field(f"{name}.{member}")
     own = request.wire_format == WIRE_FORMAT
-    return {"format": {"type": "json_schema", "schema": wanted.schema if own else _close_objects(wanted.schema)}}
-
-
-def _close_objects(schema: Any) -> Any:
-    """The schema with ``additionalProperties: false`` on every object, which the vendor requires and other formats imply."""
-    if isinstance(schema, list):
-        return [_close_objects(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    closed = {name: _close_objects(value) for name, value in schema.items()}
-    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
-        closed.setdefault("additionalProperties", False)
-    return closed
+    return {"format": {"type": "json_schema", "schema": wanted.schema if own else close_objects(wanted.schema)}}
 
 
 def _drop_unsupported(call: Call, request: ChatRequest) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tornado_gate.codec.media_types import get_extension
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
 from tornado_gate.types.media_type import media_type as without_parameters
 
@@ -130,14 +131,14 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
         case Refusal(text=text):
             return {"type": "refusal", "refusal": text}
         case Image() | Audio() | File():
-            return _render_medium(part)
+            return _render_medium(part, own)
         case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
             return dict(value)
         case _:
             return None
 
 
-def _render_medium(part: Image | Audio | File) -> dict[str, Any] | None:
+def _render_medium(part: Image | Audio | File, own: bool) -> dict[str, Any] | None:
     match part:
         case Image(source=Data() | Link() as source, detail=detail):
             return {"type": "image_url", "image_url": drop_none(url=_render_url(source), detail=detail)}
@@ -145,10 +146,16 @@ def _render_medium(part: Image | Audio | File) -> dict[str, Any] | None:
             return {"type": "input_audio", "input_audio": {"data": sound, "format": _get_audio_format(media_type)}}
         case File(source=Data() as source, name=name):
             file_data = _render_url(source) if source.media_type else source.base64
+            name = name if own else name or make_file_name(source)
             return {"type": "file", "file": drop_none(file_data=file_data, filename=name)}
         case File(source=FileReference(id=file_id), name=name):
             return {"type": "file", "file": drop_none(file_id=file_id, filename=name)}
     return None
+
+
+def make_file_name(source: Data) -> str:
+    """A name for a file without one: the vendor rejects file data without a name."""
+    return f"file.{get_extension(source.media_type)}"
 
 
 def _render_url(source: Data | Link) -> str:

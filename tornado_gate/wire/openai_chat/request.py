@@ -20,6 +20,7 @@ from tornado_gate.wire.openai_chat.parts import (
     select_unknown,
     select_unknown_members,
 )
+from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.reasoning import find_effort
 
 _SHARED_FIELDS: Final = (
@@ -257,12 +258,7 @@ def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict
         return None
     value: dict[str, Any] = {"type": wanted.kind}
     if wanted.kind == "json_schema":
-        value["json_schema"] = drop_none(  # `name` is required here and absent in other formats
-            name=wanted.name or "response",
-            description=wanted.description,
-            schema=wanted.schema,
-            strict=wanted.strict,
-        )
+        value["json_schema"] = render_json_schema(request, wanted)
     return _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
 
 

@@ -13,7 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from tornado_gate.types import Call, ChatRequest, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    Data,
+    File,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    VendorPart,
+)
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
@@ -90,6 +102,8 @@ class _InputItemWriter(State):
         if value is None:
             self.call.drop_field(path)
         elif not self.own and not isinstance(part, VendorPart):
+            if isinstance(part, File) and part.name is not None and not isinstance(part.source, Data):
+                self.call.drop_field(f"{path}.filename")  # the vendor accepts a name only beside file data
             self._drop_extra(part.extra, path)
         return value
 

@@ -106,7 +106,7 @@ def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: b
     """
     if isinstance(part, Image | File) and isinstance(part.source, FileReference) and not (own or stored_here):
         return None
-    value = _render_answered(part) if answered else _render_asked(part)
+    value = _render_answered(part) if answered else _render_asked(part, own)
     if value is None and own and isinstance(part, VendorPart) and part.wire_format == WIRE_FORMAT:
         return dict(part.value)
     if value is None or not own or isinstance(part, VendorPart):
@@ -124,7 +124,7 @@ def _render_answered(part: Part) -> dict[str, Any] | None:
             return None
 
 
-def _render_asked(part: Part) -> dict[str, Any] | None:
+def _render_asked(part: Part, own: bool) -> dict[str, Any] | None:
     match part:
         case Text(text=text):
             return {"type": "input_text", "text": text}
@@ -133,10 +133,11 @@ def _render_asked(part: Part) -> dict[str, Any] | None:
         case Image(detail=detail):
             return {"type": "input_image", "image_url": _render_as_chat(part)["url"]} | drop_none(detail=detail)
         case File(source=FileReference(id=file_id), name=name):
-            return {"type": "input_file", "file_id": file_id} | drop_none(filename=name)
+            return {"type": "input_file", "file_id": file_id} | drop_none(filename=name if own else None)
         case File(source=Link(url=url), name=name):
-            return {"type": "input_file", "file_url": url} | drop_none(filename=name)
-        case File(name=name):
+            return {"type": "input_file", "file_url": url} | drop_none(filename=name if own else None)
+        case File(source=Data() as source, name=name):
+            name = name if own else name or chat_parts.make_file_name(source)
             return {"type": "input_file", "file_data": _render_as_chat(part)["file_data"]} | drop_none(filename=name)
         case Audio(source=Data()):
             return {"type": "input_audio", "input_audio": _render_as_chat(part)}

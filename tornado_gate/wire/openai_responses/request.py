@@ -17,6 +17,7 @@ from tornado_gate.wire.openai_chat.parts import add_extra, drop_none, select_unk
 from tornado_gate.wire.openai_responses.message_parser import ParsedConversation, iterate_paths, parse_input
 from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, select_unknown_non_null
+from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.reasoning import find_effort
 
 INCLUDE_LOGPROBS: Final = "message.output_text.logprobs"
@@ -199,7 +200,8 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
             else:
                 call.drop_field(path)
             continue
-        value = {"type": "function", "name": tool.name, "parameters": tool.parameters, "strict": tool.strict}
+        strict = tool.strict if own else bool(tool.strict)  # null means strict here, and not strict in other formats
+        value = {"type": "function", "name": tool.name, "parameters": tool.parameters, "strict": strict}
         value |= drop_none(description=tool.description)
         values.append(_add_extra(call, own, value, tool.extra, path))
     return values
@@ -238,13 +240,8 @@ def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] 
     if wanted is None:
         return unsaid or None
     value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":  # `name` is required here and absent in other formats
-        value |= drop_none(
-            name=wanted.name or "response",
-            description=wanted.description,
-            schema=wanted.schema,
-            strict=wanted.strict,
-        )
+    if wanted.kind == "json_schema":
+        value |= render_json_schema(request, wanted)
     value = _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
     return {"format": value, **unsaid}
 

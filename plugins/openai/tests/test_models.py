@@ -1,0 +1,336 @@
+"""What is sent to each model of OpenAI, and what is reported as lost: translated requests, by the facts in models.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import orjson
+import pytest
+
+import tornado_gate_openai as plugin
+from tornado_gate import ProviderEntry
+from tornado_gate.errors import ConfigError, InvalidField
+from tornado_gate.streams.events import collect
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    Data,
+    File,
+    FileReference,
+    Link,
+    Message,
+    Reasoning,
+    ResponseFormat,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    UpstreamResponse,
+)
+
+MakeCall = Callable[..., Call]
+MakeChat = Callable[..., ChatRequest]
+Sent = tuple[str, dict[str, Any], list[str]]
+
+TOOL = Tool(name="f", parameters={"type": "object"})
+CHAT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+RESPONSES_TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+CHAT_HI = [{"role": "user", "content": "Hi"}]
+
+
+def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> Sent:
+    """(endpoint, body without the members that every request has, losses)."""
+    used = call(upstream_model=model, **({"preset": "openai", "base_url": ""} | settings))
+    outgoing = plugin.translate_request(used, request)
+    body = dict(outgoing.json)
+    assert body.pop("model") == model
+    path = outgoing.url.rpartition("/v1/")[2]
+    if path == "responses":
+        assert body.pop("store") is False
+        assert body.pop("input") == CHAT_HI
+    else:
+        assert body.pop("messages") == CHAT_HI
+    return path, body, used.losses
+
+
+@pytest.mark.parametrize(
+    ("model", "plain", "with_tools"),
+    [
+        ("gpt-4o", "chat/completions", "chat/completions"),
+        ("gpt-4.1-mini", "chat/completions", "chat/completions"),
+        ("ft:gpt-4o-mini-2024-07-18:mine::1", "chat/completions", "chat/completions"),
+        ("o3", "chat/completions", "chat/completions"),
+        ("o4-mini-2025-04-16", "chat/completions", "chat/completions"),
+        ("o3-pro", "responses", "responses"),
+        ("gpt-5", "chat/completions", "chat/completions"),
+        ("gpt-5-codex", "responses", "responses"),
+        ("gpt-5.1", "chat/completions", "chat/completions"),
+        ("gpt-5.2", "chat/completions", "responses"),
+        ("gpt-5.4", "responses", "responses"),
+        ("gpt-5.4-mini-2026-03-17", "responses", "responses"),
+        ("gpt-6-astra", "responses", "responses"),
+        ("gpt-9-unknown", "responses", "responses"),
+    ],
+)
+def test_a_model_is_asked_by_the_api_that_it_wants(
+    call: MakeCall, chat: MakeChat, model: str, plain: str, with_tools: str
+) -> None:
+    assert sent(call, model, chat())[0] == plain
+    path, body, losses = sent(call, model, chat(tools=(TOOL,)))
+    assert (path, body["tools"]) == (with_tools, [CHAT_TOOL if with_tools != "responses" else RESPONSES_TOOL])
+    assert losses == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"api": "chat"}, "chat/completions"),
+        ({"responses": False}, "chat/completions"),
+        ({"preset": "azure-openai", "base_url": "https://r.openai.azure.com"}, "responses"),
+        ({"base_url": "https://api.openai.com/v1"}, "responses"),
+        ({"preset": "vllm"}, "chat/completions"),
+        ({"model_rules": {"gpt-5.4": {"api": "chat"}}}, "chat/completions"),
+        ({"preset": "vllm", "responses": True, "model_rules": {"*": {"api": "responses"}}}, "responses"),
+    ],
+)
+def test_conf_decides_before_the_table(call: MakeCall, chat: MakeChat, settings: dict[str, Any], path: str) -> None:
+    if settings.get("base_url") and "preset" not in settings:
+        used = call(upstream_model="gpt-5.4", **settings)
+        assert plugin.translate_request(used, chat()).url == "https://api.openai.com/v1/responses"
+    else:
+        assert sent(call, "gpt-5.4", chat(), **settings)[0] == path
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "expected", "lost"),
+    [
+        # sampling at models that reason
+        ("gpt-4o", {"temperature": 0.5, "stop": ("a",)}, {"temperature": 0.5, "stop": ["a"]}, []),
+        ("gpt-5", {"temperature": 0.5, "top_p": 0.5}, {}, ["temperature", "top_p"]),
+        ("gpt-5", {"temperature": 1.0, "top_p": 1}, {}, []),
+        (
+            "o3",
+            {"temperature": 0, "stop": ("a",), "presence_penalty": 1},
+            {},
+            ["stop", "presence_penalty", "temperature"],
+        ),
+        ("o3", {"parallel_tool_calls": False}, {}, ["parallel_tool_calls"]),
+        ("gpt-5.1", {"temperature": 0.5}, {"temperature": 0.5}, []),
+        (
+            "gpt-5.1",
+            {"temperature": 0.5, "reasoning": Reasoning(effort="low")},
+            {"reasoning_effort": "low"},
+            ["temperature"],
+        ),
+        ("gpt-5.4", {"temperature": 0.5}, {}, ["temperature"]),
+        (
+            "gpt-5.4",
+            {"temperature": 0.5, "reasoning": Reasoning(effort="none")},
+            {"temperature": 0.5, "reasoning": {"effort": "none"}, "include": ["reasoning.encrypted_content"]},
+            [],
+        ),
+        ("gpt-6-astra", {"temperature": 0.5, "logprobs": True}, {}, ["temperature", "logprobs"]),
+        # efforts
+        ("gpt-5", {"reasoning": Reasoning(effort="none")}, {"reasoning_effort": "minimal"}, ["reasoning"]),
+        ("gpt-5", {"reasoning": Reasoning(effort="xhigh")}, {"reasoning_effort": "high"}, ["reasoning"]),
+        ("gpt-5", {"reasoning": Reasoning(enabled=False)}, {"reasoning_effort": "minimal"}, ["reasoning"]),
+        ("gpt-5", {"reasoning": Reasoning(enabled=True)}, {}, []),
+        ("gpt-5.1", {"reasoning": Reasoning(enabled=True)}, {"reasoning_effort": "medium"}, []),
+        ("gpt-5.1", {"reasoning": Reasoning(effort="minimal")}, {"reasoning_effort": "low"}, ["reasoning"]),
+        ("gpt-5.1", {"reasoning": Reasoning(budget_tokens=1024)}, {"reasoning_effort": "low"}, []),
+        ("o3", {"reasoning": Reasoning(effort="none")}, {"reasoning_effort": "low"}, ["reasoning"]),
+        ("gpt-5-pro", {"reasoning": Reasoning(effort="low")}, {"reasoning": {"effort": "high"}}, ["reasoning"]),
+        ("gpt-6-astra", {"reasoning": Reasoning(effort="none")}, {"reasoning": {"effort": "low"}}, ["reasoning"]),
+        ("gpt-6-astra", {"reasoning": Reasoning(effort="max")}, {"reasoning": {"effort": "max"}}, []),
+        ("gpt-4o", {"reasoning": Reasoning(effort="high")}, {}, ["reasoning"]),
+        ("gpt-4o", {"reasoning": Reasoning(effort="none")}, {}, []),
+        # counts and lengths
+        ("gpt-4o", {"stop": tuple("abcdef")}, {"stop": ["a", "b", "c", "d"]}, ["stop.4", "stop.5"]),
+        ("gpt-4o", {"user": "u" * 64}, {"user": "u" * 64}, []),
+        (
+            "gpt-4o",
+            {"user": "u" * 65},
+            {"user": "f20e249d15fa4b9f44ba21d154f62e1efa76ddfdce5d25139a33a4787cee5a8b"},
+            [],
+        ),
+        ("gpt-4o", {"max_tokens": 32_000}, {"max_completion_tokens": 16_384}, ["max_tokens"]),
+        ("gpt-5.4", {"max_tokens": 1}, {"max_output_tokens": 16}, ["max_tokens"]),
+        ("gpt-5.4", {"max_tokens": 16}, {"max_output_tokens": 16}, []),
+        # members about tools without tools
+        ("gpt-4o", {"tool_choice": ToolChoice(mode="auto"), "parallel_tool_calls": True}, {}, []),
+        ("gpt-4o", {"tool_choice": ToolChoice(mode="required")}, {}, ["tool_choice"]),
+    ],
+)
+def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
+    call: MakeCall, chat: MakeChat, model: str, given: dict[str, Any], expected: dict[str, Any], lost: list[str]
+) -> None:
+    _, body, losses = sent(call, model, chat(**given))
+    if body.get("reasoning"):
+        expected = {"include": ["reasoning.encrypted_content"], **expected}
+    assert (body, losses) == (expected, lost)
+
+
+@pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses"])
+def test_a_request_in_the_upstreams_own_format_is_not_changed(call: MakeCall, chat: MakeChat, wire_format: str) -> None:
+    api = wire_format.removeprefix("openai-")
+    given = {"temperature": 0.5, "user": "u" * 65, "reasoning": Reasoning(effort="none")}
+    _, body, losses = sent(call, "gpt-5", chat(wire_format=wire_format, **given), api=api)
+    assert (body["temperature"], body["user"], losses) == (0.5, "u" * 65, [])
+
+
+def test_a_strict_caller_gets_a_400(call: MakeCall, chat: MakeChat) -> None:
+    with pytest.raises(InvalidField) as caught:
+        plugin.translate_request(call(preset="openai", upstream_model="o3", strict=True), chat(stop=("a",)))
+    assert caught.value.param == "stop"
+
+
+def test_tools_beyond_the_limit_are_cut_and_the_forced_one_stays(call: MakeCall, chat: MakeChat) -> None:
+    tools = tuple(Tool(name=f"t{number}") for number in range(130))
+    _, body, losses = sent(call, "gpt-4o", chat(tools=tools, tool_choice=ToolChoice(mode="tool", name="t129")))
+    names = [tool["function"]["name"] for tool in body["tools"]]
+    assert names == [*(f"t{number}" for number in range(127)), "t129"]
+    assert losses == ["tools.127", "tools.128"]
+
+
+def test_an_upstream_with_other_models_gets_everything(call: MakeCall, chat: MakeChat) -> None:
+    request = chat(stop=tuple("abcdef"), user="u" * 99, reasoning=Reasoning(effort="minimal"), temperature=0.5)
+    _, body, losses = sent(call, "o3", request, preset="vllm")
+    assert body == {
+        "stop": list("abcdef"),
+        "user": "u" * 99,
+        "reasoning_effort": "minimal",
+        "temperature": 0.5,
+    }
+    assert losses == []
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+CLOSED = {**SCHEMA, "additionalProperties": False}
+OPTIONAL = {**SCHEMA, "required": []}
+LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "schema", "given", "expected"),
+    [
+        ("anthropic-messages", CLOSED, None, {"schema": CLOSED, "strict": True}),
+        ("gemini-generate", SCHEMA, None, {"schema": CLOSED, "strict": True}),
+        ("gemini-generate", OPTIONAL, None, {"schema": OPTIONAL, "strict": False}),
+        ("gemini-generate", LENGTH, None, {"schema": LENGTH, "strict": False}),
+        ("gemini-generate", {"type": "array", "items": SCHEMA}, None, {"strict": False}),
+        ("openai-completions", SCHEMA, None, {"schema": SCHEMA}),
+        ("gemini-generate", SCHEMA, True, {"schema": SCHEMA, "strict": True}),
+    ],
+)
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4"])
+def test_a_schema_is_enforced_where_it_can_be(
+    call: MakeCall, chat: MakeChat, model: str, wire_format: str, schema: Any, given: Any, expected: dict[str, Any]
+) -> None:
+    wanted = ResponseFormat(kind="json_schema", schema=schema, strict=given)
+    path, body, losses = sent(call, model, chat(wire_format=wire_format, response_format=wanted))
+    inner = body["response_format"]["json_schema"] if path != "responses" else body["text"]["format"]
+    assert {name: inner.get(name) for name in expected} == expected
+    assert ("strict" in inner) == ("strict" in expected)
+    assert losses == []
+
+
+@pytest.mark.parametrize(
+    ("file", "in_chat", "in_responses", "lost"),
+    [
+        (
+            File(source=Data(media_type="application/pdf", base64="AA==")),
+            {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
+            {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
+            [],
+        ),
+        (
+            File(source=Data(media_type="text/plain", base64="AA=="), name="a.txt"),
+            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
+            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
+            [],
+        ),
+        (
+            File(source=Link(url="https://h/a.pdf"), name="a.pdf"),
+            None,
+            {"file_url": "https://h/a.pdf"},
+            ["messages.0.content.0.filename"],
+        ),
+        (File(source=FileReference(id="file-1")), {"file_id": "file-1"}, {"file_id": "file-1"}, []),
+    ],
+)
+def test_file_data_has_a_name_and_nothing_else_has(
+    call: MakeCall, file: File, in_chat: Any, in_responses: Any, lost: list[str]
+) -> None:
+    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(file,), plain=False),))
+    if not isinstance(file.source, Link):
+        own = ChatRequest(model="gpt", messages=request.messages, wire_format="openai-completions")
+        chats = plugin.translate_request(call(preset="openai", base_url="", upstream_model="gpt-4o"), own).json
+        assert chats["messages"][0]["content"] == [{"type": "file", "file": in_chat}]
+    used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
+    from_chat = ChatRequest(model="gpt", messages=request.messages, wire_format="openai-chat")
+    body = plugin.translate_request(used, from_chat).json
+    assert body["input"][0]["content"] == [{"type": "input_file", **in_responses}]
+    assert used.losses == lost
+
+
+NAME = "mcp.server:" + "n" * 70
+CALLS = {
+    "chat": {
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "NAME", "arguments": "{}"}}],
+                },
+            }
+        ]
+    },
+    "responses": {
+        "id": "r",
+        "status": "completed",
+        "output": [{"type": "function_call", "call_id": "c", "name": "NAME", "arguments": "{}"}],
+    },
+}
+
+
+def answer(body: bytes, content_type: str) -> UpstreamResponse:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield body
+
+    return UpstreamResponse(chunks=chunks(), headers={"content-type": content_type})
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4"])
+@pytest.mark.gen_test
+async def test_a_long_tool_name_comes_back_as_the_caller_wrote_it(call: MakeCall, chat: MakeChat, model: str) -> None:
+    used = call(preset="openai", base_url="", upstream_model=model)
+    request = chat(tools=(Tool(name=NAME),))
+    tool = plugin.translate_request(used, request).json["tools"][0]
+    name = tool.get("function", tool)["name"]
+    assert (len(name), name.isascii(), used.losses) == (64, True, [])
+    raw = orjson.dumps(CALLS["chat" if model == "gpt-4o" else "responses"]).replace(b"NAME", name.encode())
+    result = await collect(plugin.translate_response(used, request, answer(raw, "application/json")))
+    assert result.choices[0].parts == (ToolCall(id="c", name=NAME, arguments="{}"),)
+
+
+@pytest.mark.gen_test
+async def test_a_long_tool_name_comes_back_in_a_stream(call: MakeCall, chat: MakeChat) -> None:
+    used = call(preset="openai", base_url="", upstream_model="gpt-4o")
+    request = chat(tools=(Tool(name=NAME),), stream=True)
+    name = plugin.translate_request(used, request).json["tools"][0]["function"]["name"]
+    calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+    raw = b"".join(b"data: %b\n\n" % orjson.dumps(chunk) for chunk in chunks) + b"data: [DONE]\n\n"
+    result = await collect(plugin.translate_response(used, request, answer(raw, "text/event-stream")))
+    assert result.choices[0].parts == (ToolCall(id="c", name=NAME, arguments="{}"),)
+
+
+def test_a_fault_in_model_rules_is_told_at_its_key(entry: Callable[..., ProviderEntry]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plugin.configure(entry(model_rules={"gpt-*": {"tools_api": "assistants"}}))
+    assert caught.value.faults[0][0] == ("model_rules", "gpt-*", "tools_api")

@@ -1,0 +1,101 @@
+"""What the chat models of an upstream accept, and a translated request that fits its model. Pure.
+
+The facts about OpenAI's models are in `models.yaml`. Models of other upstreams are unknown: they get the struct's defaults, which
+accept everything. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are not changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from tornado_gate.types import Call, ChatRequest, Reasoning
+from tornado_gate.types.value import replace
+from tornado_gate.wire import formats
+from tornado_gate.wire.fitting import find_dropped, fit_request
+from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.reasoning import find_effort, fit_effort
+from tornado_gate.wire.tool_names import map_tool_names, rename_tools
+
+Api = Literal["chat", "responses"]
+
+FORMAT_OF_API: Final = {"chat": formats.OPENAI_CHAT, "responses": formats.OPENAI_RESPONSES}
+_SAMPLING_FIELDS: Final = ("temperature", "top_p", "logprobs", "top_logprobs")
+_DEFAULT_EFFORT: Final = "medium"
+
+
+class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
+    """`api` is the API that the model wants, `tools_api` the one for requests with tools.
+
+    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
+    "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
+    ``max_output_tokens`` of the responses API.
+    """
+
+    api: Api = "chat"
+    tools_api: Api = "chat"
+    sampling: Literal["always", "without_reasoning", "never"] = "always"
+    default_effort: str | None = None
+    least_output: int | None = None
+
+
+def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
+    """`request` as the model accepts it at `api`. Reports each loss to `call.drop_field`."""
+    if request.wire_format == FORMAT_OF_API[api]:
+        return request
+    request = fit_request(call, request, features)
+    request = _fit_reasoning(call, request, features)
+    request = _fit_sampling(call, request, features)
+    least = features.least_output
+    if api == "responses" and least is not None and request.max_tokens is not None and request.max_tokens < least:
+        call.drop_field(request.field_name("max_tokens"))
+        request = replace(request, max_tokens=least)
+    return rename_tools(request, map_tool_names(request, features))
+
+
+def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+    """`request` with an effort that the model accepts. One that was computed from a budget is replaced without a report."""
+    reasoning = request.reasoning
+    if reasoning is None or features.efforts is None:
+        return request
+    asked = _get_asked_effort(reasoning, features)
+    fitted = asked and fit_effort(asked, features.efforts)
+    if fitted == reasoning.effort and asked is not None:
+        return request
+    if not features.efforts and asked == "none":
+        return replace(request, reasoning=None)  # the model never reasons
+    computed = reasoning.effort is None and (reasoning.budget_tokens or 0) > 0
+    if fitted != asked and (not computed or fitted is None):
+        call.drop_field(request.field_name("reasoning"))
+    changed = Reasoning(effort=fitted, summary=reasoning.summary) if features.efforts else None
+    return replace(request, reasoning=changed)
+
+
+def _get_asked_effort(reasoning: Reasoning, features: OpenAIModelFeatures) -> str | None:
+    """The requested effort; None for reasoning without one at a model that reasons by default."""
+    if reasoning.effort is not None:
+        return reasoning.effort
+    if reasoning.enabled is False or reasoning.budget_tokens == 0:
+        return "none"
+    if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
+        return find_effort(reasoning.budget_tokens)
+    wanted = reasoning.enabled or reasoning.budget_tokens is not None
+    return _DEFAULT_EFFORT if wanted and features.default_effort == "none" else None
+
+
+def _fit_sampling(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+    if features.sampling == "always":
+        return request
+    effort = (request.reasoning.effort if request.reasoning else None) or features.default_effort
+    if features.sampling == "without_reasoning" and effort == "none":
+        return request
+    return replace(request, **find_dropped(call, request, _SAMPLING_FIELDS))
+
+
+def drop_tool_members(call: Call, request: ChatRequest, body: dict[str, Any]) -> None:
+    """Remove the members about tools from a body without tools, which the vendor rejects."""
+    if "tools" in body or request.wire_format in FORMAT_OF_API.values():
+        return
+    choice = body.pop("tool_choice", None)
+    body.pop("parallel_tool_calls", None)
+    if choice not in (None, "auto", "none"):
+        call.drop_field(request.field_name("tool_choice"))

@@ -1,0 +1,75 @@
+"""Fits a translated chat request to a model: what the model rejects is mapped, or dropped and reported. Pure.
+
+Only facts that all vendors share; what depends on a wire format is done when the request is rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
+from tornado_gate.types.value import replace
+from tornado_gate.wire.model_features import ChatFeatures
+
+_EMPTY: Final[dict[str, Any]] = {"stop": (), "tools": (), "modalities": ()}
+_NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
+    "temperature": (1,),
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "parallel_tool_calls": (True,),
+    "modalities": (("text",),),
+}
+"""By field: values with the meaning of an absent field, which are dropped without a report."""
+
+
+def fit_request(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
+    """`request` without what the model rejects. Reports each loss to `call.drop_field` under the caller's name."""
+    changed = find_dropped(call, request, features.drops)
+    if features.most_stops is not None and len(request.stop) > features.most_stops:
+        for number in range(features.most_stops, len(request.stop)):
+            call.drop_field(f"{request.field_name('stop')}.{number}")
+        changed.setdefault("stop", request.stop[: features.most_stops])
+    if features.most_tools is not None and len(request.tools) > features.most_tools:
+        changed.setdefault("tools", _cut_tools(call, request, features.most_tools))
+    if features.most_candidates is not None and (request.n or 1) > features.most_candidates:
+        call.drop_field(request.field_name("n"))
+        changed["n"] = None if features.most_candidates == 1 else features.most_candidates
+    if features.max_output is not None and (request.max_tokens or 0) > features.max_output:
+        call.drop_field(request.field_name("max_tokens"))
+        changed["max_tokens"] = features.max_output
+    if features.longest_user is not None and len(request.user or "") > features.longest_user:
+        changed.setdefault("user", make_opaque_user(request.user or ""))
+    return replace(request, **changed) if changed else request
+
+
+def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields in `names` that the request has, with their absent value. Reports those that change the response."""
+    dropped: dict[str, Any] = {}
+    for name in names:
+        value, absent = getattr(request, name), _EMPTY.get(name)
+        if value == absent:
+            continue
+        dropped[name] = absent
+        if value not in _NEUTRAL.get(name, ()):
+            call.drop_field(request.field_name(name))
+    return dropped
+
+
+def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | VendorTool, ...]:
+    """The first tools, and always the one that the request forces."""
+    choice = request.tool_choice
+    forced = choice.name if choice is not None and choice.mode == "tool" else None
+    ranks = sorted(range(len(request.tools)), key=lambda n: getattr(request.tools[n], "name", None) != forced)
+    kept = sorted(ranks[:most])
+    for number in sorted(ranks[most:]):
+        call.drop_field(f"{request.field_name('tools')}.{number}")
+    return tuple(request.tools[number] for number in kept)
+
+
+def make_opaque_user(user: str) -> str:
+    """An id of 64 characters that is the same for the same user and shows nothing of it."""
+    return hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,58 @@
+"""What chat models of any vendor differ in; a vendor's struct adds its own facts. Pure.
+
+Values come from a `model_table.ModelTable`. The defaults accept everything, for upstreams whose models are not known.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tornado_gate.types.value import Value
+
+DroppableField = Literal[
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "parallel_tool_calls",
+    "tools",
+    "response_format",
+    "reasoning",
+    "modalities",
+    "audio",
+    "user",
+    "metadata",
+]
+"""Fields of `ChatRequest` that a model may not accept."""
+
+SchemaDialect = Literal["json", "inlined", "closed", "openapi"]
+"""The schemas that a model accepts: any JSON schema; one without references; one with closed objects and few constraints;
+or the OpenAPI subset with upper-case types. See `wire.json_schema`."""
+
+
+class ChatFeatures(Value, frozen=True, kw_only=True):
+    """Facts about one model. None means no limit.
+
+    `drops`: fields that the model rejects. `efforts`: the reasoning efforts that it accepts, () when it has none.
+    `most_stops`, `most_tools`, `most_candidates`: counts. `longest_user`: characters of the user's id. Tool names have at most
+    `longest_tool_name` characters: ASCII letters, digits and `tool_name_signs`, and with `tool_name_letter_first` not a digit or
+    sign at the start, except ``_``. `schema`: the dialect of response formats. `max_output`: the largest ``max_tokens``.
+    """
+
+    drops: tuple[DroppableField, ...] = ()
+    efforts: tuple[str, ...] | None = None
+    most_stops: int | None = None
+    most_tools: int | None = None
+    most_candidates: int | None = None
+    longest_user: int | None = None
+    longest_tool_name: int | None = None
+    tool_name_signs: str = "_-"
+    tool_name_letter_first: bool = False
+    schema: SchemaDialect = "json"
+    max_output: int | None = None
