@@ -346,6 +346,26 @@ async def test_no_cache_keeps_long_texts_of_callers(services: Services, base_url
         logging.disable(logging.NOTSET)
 
 
+@pytest.mark.gen_test
+async def test_forms_of_all_callers_share_the_disk(
+    services: Services, base_url: str, http_server: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_budget, "WAIT_SECONDS", 0.01)
+    limit(services, forms_bytes=len(FORM))
+    others = services.forms.open("another account")
+    assert others.grow(len(FORM)) is None
+    others.complete()
+    kind = {"Content-Type": "multipart/form-data; boundary=b0"}
+    response = await ask("/plain", FORM, method="POST", headers=kind)
+    assert response.code == 503
+    assert error_of(response)["code"] == "overloaded"
+    assert "limits.forms_bytes" in error_of(response)["message"]
+    assert services.forms.held == len(FORM)
+    others.release()
+    assert (await ask("/plain", FORM, method="POST", headers=kind)).code == 400  # read; it names no model
+    assert_nothing_held(services)
+
+
 # The cost of a body
 
 
