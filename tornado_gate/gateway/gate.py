@@ -11,6 +11,7 @@ from cachetools import FIFOCache
 
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key_error
+from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
@@ -35,6 +36,7 @@ class Gate:
         """When the next warning about the key of a provider entry may be logged, by entry."""
         self.limits = RateLimits()
         self.metrics = metrics
+        self.worker = BodyWorker()
         self.draining = False
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns why the process should get no more requests for now, or "". /readyz calls them."""
@@ -67,6 +69,7 @@ class Gate:
         for pool in self._pools.values():
             await pool.close()
         self._pools.clear()
+        self.worker.close()
 
     async def authenticate(self, key: str) -> Caller:
         """The caller that a key belongs to. Raises AuthenticationFailed."""

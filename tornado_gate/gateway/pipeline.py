@@ -6,12 +6,16 @@ Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
 from tornado_gate.errors import GateError, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, try_targets
+from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -36,6 +40,9 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value, replace
 
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
 SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
 """Operations whose streams send no event until the work is done."""
 
@@ -55,7 +62,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
-    once = RequestCache(wire, snapshot.formats[call.format])
+    once = RequestCache(wire, snapshot.formats[call.format], gate.worker)
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access)
@@ -64,12 +71,13 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 class RequestCache:
     """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
 
-    A route with several operations has one common request for each operation.
+    A route with several operations has one common request for each operation. Hooks that process a large body run in `worker`.
     """
 
-    def __init__(self, wire: WireRequest, wire_format: FormatLane) -> None:
+    def __init__(self, wire: WireRequest, wire_format: FormatLane, worker: BodyWorker | None = None) -> None:
         self.wire = wire
         self.wire_format = wire_format
+        self._worker = worker if len(wire.raw) > SMALL_BYTES else None
         self._made: dict[str, tuple[Request, list[str]]] = {}
 
     async def request(self, call: Call) -> Request:
@@ -77,11 +85,22 @@ class RequestCache:
         made = self._made.get(call.operation)
         if made is None:
             alone = call.replace(target=NO_TARGET, losses=[])
-            made = await self.wire_format.translate_request(alone, self.wire), alone.losses
+            translate = self.wire_format.invoke_translate_request
+            made = await self.run_hook(translate, alone, self.wire), alone.losses
             self._made[call.operation] = made
         request, losses = made
         call.losses.extend(losses)
         return request
+
+    async def run_hook(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result:
+        """The result of a hook that `invoke` calls: in the event loop, or in the thread for a large body."""
+        if self._worker is None:
+            given = invoke(call, value)
+        else:
+            given = await self._worker.run(call.caller.account, invoke, call, value)
+        return (await given) if inspect.isawaitable(given) else given
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
@@ -90,12 +109,13 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
         call.meter.estimate_prompt = partial(estimate_prompt_tokens, once.wire.json)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        reply = await _run_verbatim_lane(gate, call, once.wire_format, provider.usable_lane, verbatim)
-        return PreparedAnswer(call, reply)
+        lane = provider.usable_lane
+        outgoing = await once.run_hook(lane.invoke_translate_request, call, verbatim)
+        return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await signatures.restore_signatures(
         call, await once.request(call), signatures=provider.capabilities.signatures
     )
-    return PreparedAnswer(call, await _run_common_lane(gate, call, once.wire_format, provider, request))
+    return PreparedAnswer(call, await _run_common_lane(gate, call, once, provider, request))
 
 
 async def prepare_verbatim_request(
@@ -109,8 +129,7 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = wire_format.invoke_forward_request(call, wire)
-    return given if given is None or isinstance(given, VerbatimRequest) else await given
+    return await once.run_hook(wire_format.invoke_forward_request, call, wire)
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
@@ -134,10 +153,9 @@ async def _run_verbatim_lane(
     wire_format: FormatLane,
     provider: ProviderLane,
     request: VerbatimRequest | StoredObjectRequest,
+    outgoing: UpstreamRequest,
 ) -> Reply:
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
-    given = provider.invoke_translate_request(call, request)
-    outgoing = given if isinstance(given, UpstreamRequest) else await given
     streaming = request.stream and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
@@ -156,16 +174,19 @@ async def _run_verbatim_lane(
 
 
 async def _run_common_lane(
-    gate: Gate, call: Call, wire_format: FormatLane, used: ConfiguredProvider, request: Request
+    gate: Gate, call: Call, once: RequestCache, used: ConfiguredProvider, request: Request
 ) -> Reply:
     """Translate the request and the response through the common vocabulary."""
+    wire_format = once.wire_format
     streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))
     else:
-        events = await call_provider(call, used.usable_lane, request, deadlines)
+        provider = used.usable_lane
+        outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
+        events = await call_provider(call, provider, request, deadlines, outgoing)
     if used.capabilities.signatures:
         events = signatures.record_signatures(call, events)
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
@@ -212,10 +233,10 @@ async def answer_stored_object(
     target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model)
     call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
     call.meter.attempts += 1
+    lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
-        reply = await _run_verbatim_lane(
-            gate, call, wire_format, provider.usable_lane, replace(request, unmetered=kept.unmetered)
-        )
+        outgoing = await lane.translate_request(call, request)
+        reply = await _run_verbatim_lane(gate, call, wire_format, lane, request, outgoing)
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)

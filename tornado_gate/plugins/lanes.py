@@ -234,6 +234,11 @@ class FormatLane(Lane):
     def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
         return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)
 
+    def invoke_translate_request(self, call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
+        """As `translate_request`, but returns a result that needs no waiting directly."""
+        result: Request | Awaitable[Request] = self.invoke("translate_request", REQUEST_TYPES, call=call, wire=wire)
+        return result
+
     async def translate_modelless_request(
         self, call: Call, wire: WireRequest
     ) -> ModelsRequest | ClientSecretRequest | StoredObjectRequest | TaskRequest | Reply:

@@ -24,7 +24,6 @@ from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
-from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
@@ -223,7 +222,6 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
         forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
         rates=BodyRates(config.limits.body_bytes_per_second),
-        worker=BodyWorker(),
         media=media,
         tasks=tasks,
         secrets=ClientSecrets(memory.get_account_memory(SECRETS_OWNER)),

@@ -10,7 +10,6 @@ from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
-from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
@@ -59,7 +58,6 @@ class Services(Value, frozen=True, kw_only=True):
     bodies: BodyBudget
     forms: BodyBudget
     rates: BodyRates
-    worker: BodyWorker
     media: MediaStore
     tasks: TaskService
     secrets: ClientSecrets
@@ -77,7 +75,6 @@ class Services(Value, frozen=True, kw_only=True):
         await self.tasks.engine.close()
         await self.fetcher.close()
         await self.gate.close()
-        self.worker.close()
 
     def drain(self) -> None:
         """Accept no new requests, and close realtime sessions, which do not end by themselves."""

@@ -222,7 +222,7 @@ class AuthenticatedHandler(Exchange):
         if self.route.method in METHODS_WITHOUT_BODY:
             return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
         limit = self.snapshot.config.limits.body_values
-        body = await self.services.worker.load_object(raw, self.claim, limit)
+        body = await self.gate.worker.load_object(raw, self.claim, limit)
         return self._build_wire_request(call, raw, body, ())
 
     async def _read_form(self, call: Call, form: multipart.FormReader) -> WireRequest:
