@@ -79,15 +79,18 @@ def spelled(value: object, indent: int | None, ascii_only: bool, letter: str) ->
     st.sampled_from([None, 2]),
     st.booleans(),
     st.sampled_from(["", "", "m", "o", "a"]),
+    st.sampled_from([2, 3, 7, json_edit.WINDOW_BYTES]),
 )
 def test_what_is_known_of_a_body_changes_no_byte_of_the_result(
-    value: dict[str, object], changes: dict[str, object], indent: int | None, ascii_only: bool, letter: str
+    value: dict[str, object], changes: dict[str, object], indent: int | None, ascii_only: bool, letter: str, window: int
 ) -> None:
     raw = spelled(value, indent, ascii_only, letter)
     if json.loads(raw) != value:  # a letter that begins a word of JSON's own, or that follows a backslash
         raw = spelled(value, indent, ascii_only, "")
-    patched = patch_json(raw, changes, value)
-    assert patched == patch_json(raw, changes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_edit, "WINDOW_BYTES", window)
+        patched = patch_json(raw, changes, value)
+        assert patched == patch_json(raw, changes)
     kept = {name: inner for name, inner in {**value, **changes}.items() if inner is not REMOVE}
     assert json.loads(patched) == kept
 

@@ -17,10 +17,13 @@ from tornado_gate.types.value import Value
 REMOVE: Final = object()
 """As a value in `patch_json`: remove the member."""
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+WINDOW_BYTES = 1024 * 1024
+"""The maximum length of text that one call of a pattern searches, because other threads wait during the call."""
+
+_STRING_CONTENT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _COLON = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
-_TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+[{}\[\]]')
+_WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
@@ -115,9 +118,8 @@ def _iterate_members(raw: bytes) -> Iterator[_Member]:
     """Yield each top-level member in text order."""
     position = _skip_space(raw, raw.index(b"{") + 1)
     while raw[position] != 0x7D:  # }
-        name = _STRING.match(raw, position)
-        assert name is not None, "the body was checked before"
-        member = _read_member(raw, orjson.loads(name[0]), position, name.end())
+        name_end = _find_string_end(raw, position)
+        member = _read_member(raw, orjson.loads(raw[position:name_end]), position, name_end)
         yield member
         position = member.comma or _skip_space(raw, member.value_end)
 
@@ -140,20 +142,37 @@ def _skip_space(raw: bytes, position: int) -> int:
 def _find_value_end(raw: bytes, position: int) -> int:
     first = raw[position]
     if first == 0x22:  # "
-        match = _STRING.match(raw, position)
-        assert match is not None, "the body was checked before"
-        return match.end()
+        return _find_string_end(raw, position)
     if first not in (0x7B, 0x5B):  # { [
         match = _SCALAR_END.search(raw, position)
         return match.start() if match else len(raw)
+    return _find_container_end(raw, position)
+
+
+def _find_container_end(raw: bytes, position: int) -> int:
     depth = 0
     while True:
-        match = _TO_BRACKET.match(raw, position)
-        assert match is not None, "the body was checked before"
+        match = _WITHOUT_BRACKETS.match(raw, position, position + WINDOW_BYTES)
+        assert match is not None, "it matches everywhere"
         position = match.end()
-        if raw[position - 1] in b"{[":
+        char = raw[position]
+        if char == 0x22:  # a string that does not end within the window
+            position = _find_string_end(raw, position)
+        elif char in b"{[":
             depth += 1
-        else:
+            position += 1
+        elif char in b"}]":
             depth -= 1
+            position += 1
             if not depth:
                 return position
+
+
+def _find_string_end(raw: bytes, position: int) -> int:
+    """The position after the closing quote of the string that begins at `position`."""
+    position += 1
+    while raw[position] != 0x22:
+        match = _STRING_CONTENT.match(raw, position, position + WINDOW_BYTES)
+        assert match is not None, "it matches everywhere"
+        position = match.end()
+    return position + 1

@@ -208,7 +208,8 @@ class AuthenticatedHandler(Exchange):
 
     def read_wire_request(self, call: Call) -> WireRequest:
         """The caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
-        raw = self._take_raw_body()
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        self.body.clear()
         has_no_body = self.route.method in METHODS_WITHOUT_BODY or (self.route.empty_body and not raw)
         body = EMPTY_MAPPING if has_no_body else json_body.load_object(raw)
         return self._build_wire_request(call, raw, body, ())
@@ -218,7 +219,8 @@ class AuthenticatedHandler(Exchange):
         if self.form is not None:
             return await self._read_form(call, self.form)
         assert self.claim is not None
-        raw = self._take_raw_body()
+        pieces, self.body = self.body, []
+        raw = await self.gate.worker.run(self.caller.account, b"".join, pieces)
         if self.route.method in METHODS_WITHOUT_BODY:
             return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
         limit = self.snapshot.config.limits.body_values
@@ -230,11 +232,6 @@ class AuthenticatedHandler(Exchange):
         await form.finish()
         self.claim.complete()
         return self._build_wire_request(call, b"", multipart.convert_fields_to_json(form.fields), tuple(form.files))
-
-    def _take_raw_body(self) -> bytes:
-        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        self.body.clear()
-        return raw
 
     def _build_wire_request(
         self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]
