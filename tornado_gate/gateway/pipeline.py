@@ -9,7 +9,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
@@ -95,12 +95,14 @@ class RequestCache:
     async def run_hook(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
-        """The result of a hook that `invoke` calls: in the event loop, or in the thread for a large body."""
+        """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
+        given: Any
         if self._worker is None:
             given = invoke(call, value)
         else:
             given = await self._worker.run(call.caller.account, invoke, call, value)
-        return (await given) if inspect.isawaitable(given) else given
+        result: Result = (await given) if inspect.iscoroutine(given) else given
+        return result
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
