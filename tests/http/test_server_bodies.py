@@ -93,7 +93,8 @@ def test_a_body_above_the_handlers_limit_is_refused(front: str, framing: str) ->
             pass
         return said
 
-    assert play(front, scene) == b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    status = b"400 Bad Request" if front == "tornado" else b"413 "
+    assert play(front, scene).startswith(b"HTTP/1.1 " + status)
 
 
 @fronts

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.support.front import Client, Running
 from tests.support.front_stage import Stage, fronts, get, ours, play, post
+from tornado_gate.http.server.pacing import Times
+from tornado_gate.http.server.refusals import PlainRefusals
 
 # Who leaves
 
@@ -210,20 +213,72 @@ def test_a_body_that_does_not_come_is_not_waited_for(front: str, path: bytes) ->
         assert [await stage.told.get(), await stage.told.get()] == [6, "left"]
         return said
 
-    assert play(front, scene, body_seconds=0.1 if path == b"/stream" else None) == b""
+    said = play(front, scene, body_seconds=0.1 if path == b"/stream" else None)
+    assert said.startswith(b"" if front == "tornado" else b"HTTP/1.1 408 ")
 
 
 @ours
-def test_a_client_that_takes_nothing_of_its_answer_is_let_go(front: str) -> None:
+def test_only_half_a_head_is_told_that_it_came_too_late(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> list[bytes]:
+        clients = [await running.connect() for _ in range(2)]
+        await clients[0].send(get(b"/")[:-2])
+        return [await client.rest() for client in clients]
+
+    half, nothing = play(front, scene, times=Times(first_head_seconds=0.1), refusals=(seen := Seen()))
+    assert half.startswith(b"HTTP/1.1 408 ")
+    assert nothing == b""
+    assert seen.reached == ["head_time"]
+
+
+@ours
+def test_only_the_first_head_has_little_time(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> int:
+        client = await running.connect()
+        await client.send(get(b"/"))
+        await client.answer()
+        silent = await running.connect()
+        assert await silent.rest() == b""
+        await client.send(get(b"/"))
+        return (await client.answer()).status
+
+    assert play(front, scene, times=Times(first_head_seconds=0.2)) == 200
+
+
+# Readers that stop
+
+
+class Seen(PlainRefusals):
+    """Records the limits that connections have reached."""
+
+    def __init__(self) -> None:
+        self.reached: list[str] = []
+        self.event = asyncio.Event()
+
+    def on_limit(self, limit: str, address: str) -> None:
+        self.reached.append(limit)
+        self.event.set()
+
+
+@ours
+@pytest.mark.parametrize("path", [b"/whole", b"/big"], ids=["whole", "in pieces"])
+def test_a_client_that_takes_nothing_of_its_answer_is_let_go(front: str, path: bytes) -> None:
+    seen = Seen()
+
     async def scene(running: Running, stage: Stage) -> int:
         client = await running.connect(receive_buffer=20_000)
         client.pause()
-        await client.send(get(b"/whole"))
-        await asyncio.sleep(0.5)
+        await client.send(get(path))
+        await seen.event.wait()
+        if path == b"/big":  # its handler hears that it writes to nobody
+            while await stage.told.get() != "closed":
+                pass
         client.resume()
-        return len(await client.rest())
+        with suppress(ConnectionError):
+            return len(await client.rest())
+        return 0
 
-    assert play(front, scene, idle_seconds=0.1) < 20_000_000
+    assert play(front, scene, times=Times(stall_seconds=0.2), refusals=seen) < 20_000_000
+    assert seen.reached == ["stalled_reader"]
 
 
 # The end

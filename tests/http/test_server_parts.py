@@ -35,6 +35,7 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 5)})
         self.log: list[Any] = []
+        self.unsent = 0
 
     def write(self, data: Any) -> None:
         self.log.append(data)
@@ -58,7 +59,7 @@ class Transport(asyncio.Transport):
         self.log.append("resume")
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.unsent
 
 
 class Application(HTTPServerConnectionDelegate, HTTPMessageDelegate):
@@ -297,7 +298,7 @@ class Clock:
 
 @scene
 async def test_a_client_that_is_silent_after_a_slow_answer_is_left_in_time(stand: Stand) -> None:
-    clock, idle = Clock(stand.loop), stand.server.idle_seconds
+    clock, idle = Clock(stand.loop), stand.server.times.idle_seconds
     with patch.multiple(stand.loop, time=clock.time, call_at=clock.call_at):
         connection = ServerConnection(stand.server, stand.loop)
         connection.connection_made(stand.transport)
@@ -313,26 +314,78 @@ async def test_a_client_that_is_silent_after_a_slow_answer_is_left_in_time(stand
         connection.connection_lost(None)
 
 
-BROKEN_HEADS = {
-    "a value": ("OK", {"X": "a\r\nEvil: 1"}),
-    "LF alone": ("OK", {"X": "a\nEvil: 1"}),
-    "CR alone": ("OK", {"X": "a\rEvil: 1"}),
-    "a name": ("OK", {"X\r\nEvil": "1"}),
-    "the reason": ("OK\r\nEvil: 1", {"X": "a"}),
+@scene
+async def test_a_reader_is_cut_only_when_it_makes_no_progress_for_the_whole_limit(stand: Stand) -> None:
+    clock, stall = Clock(stand.loop), stand.server.times.stall_seconds
+    with patch.multiple(stand.loop, time=clock.time, call_at=clock.call_at):
+        connection = ServerConnection(stand.server, stand.loop)
+        connection.connection_made(stand.transport)
+        connection.data_received(request())
+        stand.application.exchanges[-1].write_headers(OK, headers(Content_Length="100"))
+        stand.transport.unsent = 100
+        connection.pause_writing()
+        for _ in range(3):  # slow, but it reads
+            stand.transport.unsent -= 1
+            clock.pass_by(stall)
+        connection.resume_writing()
+        clock.pass_by(10 * stall)  # nothing to read: the handler may take its time
+        assert "abort" not in stand.transport.log
+        connection.pause_writing()
+        clock.pass_by(stall - 1)
+        assert "abort" not in stand.transport.log
+        clock.pass_by(1)
+        assert stand.transport.log[-1] == "abort"
+        connection.connection_lost(None)
+
+
+UNSENDABLE = {
+    "CR and LF": ("a\r\nEvil: 1", "a??Evil: 1"),
+    "LF alone": ("a\nEvil: 1", "a?Evil: 1"),
+    "CR alone": ("a\rEvil: 1", "a?Evil: 1"),
+    "NUL": ("a\0b", "a?b"),
+    "DEL": ("a\x7fb", "a?b"),
+    "not Latin-1": ("gpt-ü-模型-\ud800", "gpt-ü-??-?"),
+    "a tab": ("a\tb", "a\tb"),
+    "a line separator": ("a\u2028b\x85", "a?b\x85"),
 }
 
 
-@pytest.mark.parametrize(("reason", "fields"), BROKEN_HEADS.values(), ids=BROKEN_HEADS)
-def test_a_head_that_would_be_two_is_not_sent(reason: str, fields: dict[str, str]) -> None:
+@pytest.mark.parametrize(("value", "sent"), UNSENDABLE.values(), ids=UNSENDABLE)
+@pytest.mark.parametrize("place", ["a header", "the reason"])
+def test_a_value_that_no_header_can_hold_is_cleaned_and_never_fails(value: str, sent: str, place: str) -> None:
+    @scene
+    async def play(stand: Stand) -> None:
+        exchange = stand.ask()
+        reason, fields = (value, {}) if place == "the reason" else ("OK", {"X": value})
+        exchange.send_head(200, reason, {**fields, "Content-Length": "2"}, b"ok")
+        shown, own = (sent, "") if place == "the reason" else ("OK", f"X: {sent}\r\n")
+        assert stand.transport.log == [f"HTTP/1.1 200 {shown}\r\n{own}Content-Length: 2\r\n\r\nok".encode("latin-1")]
+
+    play()
+
+
+def test_a_name_that_no_header_can_have_is_an_error_before_anything_is_sent() -> None:
     @scene
     async def play(stand: Stand) -> None:
         exchange = stand.ask()
         for _ in range(2):
-            with pytest.raises(ValueError, match="CR or LF"):
-                exchange.send_head(200, reason, dict(fields), b"body")
+            with pytest.raises(ValueError, match="Invalid name of a header"):
+                exchange.send_head(200, "OK", {"X\r\nEvil": "1"}, b"body")
         assert stand.transport.log == []
         assert exchange.send_head(200, "OK", {"Content-Length": "2"}, b"ok") is None
         assert stand.transport.log == [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]
+
+    play()
+
+
+def test_an_answer_to_head_has_no_body_even_if_one_is_written() -> None:
+    @scene
+    async def play(stand: Stand) -> None:
+        exchange = stand.ask(request(b"HEAD / HTTP/1.1"))
+        exchange.send_head(200, "OK", {"Content-Length": "4"}, b"bo")
+        exchange.send(b"dy")
+        exchange.finish()
+        assert stand.transport.log == [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"]
 
     play()
 

@@ -160,6 +160,9 @@ class Transport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.done.append(data)
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def close(self) -> None:
         self.done.append("close")
 

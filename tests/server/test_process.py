@@ -206,19 +206,26 @@ def chunk(text: str, finish: str | None = None) -> dict[str, Any]:
 # Stopping, and several processes
 
 
-def test_an_open_stream_may_end_after_sigterm(start_gateway: StartGateway, upstream: Upstream) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_open_stream_may_end_after_sigterm_while_new_connections_are_refused(
+    start_gateway: StartGateway, upstream: Upstream, processes: str
+) -> None:
     conf = CONF.replace("local: true", "local: true, openai: true").replace(
         "  local: {plugin",
         f'  mock: {{plugin: openai, base_url: "{upstream.url}", api_key: k-123456789}}\n  local: {{plugin',
     )
-    gateway = start_gateway(conf.replace("  local-chat:", "  mocked: {provider: mock}\n  local-chat:"))
+    conf = conf.replace("  local-chat:", "  mocked: {provider: mock}\n  local-chat:")
+    gateway = start_gateway(conf, "--processes", processes)
     upstream.script(answer(sse(chunk("a")), Wait("go on"), sse(chunk("b", "stop"), DONE)))
     url, body = gateway.url + "/v1/chat/completions", {**HELLO, "model": "mocked", "stream": True}
     with httpx.stream("POST", url, json=body, headers={"x-api-key": KEY}, trust_env=False, timeout=30) as response:
         lines = response.iter_lines()
         next(lines)
         gateway.child.process.terminate()
-        gateway.child.wait_for_line("draining: 1 open requests")
+        for _ in range(int(processes)):
+            gateway.child.wait_for_line("draining: ")
+        with pytest.raises(httpx.ConnectError):
+            chat(gateway)
         upstream.tell("go on")
         assert "data: [DONE]" in list(lines)
     gateway.child.process.wait(10)

@@ -23,6 +23,7 @@ from tornado.httputil import (
 from tornado.netutil import bind_sockets
 
 from tornado_gate.http.server.front import HttpServer
+from tornado_gate.http.server.pacing import Times
 
 FRONTS = ("httptools", "httptools-uvloop", "tornado")
 OURS = FRONTS[:2]
@@ -88,8 +89,10 @@ async def serving(
     body_seconds: float | None = None,
     header_bytes: int = 65536,
     body_bytes: int = 1 << 20,
+    times: Times | None = None,
+    **ours: Any,
 ) -> AsyncIterator[Running]:
-    """Serve the application with that server on a free port."""
+    """Serve the application with that server on a free port. `times` and `ours` are options that only `HttpServer` has."""
     sockets = bind_sockets(0, "127.0.0.1")
     port = sockets[0].getsockname()[1]
     server: HttpServer | HTTPServer
@@ -105,10 +108,10 @@ async def serving(
     else:
         server = HttpServer(
             application,
-            idle_seconds=idle_seconds,
-            body_seconds=body_seconds,
+            times=times or Times(first_head_seconds=idle_seconds, idle_seconds=idle_seconds, body_seconds=body_seconds),
             header_bytes=header_bytes,
             body_bytes=body_bytes,
+            **ours,
         )
         await server.listen(sockets)
     yield Running(port, server)

@@ -36,7 +36,8 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
     token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_seconds` is the time
     that open requests have to finish after SIGTERM. `loop`, `http` (for callers' connections) and `upstream_http` each select a
-    fast or a general implementation with the same behaviour.
+    fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
+    process, `max_connections_per_address` that of one address among them; None: half of all.
     """
 
     host: str = "127.0.0.1"
@@ -54,6 +55,9 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
     keep_alive_seconds: float = 15.0
+    stalled_reader_seconds: float = 60.0
+    max_connections: int = 10_000
+    max_connections_per_address: int | None = None
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     http: Literal["httptools", "tornado"] = "httptools"
     upstream_http: Literal["httptools", "aiohttp"] = "httptools"

@@ -32,7 +32,7 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
-from tornado_gate.server.handlers.exchange import CallerRequest
+from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
@@ -186,6 +186,16 @@ class _RequestDispatcher(HTTPMessageDelegate):
 
     def finish(self) -> None:
         self._taker.finish()
+
+    def refuse(self, error: GateError) -> bool:
+        """Send an error that the HTTP server has found in the body. Returns False if no exchange has the request."""
+        taker = getattr(
+            self._taker, "delegate", self._taker
+        )  # Tornado's router has the exchange that it has found there
+        if not isinstance(taker, Exchange) or taker.finished:
+            return False
+        taker.fail(error)
+        return True
 
     def on_connection_close(self) -> None:
         if self._taker is not self:

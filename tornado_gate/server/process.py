@@ -1,4 +1,4 @@
-"""Runs the server: bind, serve, reload, drain, in one process or in several processes on the same sockets."""
+"""Runs the server: bind, serve, reload, drain; `supervisor` runs several processes on the same sockets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,14 +24,18 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.http.server.front import HttpServer
+from tornado_gate.http.server.limits import ConnectionLimits
+from tornado_gate.http.server.pacing import Times
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.server import heap
+from tornado_gate.server import descriptors, heap
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
+from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.services import Services
+from tornado_gate.server.supervisor import Supervisor
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.telemetry import logs
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory, remove_process
+from tornado_gate.telemetry.metrics import Metrics, prepare_directory
 from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
@@ -40,8 +43,11 @@ log = logging.getLogger(__name__)
 WATCH_SECONDS = 1.0
 RELOAD_SECONDS = 120.0
 IDLE_SECONDS = 120.0
+FIRST_HEAD_SECONDS = 30.0
+"""Seconds for the head of the first request of a connection: until then nobody knows who the client is."""
+METRICS_CONNECTIONS = 64
+"""Maximum number of connections to the port of the metrics."""
 BODY_SECONDS = 600.0
-RESTART_SECONDS = 1.0
 LOAD_DELAY_SECONDS = 0.5
 """Seconds after the start of serving until deferred modules are imported, so that these imports do not delay the start."""
 
@@ -57,6 +63,9 @@ FIXED_SETTINGS = (
     "loop",
     "http",
     "upstream_http",
+    "stalled_reader_seconds",
+    "max_connections",
+    "max_connections_per_address",
 )
 """Keys of the section ``server`` that a reload does not change."""
 
@@ -120,13 +129,21 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         metrics_sockets=metrics_sockets,
     )
 
+    address = _format_address(server.host, sockets)
+
     def ready() -> None:
-        _print_greeting(say, _format_address(server.host, sockets), config, first, keystore)
+        _print_greeting(say, address, config, first, keystore)
 
     if count == 1:
         run_loop(server.loop, process.serve(ready))
     else:
-        Supervisor(count, lambda told: run_loop(server.loop, process.serve(told)), logging_.close).run(ready)
+        supervisor = Supervisor(
+            count,
+            lambda told: run_loop(server.loop, process.serve(told)),
+            sockets=[*sockets, *metrics_sockets],
+            flush=logging_.close,
+        )
+        supervisor.run(ready)
 
 
 def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
@@ -264,15 +281,32 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         return load_config(self.path, self.overrides, bound_host=self.config.server.host)
 
     async def _listen(self, services: Services) -> list[Listener]:
+        settings = self.config.server
+        total = descriptors.limit_connections(settings.max_connections, descriptors.raise_limit())
+        limits = ConnectionLimits(total, settings.max_connections_per_address or max(1, total // 2))
+        refusals = GateRefusals(services.gate)
         app = make_app(services, metrics=not self.metrics_sockets)
-        servers = [await self._start_listener(app, self.sockets)]
+        servers = [await self._start_listener(app, self.sockets, limits, refusals)]
         if self.metrics_sockets:
-            servers.append(await self._start_listener(make_metrics_app(services), self.metrics_sockets))
+            limits, app = ConnectionLimits(METRICS_CONNECTIONS), make_metrics_app(services)
+            servers.append(await self._start_listener(app, self.metrics_sockets, limits, refusals))
         return servers
 
-    async def _start_listener(self, app: Application, sockets: list[socket.socket]) -> Listener:
+    async def _start_listener(
+        self, app: Application, sockets: list[socket.socket], limits: ConnectionLimits, refusals: GateRefusals
+    ) -> Listener:
         if self.config.server.http == "httptools":
-            server = HttpServer(app, idle_seconds=IDLE_SECONDS, body_seconds=BODY_SECONDS)
+            server = HttpServer(
+                app,
+                times=Times(
+                    first_head_seconds=FIRST_HEAD_SECONDS,
+                    idle_seconds=IDLE_SECONDS,
+                    body_seconds=BODY_SECONDS,
+                    stall_seconds=self.config.server.stalled_reader_seconds,
+                ),
+                limits=limits,
+                refusals=refusals,
+            )
             await server.listen(sockets)
             return server
         tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
@@ -382,70 +416,3 @@ class Reloader:
         self._gate.metrics.count_reload(True)
         log_warnings(snapshot)
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))
-
-
-class Supervisor:
-    """Runs `child` in `count` processes until SIGTERM or SIGINT, restarts a process that dies, and forwards SIGHUP.
-
-    `child` gets a function that it calls when it serves; `flush` is called last in each child.
-    """
-
-    def __init__(self, count: int, child: Callable[[Callable[[], None]], None], flush: Callable[[], None]) -> None:
-        self._count = count
-        self._child = child
-        self._flush = flush
-        self._started: dict[int, float] = {}
-        self._stopping = False
-        self._hear, self._tell = os.pipe()
-
-    def run(self, ready: Callable[[], None]) -> None:
-        """Run the children; returns when the last one has ended. `ready` is called when all of them serve."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._forward_signal)
-        for _ in range(self._count):
-            self._start()
-        heard = 0
-        while heard < self._count and not self._stopping:
-            heard += len(os.read(self._hear, self._count - heard))
-        ready()
-        while self._started:
-            self._restart_child(*os.wait())
-
-    def _start(self) -> None:
-        process = os.fork()
-        if process == 0:
-            self._run_child()
-        self._started[process] = time.monotonic()
-
-    def _restart_child(self, process: int, status: int) -> None:
-        remove_process(process)
-        started = self._started.pop(process, None)
-        if started is None or self._stopping:
-            return
-        log.error("process %d ended with exit code %s; restarting it", process, os.waitstatus_to_exitcode(status))
-        if time.monotonic() - started < RESTART_SECONDS:
-            time.sleep(RESTART_SECONDS)
-        self._start()
-
-    def _forward_signal(self, number: int, _frame: object) -> None:
-        self._stopping = self._stopping or number != signal.SIGHUP
-        for process in list(self._started):
-            os.kill(process, signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
-
-    def _report_serving(self) -> None:
-        os.write(self._tell, b".")
-
-    def _run_child(self) -> None:
-        """Run the child and exit the process; never returns, so that a child does not continue with the parent's code."""
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it has read the current configuration
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        code = 1
-        try:
-            self._child(self._report_serving)
-            code = 0
-        except BaseException:
-            log.exception("serving process failed")
-        finally:
-            self._flush()
-            os._exit(code)

@@ -157,6 +157,12 @@ class Metrics:
         self._reloads = Counter(
             "tornado_gate_reloads", "Reloads of the configuration, by result.", ["result"], registry=registry
         )
+        self._connection_limits = Counter(
+            "tornado_gate_connection_limits",
+            "Connections of callers that were closed or not accepted because of a limit, by limit.",
+            ["limit"],
+            registry=registry,
+        )
         build = Gauge(
             "tornado_gate_build_info",
             "Always 1; the labels contain the versions.",
@@ -329,6 +335,10 @@ class Metrics:
         count = max(0, self._circuits_open.get((provider, model), 0) + (1 if is_open else -1))
         self._circuits_open[provider, model] = count
         self._circuits.labels(provider, model).set(count)
+
+    def count_connection_limit(self, limit: str) -> None:
+        """Count a connection that has reached `limit`, one of the few values of `http.server.refusals.Limit`."""
+        self._connection_limits.labels(limit).inc()
 
     def count_plugin_error(self, plugin: str) -> None:
         """Count a failure of an installed plugin."""

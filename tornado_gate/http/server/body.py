@@ -1,7 +1,8 @@
 """Readers of request bodies: raw bytes -> body bytes, without I/O. A reader returns how many raw bytes it has used.
 
-Chunked bodies are parsed here and not by llhttp, because llhttp does not tell where the last chunk ended, and because
-extensions and trailers, which the gateway does not use, serve request smuggling.
+Chunked bodies are parsed here and not by llhttp, because llhttp does not tell where the last chunk ended. Chunk extensions and
+trailers are ignored, as RFC 9112 7.1.1 and 7.1.2 require. They must follow its grammar exactly, because what parsers read
+differently serves request smuggling, and they are short, because they cost time and carry nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,24 @@ from typing import Protocol
 
 from tornado.httputil import HTTPInputError
 
+from tornado_gate.http.server.refusals import Refused, body_too_large_error
+
 MAX_CHUNKS_PER_TAKE = 256
 """Maximum number of chunks that are read before other connections get a turn, as in Tornado."""
 
+MAX_LINE_BYTES = 1024
+MAX_OVERHEAD_BYTES = 16 * 1024
+"""Maximum size of all chunk extensions and the trailer of a body."""
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED = rb'"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"'
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
-_LONGEST_SIZE = 16
+_EXTENDED_SIZE = re.compile(
+    rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[ \t]*%b(?:[ \t]*=[ \t]*(?:%b|%b))?)+" % (_TOKEN, _TOKEN, _QUOTED)
+)
+_TRAILER = re.compile(rb"(%b):[\t -~\x80-\xff]*" % _TOKEN)
+_LINE_START = re.compile(rb"\Z|[!#$%&'*+\-.^_`|~0-9A-Za-z]")
+_FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host"})
 
 
 class BodyReader(Protocol):
@@ -48,14 +62,15 @@ class FixedLengthBodyReader:
 
 
 class ChunkedBodyReader:
-    """A body with Transfer-Encoding: chunked (RFC 9112 7.1). Extensions and trailers are rejected."""
+    """A body with Transfer-Encoding: chunked (RFC 9112 7.1). Extensions and trailers are checked, limited and ignored."""
 
-    __slots__ = ("_last", "_left", "_total", "done")
+    __slots__ = ("_in_trailer", "_left", "_overhead", "_total", "done")
 
     def __init__(self) -> None:
         self._left: int | None = None  # bytes left of the current chunk; None: a size comes next
-        self._last = False
+        self._in_trailer = False
         self._total = 0
+        self._overhead = 0
         self.done = False
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
@@ -63,16 +78,15 @@ class ChunkedBodyReader:
         pieces = []
         at = 0
         for _ in range(MAX_CHUNKS_PER_TAKE):
-            if self._left is None:
-                size = self._parse_chunk_size(data, at)
-                if size < 0:
+            if self._left is None and not self._in_trailer:
+                end = _find_line_end(data, at)
+                if end < 0:
                     break
-                at = data.index(b"\r\n", at) + 2
-                self._left = size
-                self._total += size
-                if self._total > limit:
-                    raise HTTPInputError("the chunked body is larger than the limit")
-                self._last = size == 0
+                self._begin_chunk(data[at:end], limit)
+                at = end + 2
+            if self._in_trailer:
+                at = self._skip_trailer(data, at)
+                break
             if self._left:
                 piece = data[at : at + self._left]
                 pieces.append(piece)
@@ -82,19 +96,52 @@ class ChunkedBodyReader:
                 break
             at += 2
             self._left = None
-            if self._last:
-                self.done = True
-                break
         return b"".join(pieces), at
 
-    @staticmethod
-    def _parse_chunk_size(data: bytes, at: int) -> int:
-        """Return the size at `at`; -1 if it is incomplete."""
-        end = data.find(b"\r", at, at + _LONGEST_SIZE + 1)
-        line = data[at:end] if end >= 0 else data[at : at + _LONGEST_SIZE + 1]
-        if not _SIZE.fullmatch(line) and (line or end >= 0):
-            raise HTTPInputError("invalid chunk size")
-        return int(line, 16) if end >= 0 and _has_line_end(data, end) else -1
+    def _begin_chunk(self, line: bytes, limit: int) -> None:
+        """Start the chunk with this size and these extensions. Raises HTTPInputError."""
+        if not _SIZE.fullmatch(line):
+            found = _EXTENDED_SIZE.fullmatch(line)
+            if found is None:
+                raise HTTPInputError("invalid chunk size")
+            self._count_overhead(len(line))
+            line = found[1]
+        size = int(line, 16)
+        self._total += size
+        if self._total > limit:
+            raise Refused(body_too_large_error())
+        if size:
+            self._left = size
+        else:
+            self._in_trailer = True
+
+    def _skip_trailer(self, data: bytes, at: int) -> int:
+        """Skip the trailer, or as much of it as is there; returns the position after it."""
+        while (end := _find_line_end(data, at)) >= 0:
+            line, at = data[at:end], end + 2
+            if not line:
+                self.done = True
+                break
+            found = _TRAILER.fullmatch(line)
+            if found is None or found[1].lower() in _FRAMING_FIELDS:
+                raise HTTPInputError("invalid trailer")
+            self._count_overhead(len(line))
+        return at
+
+    def _count_overhead(self, length: int) -> None:
+        self._overhead += length
+        if self._overhead > MAX_OVERHEAD_BYTES:
+            raise HTTPInputError("the chunk extensions and the trailer are too large")
+
+
+def _find_line_end(data: bytes, at: int) -> int:
+    """The position of the CR LF that ends the line at `at`; -1 if it is incomplete. Raises HTTPInputError."""
+    end = data.find(b"\r", at, at + MAX_LINE_BYTES + 1)
+    if end >= 0:
+        return end if _has_line_end(data, end) else -1
+    if len(data) - at > MAX_LINE_BYTES or data.find(b"\n", at) >= 0 or not _LINE_START.match(data, at):
+        raise HTTPInputError("invalid chunk size")
+    return -1
 
 
 def _has_line_end(data: bytes, at: int) -> bool:

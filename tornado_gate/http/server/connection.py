@@ -21,6 +21,15 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
 from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
 from tornado_gate.http.server.pacing import PacedProtocol, Phase
+from tornado_gate.http.server.refusals import (
+    HeadersTooLarge,
+    Limit,
+    Refused,
+    RequestTimeout,
+    body_too_large_error,
+    find_error,
+    too_many_connections_error,
+)
 from tornado_gate.http.server.response import ConnectionContext, RequestConnection
 
 if TYPE_CHECKING:
@@ -28,9 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NO_LINE = ("", "", "")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n"
 
 
 class ServerConnection(PacedProtocol):
@@ -50,7 +58,7 @@ class ServerConnection(PacedProtocol):
     _context: ConnectionContext
 
     def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop, server.idle_seconds)
+        super().__init__(loop, server.times.stall_seconds)
         self._server = server
         self._seen = 0  # number of held bytes already searched for the end of a head
         self._head: Head | None = None
@@ -66,11 +74,14 @@ class ServerConnection(PacedProtocol):
         peer = transport.get_extra_info("peername")
         # As in Tornado: a Unix socket has no address.
         self._context = ConnectionContext(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
-        self._server.on_connected(self)
-        self._limit_time(self._idle_seconds)
+        if self._server.on_connected(self, self._context.remote_ip):
+            self._limit_time(self._server.times.first_head_seconds)
+        else:
+            self._refuse_connection()
 
     def data_received(self, data: bytes) -> None:
         if self._phase is Phase.LINGER or self._phase is Phase.GONE:
+            self._discard(data)
             return
         self._held = self._held + data if self._held else data
         if not self._scheduled:
@@ -88,6 +99,7 @@ class ServerConnection(PacedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost()
         self._server.on_disconnected(self)
+        self._server.limits.release(self)
 
     def _on_writable(self) -> None:
         """Continue when the client has received all data that was written."""
@@ -113,10 +125,11 @@ class ServerConnection(PacedProtocol):
         """Close at once and discard unsent data."""
         self._transport.abort()
 
-    def switch_protocol(self, protocol: asyncio.Protocol) -> None:
+    def switch_protocol(self, protocol: asyncio.Protocol) -> Callable[[], None]:
         """Hand the transport to another protocol, with the data that the client has sent after its request.
 
-        The server no longer counts or closes the connection. Raises StreamClosedError if the client has disconnected.
+        The server no longer closes the connection, but counts it until the returned function is called. Raises
+        StreamClosedError if the client has disconnected.
         """
         if self._phase is Phase.GONE:
             raise StreamClosedError
@@ -134,11 +147,17 @@ class ServerConnection(PacedProtocol):
             protocol.data_received(unread)
         if self._eof and not protocol.eof_received():
             transport.close()
+        return lambda: self._server.limits.release(self)
 
     def close_if_idle(self) -> None:
         """Close the connection if it only waits for another request; called when the server stops."""
         if self._phase is Phase.HEAD and not self._held:
             self._close_when_written()
+
+    @property
+    def waits_until(self) -> float | None:
+        """The time, on the loop's clock, when a connection without a request is closed; None if it has a request."""
+        return self._deadline if self._phase is Phase.HEAD and not self._transport.is_closing() else None
 
     # Requests
 
@@ -151,7 +170,7 @@ class ServerConnection(PacedProtocol):
             if self._phase is Phase.BODY:
                 self._read_body()
         except HTTPInputError as error:
-            self._refuse(_BAD_REQUEST, error)
+            self._refuse(error)
         except Exception:
             self._abort_after_failure()
         if self._eof and not self._scheduled:
@@ -168,8 +187,10 @@ class ServerConnection(PacedProtocol):
             first = 2 if held.startswith(b"\r\n") else 0
         end = find_end(held, self._seen)
         if (end if end >= 0 else len(held)) > self._server.header_bytes:
-            self._refuse(_TOO_LARGE, HTTPInputError("the head is too large"))
-            return
+            limit = self._server.header_bytes
+            raise Refused(
+                HeadersTooLarge(f"Request line and headers exceed the limit of {limit} bytes. Send fewer headers.")
+            )
         if end < 0:
             self._seen = len(held)
             return
@@ -183,7 +204,9 @@ class ServerConnection(PacedProtocol):
         self._deadline = None  # handlers have no time limit here
         self._phase = Phase.WAIT
         self._head = head
-        request = RequestConnection(self, self._context, head, server.done, server.body_bytes, server.body_seconds)
+        request = RequestConnection(
+            self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
+        )
         self._request = request
         delegate = self._delegate = server.application.start_request(self, request)
         waiting = delegate.headers_received(head.start_line, head.headers)
@@ -203,8 +226,8 @@ class ServerConnection(PacedProtocol):
             self._on_request_complete()
             return
         if head.body > request.max_body_size:
-            raise HTTPInputError("Content-Length too long")
-        if head.headers.lowered.get("expect", "").lower() == "100-continue" and not request.started:
+            raise Refused(body_too_large_error())
+        if "expect" in head.headers.lowered and head.start_line.version == "HTTP/1.1" and not request.started:
             self._transport.write(_CONTINUE)
         self._body = ChunkedBodyReader() if head.body == CHUNKED else FixedLengthBodyReader(head.body)
         self._phase = Phase.BODY
@@ -264,7 +287,7 @@ class ServerConnection(PacedProtocol):
             else:
                 then()
         except HTTPInputError as error:
-            self._refuse(_BAD_REQUEST, error)
+            self._refuse(error)
         except (Exception, asyncio.CancelledError):
             self._abort_after_failure()
         if not self._scheduled:
@@ -291,7 +314,7 @@ class ServerConnection(PacedProtocol):
         if self._server.stopping and not self._held:
             self._close_when_written()
             return
-        self._limit_time(self._idle_seconds)
+        self._limit_time(self._server.times.idle_seconds)
         if self._held or self._eof:
             self._schedule()
             self._pause_or_resume_reading()
@@ -324,20 +347,55 @@ class ServerConnection(PacedProtocol):
 
     # Ends
 
-    def _refuse(self, answer: bytes, error: HTTPInputError) -> None:
-        """Answer an invalid request with `answer`, unless a response has begun, and close."""
+    def _refuse(self, error: HTTPInputError) -> None:
+        """Answer an invalid request, unless a response has begun, and close. The application answers a request that it has."""
         log.info("malformed request from %s: %s", self._context, error)
-        request = self._request
-        begun = request is not None and request.started
+        request, refusal = self._request, find_error(error)
+        if request is not None and request.started:
+            self._end_request(request)
+            self._transport.abort()
+            return
+        refuse = getattr(self._delegate, "refuse", None)
+        if refuse is not None and refuse(refusal):
+            self._abandon_request_body()
+            return
+        fields, (method, path, _) = (
+            ({}, _NO_LINE) if self._head is None else (self._head.headers.lowered, self._head[0])
+        )
+        if request is not None:
+            self._end_request(request)
+        self._transport.write(self._server.refusals.answer(refusal, fields, method, path))
+        self._close_gracefully()
+
+    def _end_request(self, request: RequestConnection) -> None:
         self._tell_delegate()
         self._request = self._delegate = None
-        if request is not None:
-            request.end()
-        if begun:
-            self._transport.abort()
-        else:
-            self._transport.write(answer)
+        request.end()
+
+    def _refuse_connection(self) -> None:
+        """Close a connection beyond the limits; with a 503, unless many such connections are already closing."""
+        if self._server.limits.may_linger(self):
+            self._transport.write(self._server.refusals.answer(too_many_connections_error(), {}, "", ""))
             self._close_gracefully()
+        else:
+            self._phase = Phase.GONE
+            self._transport.abort()
+
+    def _on_timeout(self) -> None:
+        """The head or the body has not arrived in time: 408, or close if no request has begun."""
+        waits_for_head = self._phase is Phase.HEAD
+        if not (waits_for_head and self._held) and self._phase is not Phase.BODY:
+            self._transport.abort()
+            return
+        self._server.refusals.on_limit(Limit.HEAD_TIME if waits_for_head else Limit.BODY_TIME, str(self._context))
+        part = "head" if waits_for_head else "body"
+        self._refuse(
+            Refused(RequestTimeout(f"The {part} of the request did not arrive in time. Send the request again."))
+        )
+
+    def _on_stalled(self) -> None:
+        self._server.refusals.on_limit(Limit.STALLED, str(self._context))
+        self._transport.abort()
 
     def _abort_after_failure(self) -> None:
         """Abort the connection after an unexpected exception of the application."""

@@ -6,7 +6,9 @@ Applications use only the interfaces of `tornado.httputil`, so the same handlers
   `switch_protocol` hands the transport to another protocol. A WebSocketHandler needs the protocol of `http.websocket.server`;
   Tornado's own needs an IOStream.
 - TCP_NODELAY is always on.
-- Requests are parsed more strictly (table in `head`); a head that is too large gets a 431.
+- Requests are parsed more strictly (table in `head`).
+- A request that is refused here, such as a head that is too large, gets an error body (`refusals`).
+- The number of open connections is limited (`limits`), and a client that stops reading its response is disconnected.
 - A client whose request is rejected before its body has arrived receives the response: the rest is discarded for a while.
 - A response with `Connection: close` closes its connection. An error in a request after the response has begun closes without
   a 400.
@@ -18,14 +20,21 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
+from heapq import nsmallest
+from operator import itemgetter
 
 from tornado.httputil import HTTPServerConnectionDelegate
 
 from tornado_gate.http.server.connection import ServerConnection
+from tornado_gate.http.server.limits import ConnectionLimits
+from tornado_gate.http.server.pacing import Times
+from tornado_gate.http.server.refusals import Limit, PlainRefusals, Refusals
 
 HEADER_BYTES = 64 * 1024
 BODY_BYTES = 100 * 1024 * 1024
 BACKLOG = 128
+WAITING_SHARE = 16
+"""When the limit of connections is reached, up to one in this many is closed."""
 
 
 class HttpServer:
@@ -37,21 +46,21 @@ class HttpServer:
         self,
         application: HTTPServerConnectionDelegate,
         *,
-        idle_seconds: float = 3600.0,
-        body_seconds: float | None = None,
+        times: Times | None = None,
         header_bytes: int = HEADER_BYTES,
         body_bytes: int = BODY_BYTES,
+        limits: ConnectionLimits | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
-        """`idle_seconds`: time until the head of the next request is complete, and time without progress of a client that reads.
-
-        `body_seconds`: time for a whole body; None: no limit. `header_bytes`: maximum size of request line and headers.
-        `body_bytes`: maximum size of a request body, unless the handler sets another.
+        """`header_bytes`: maximum size of request line and headers. `body_bytes`: maximum size of a request body, unless the
+        handler sets another. `limits` count open connections. `refusals` renders the server's own answers.
         """
         self.application = application
-        self.idle_seconds = idle_seconds
-        self.body_seconds = body_seconds
+        self.times = times or Times()
         self.header_bytes = header_bytes
         self.body_bytes = body_bytes
+        self.limits = limits or ConnectionLimits()
+        self.refusals = refusals or PlainRefusals()
         self.stopping = False
         self._listening: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
@@ -85,14 +94,34 @@ class HttpServer:
 
     # Called by connections
 
-    def on_connected(self, connection: ServerConnection) -> None:
-        """Register a new connection."""
+    def on_connected(self, connection: ServerConnection, address: str) -> bool:
+        """Register a new connection. Returns False if it exceeds a limit."""
+        limit = self.limits.admit(connection, address)
+        if limit is not None:
+            self.refusals.on_limit(limit, address)
+            if limit is not Limit.CONNECTIONS or not self._close_waiting():
+                return False
+            self.limits.admit(connection, address)
         self._connections.add(connection)
         if self.stopping:
             connection.close_if_idle()
+        return True
+
+    def _close_waiting(self) -> bool:
+        """Close some connections that wait for a request, those first that have the least time left. Returns whether any was.
+
+        So connections that ask nothing do not lock out others. Several are closed, because finding them looks at all.
+        """
+        waiting = [(until, one) for one in self._connections if (until := one.waits_until) is not None]
+        for _, one in nsmallest(max(1, len(self._connections) // WAITING_SHARE), waiting, key=itemgetter(0)):
+            one.abort()
+            self.limits.release(one)
+        return bool(waiting)
 
     def on_disconnected(self, connection: ServerConnection) -> None:
-        """Unregister a connection that is closed or has switched its protocol."""
+        """Unregister a connection that is closed or has switched its protocol. `limits` still count it until it is closed."""
+        if connection not in self._connections:
+            return
         self._connections.discard(connection)
         self.application.on_close(connection)
         if self._empty is not None and not self._connections:

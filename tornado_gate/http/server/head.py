@@ -13,10 +13,16 @@ can disagree about the end of a request (RFC 9112 11.2). Differences from Tornad
     bytes above 0x7E in the target                     accepted     400
     a chunk size with more than 16 digits              accepted     400
     a head that is too large                           closed       431
+    more than MAX_FIELDS headers                       accepted     431
+    the target * with another method than OPTIONS      accepted     400
+    Expect with another value than 100-continue        ignored      417
+    100 Continue for HTTP/1.0                          sent         not sent (RFC 9110 10.1.1)
+    chunk extensions, trailers                         400          ignored, up to a limit (RFC 9112 7.1)
+    a URL as a target                                  404          served; it replaces the Host (RFC 9112 3.2.2)
 
 Everything else is equal: Content-Length with Transfer-Encoding, lengths that are not digits, any coding except exactly
-`chunked`, control characters, folded lines, space before the colon, names that are not tokens, HTTP/0.9, HTTP/2, chunk extensions
-and trailers are rejected by both. A missing, repeated or invalid Host is rejected by Tornado's HTTPServerRequest for both.
+`chunked`, control characters, folded lines, space before the colon, names that are not tokens, HTTP/0.9 and HTTP/2 are rejected
+by both. A missing, repeated or invalid Host is rejected by Tornado's HTTPServerRequest for both.
 """
 
 from __future__ import annotations
@@ -28,10 +34,15 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine
 
+from tornado_gate.http.server.refusals import ExpectationFailed, HeadersTooLarge, Refused
+
 CHUNKED = -1
+MAX_FIELDS = 200
+"""Maximum number of headers: each costs time to parse and to translate, and no client sends so many."""
 HEAD_END = b"\r\n\r\n"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_URL = re.compile(r"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
 _LENGTH_DIGITS = 18
 _VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
 _MAX_HEADER_NAMES = 1000
@@ -60,9 +71,12 @@ def find_end(data: bytes, seen: int) -> int:
 
 
 def parse(head: bytes) -> Head:
-    """Parse a head from its request line to its empty line. Raises HTTPInputError."""
-    if not head.count(b"\r\n") == head.count(b"\n") == head.count(b"\r"):
+    """Parse a head from its request line to its empty line. Raises HTTPInputError, `Refused` for a status other than 400."""
+    lines = head.count(b"\r\n")
+    if not lines == head.count(b"\n") == head.count(b"\r"):
         raise HTTPInputError("CR or LF alone")
+    if lines > MAX_FIELDS + 2:
+        raise Refused(HeadersTooLarge(f"The request has more than {MAX_FIELDS} headers. Send fewer headers."))
     start_line = _parse_start_line(head)
     headers = HeaderFields()
     try:
@@ -74,6 +88,10 @@ def parse(head: bytes) -> Head:
     if headers.repeats:
         headers.join()
     lowered = headers.lowered
+    if start_line.path[:1] != "/":
+        start_line = _resolve_target(start_line, headers)
+    if "expect" in lowered:
+        _check_expectation(start_line, lowered)
     connection = lowered.get("connection", "").lower()
     body = _get_body_length(start_line, lowered)
     return Head(start_line, headers, body, _is_keep_alive(start_line, lowered, connection))
@@ -160,6 +178,29 @@ def _parse_request_line(line: bytes) -> RequestStartLine:
 
 _parse_request_line_cached = lru_cache(maxsize=_MAX_REQUEST_LINES)(_parse_request_line)
 """Cached: most requests begin with one of a few lines."""
+
+
+def _resolve_target(start_line: RequestStartLine, headers: HeaderFields) -> RequestStartLine:
+    """The request line for a target that is no path: ``*`` of OPTIONS, or a URL, whose host replaces the header Host.
+
+    Raises HTTPInputError (RFC 9112 3.2).
+    """
+    method, target, version = start_line
+    if target == "*" and method == "OPTIONS":
+        return start_line
+    found = _URL.fullmatch(target)
+    hosts = headers.get_list("Host")
+    if found is None or len(hosts) > 1 or not (hosts or version == "HTTP/1.0"):
+        raise HTTPInputError("the request target must be a path or a URL, with one Host header")
+    headers["Host"] = found[1]
+    path = found[2]
+    return RequestStartLine(method, path if path.startswith("/") else "/" + path, version)
+
+
+def _check_expectation(start_line: RequestStartLine, lowered: dict[str, str]) -> None:
+    """Raises Refused for an expectation other than 100-continue. HTTP/1.0 has none (RFC 9110 10.1.1)."""
+    if start_line.version == "HTTP/1.1" and lowered["expect"].lower() != "100-continue":
+        raise Refused(ExpectationFailed("The header 'Expect' must be '100-continue'. Remove it or change its value."))
 
 
 def _get_body_length(start_line: RequestStartLine, lowered: dict[str, str]) -> int:

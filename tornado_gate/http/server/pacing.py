@@ -11,9 +11,26 @@ from typing import Final
 
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.types.value import Value
+
 MAX_HELD_BYTES = 64 * 1024
 LINGER_SECONDS = 5.0
-"""How long data of a rejected client is discarded. An immediate close would reset the connection and lose the response."""
+LINGER_BYTES = 64 * 1024 * 1024
+"""How long, and how much, data of a rejected client is discarded. An immediate close would reset the connection and lose the
+response."""
+
+
+class Times(Value, frozen=True, kw_only=True):
+    """The time limits of connections, in seconds.
+
+    `first_head_seconds`, `idle_seconds`: until the head of the first request is complete, and that of each further one.
+    `body_seconds`: for a whole body; None: no limit. `stall_seconds`: without progress of a client to which data is sent.
+    """
+
+    first_head_seconds: float = 3600.0
+    idle_seconds: float = 3600.0
+    body_seconds: float | None = None
+    stall_seconds: float = 60.0
 
 
 class Phase:
@@ -41,12 +58,13 @@ class PacedProtocol(asyncio.Protocol):
         "_deadline",
         "_eof",
         "_held",
-        "_idle_seconds",
+        "_lingered",
         "_loop",
         "_phase",
         "_reading_paused",
         "_rings",
         "_scheduled",
+        "_stall_seconds",
         "_timer",
         "_transport",
         "_waiters",
@@ -54,11 +72,12 @@ class PacedProtocol(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, idle_seconds: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float) -> None:
         self._loop = loop
-        self._idle_seconds = idle_seconds
+        self._stall_seconds = stall_seconds
         self._phase: str = Phase.HEAD
         self._held = b""  # received, not yet parsed
+        self._lingered = 0
         self._eof = False
         self._reading_paused = False
         self._scheduled = False
@@ -73,6 +92,14 @@ class PacedProtocol(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Called to read held data."""
+
+    def _on_timeout(self) -> None:
+        """Called when a limit of `_limit_time` has passed."""
+        self._transport.abort()
+
+    def _on_stalled(self) -> None:
+        """Called when the client has received nothing for `_stall_seconds` although data is waiting for it."""
+        self._transport.abort()
 
     # Reading
 
@@ -116,6 +143,12 @@ class PacedProtocol(asyncio.Protocol):
         self._limit_time(LINGER_SECONDS)
         self._transport.write_eof()
 
+    def _discard(self, data: bytes) -> None:
+        """Discard data of a rejected client, up to `LINGER_BYTES`."""
+        self._lingered += len(data)
+        if self._lingered > LINGER_BYTES:
+            self._transport.abort()
+
     # Writing
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
@@ -129,9 +162,13 @@ class PacedProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._waiters = []
+        if self._phase is Phase.ANSWER:
+            self._limit_drain()
 
     def resume_writing(self) -> None:
         waiters, self._waiters = self._waiters, None
+        if self._phase is Phase.ANSWER:
+            self._deadline = None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
@@ -140,7 +177,7 @@ class PacedProtocol(asyncio.Protocol):
     # Time. `_deadline = None` ends a limit; the timer may then fire without effect.
 
     def _limit_time(self, seconds: float) -> None:
-        """Abort the connection after `seconds`, unless `_deadline` is changed."""
+        """Call `_on_timeout` after `seconds`, unless `_deadline` is changed."""
         self._backlog = None
         deadline = self._deadline = self._loop.time() + seconds
         if deadline < self._rings:
@@ -152,8 +189,8 @@ class PacedProtocol(asyncio.Protocol):
         self._timer, self._rings = self._loop.call_at(when, self._check_deadlines), when
 
     def _limit_drain(self) -> None:
-        """Abort the connection if the client receives nothing for `_idle_seconds`."""
-        self._limit_time(self._idle_seconds)
+        """Call `_on_stalled` if the client receives nothing for `_stall_seconds`."""
+        self._limit_time(self._stall_seconds)
         self._backlog = self._transport.get_write_buffer_size()
 
     def _check_deadlines(self) -> None:
@@ -162,10 +199,12 @@ class PacedProtocol(asyncio.Protocol):
             return
         if self._deadline > self._loop.time():
             self._set_timer(self._deadline)
-        elif self._backlog is not None and self._transport.get_write_buffer_size() < self._backlog:
+        elif self._backlog is None:
+            self._on_timeout()
+        elif self._transport.get_write_buffer_size() < self._backlog:
             self._limit_drain()  # slow, but with progress
         else:
-            self._transport.abort()
+            self._on_stalled()
 
     def _stop_timing(self) -> None:
         """End all limits and fail all waiting writes."""

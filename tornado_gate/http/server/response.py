@@ -3,14 +3,13 @@
 Nothing here waits. A write returns an awaitable; it is already done unless the transport holds more than its high-water mark.
 (In Tornado's server it is done when the kernel has all data.) Other differences: after a response with `Connection: close`, or
 one without a defined end (HTTP/1.0 without a length), the connection is closed; `write` before `write_headers` raises; 1xx, 204
-and 304 never have a body.
+and 304 and answers to HEAD never have a body; characters that a header value cannot have are replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Protocol
 
 from tornado.httputil import (
@@ -23,6 +22,7 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.head import Head
+from tornado_gate.http.server.response_head import render_head
 
 MAX_JOINED_BYTES = 64 * 1024
 """A first body piece up to this size is joined with the head into one write; copying a larger one costs more than a write."""
@@ -46,8 +46,8 @@ class ResponseTransport(Protocol):
     def abort(self) -> None:
         """Close at once and discard unsent data."""
 
-    def switch_protocol(self, protocol: asyncio.Protocol) -> None:
-        """Hand the transport to another protocol."""
+    def switch_protocol(self, protocol: asyncio.Protocol) -> Callable[[], None]:
+        """Hand the transport to another protocol. Returns a function to call when the connection is closed."""
 
 
 class ConnectionContext:
@@ -127,7 +127,7 @@ class RequestConnection(HTTPConnection):
     def write_headers(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
     ) -> asyncio.Future[None]:
-        """Write the head and a first piece of the body. Raises ValueError for CR or LF in a header."""
+        """Write the head and a first piece of the body. Raises ValueError for an invalid name of a header."""
         assert isinstance(start_line, ResponseStartLine)
         waiting = self.send_head(start_line.code, start_line.reason, headers, chunk)
         return self._done if waiting is None else waiting
@@ -143,9 +143,9 @@ class RequestConnection(HTTPConnection):
         self._choose_framing(code, headers, self._line.is_stopping)
         # Not isinstance(headers, HTTPHeaders), which is slow for an ABC.
         pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
-        data = _render(_render_status_line(code, reason), pairs)
+        data = render_head(code, reason, pairs)
         self.started = True
-        if not chunk:
+        if not chunk or self._head_only:
             return self._line.send(data)
         body = self._frame_chunk(chunk)
         if len(body) <= MAX_JOINED_BYTES:
@@ -164,7 +164,7 @@ class RequestConnection(HTTPConnection):
             return _make_closed_future()
         if not self.started:
             raise RuntimeError("call write_headers before write")
-        return self._line.send(self._frame_chunk(chunk)) if chunk else None
+        return self._line.send(self._frame_chunk(chunk)) if chunk and not self._head_only else None
 
     def finish(self) -> None:
         """End the body. Raises HTTPOutputError if it is shorter than its Content-Length."""
@@ -235,20 +235,6 @@ class RequestConnection(HTTPConnection):
                 self.close()  # the client must not read the rest as the next response
                 raise HTTPOutputError("Tried to write more data than Content-Length")
         return chunk
-
-
-@lru_cache(maxsize=128)
-def _render_status_line(code: int, reason: str) -> str:
-    return f"HTTP/1.1 {code} {reason}"
-
-
-def _render(status_line: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    lines = [status_line, *map(": ".join, headers)]
-    data = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-    if not data.count(b"\r") == data.count(b"\n") == len(lines) + 1:
-        bad = next(line for line in lines if "\r" in line or "\n" in line)
-        raise ValueError(f"Illegal characters (CR or LF) in header: {bad!r}")
-    return data
 
 
 def _make_closed_future() -> asyncio.Future[None]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from socket import socket
 
 from tornado.iostream import IOStream
@@ -39,6 +40,7 @@ class FrameProtocol:
 
     def __init__(self, handler: WebSocketHandler, most: int) -> None:
         self._handler = handler
+        self._release: Callable[[], None] | None = None
         self.connection = WebSocketConnection(server=True, most=most, ended=self._on_end)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
@@ -48,11 +50,12 @@ class FrameProtocol:
         """
         _answer(handler)
         try:
-            await _switch_protocol(handler, self.connection)
+            self._release = await _switch_protocol(handler, self.connection)
         except OSError:
             self._on_end()  # the client has disconnected
             return
         if self.connection.is_closed:
+            self._stop_counting()
             return
         try:
             opening = handler.open()
@@ -67,7 +70,13 @@ class FrameProtocol:
         """Called by the handler when the connection is lost. Nothing to do."""
 
     def _on_end(self) -> None:
+        self._stop_counting()
         self._handler.on_ws_connection_close(self.connection.close_code, self.connection.close_reason)
+
+    def _stop_counting(self) -> None:
+        """The server no longer counts the connection."""
+        if self._release is not None:
+            self._release()
 
 
 def is_key(value: str) -> bool:
@@ -92,14 +101,17 @@ def _answer(handler: WebSocketHandler) -> None:
     handler.flush()
 
 
-async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConnection) -> None:
-    """Switch the connection to frames. Raises OSError if the client has disconnected."""
+async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConnection) -> Callable[[], None] | None:
+    """Switch the connection to frames. Raises OSError if the client has disconnected.
+
+    Returns a function to call when the connection is closed, if the HTTP server counts open connections.
+    """
     detached: object = handler.detach()
     if isinstance(detached, ServerConnection):
-        detached.switch_protocol(connection)
-    else:
-        assert isinstance(detached, IOStream)
-        await take_socket(detached, connection)
+        return detached.switch_protocol(connection)
+    assert isinstance(detached, IOStream)
+    await take_socket(detached, connection)
+    return None
 
 
 async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None:

@@ -11,6 +11,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerConnection
 from tornado_gate.types import Call
@@ -41,6 +42,10 @@ class GateHandler(RequestHandler):
         self.clear_header("Server")
         for name, value in common.make_default_headers(self.request_id).items():
             self.set_header(name, value)
+
+    def set_header(self, name: str, value: Any) -> None:
+        """Set a header; characters that its value cannot have are replaced, where Tornado would raise."""
+        super().set_header(name, clean_header_value(value) if isinstance(value, str) else value)
 
     def compute_etag(self) -> str | None:
         return None  # responses must not be cached

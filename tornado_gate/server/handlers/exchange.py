@@ -31,6 +31,7 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, RequestError
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
 from tornado_gate.types import Call
 
@@ -324,7 +325,7 @@ class Exchange(HTTPMessageDelegate):
     def _write_tornado_head(self, status: int, reason: str, fields: dict[str, str], chunk: bytes) -> Awaitable[None]:
         headers = HTTPHeaders()
         for name, value in fields.items():
-            headers[name] = value
+            headers[name] = clean_header_value(value)
         return self.connection.write_headers(ResponseStartLine("", status, reason), headers, chunk)
 
     def log_exception(self) -> None:

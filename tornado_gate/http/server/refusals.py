@@ -1,0 +1,115 @@
+"""Answers of the front itself, to requests and connections that the application does not get: 400, 408, 413, 417, 431, 503.
+
+`Refusals` is what a front needs; the server package has the one that counts and logs (`server.front_refusals`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import formatdate
+from http.client import responses
+from typing import Final, Protocol
+
+import orjson
+from tornado.httputil import HTTPInputError
+
+from tornado_gate.errors import GateError, RequestError, TooLarge, Unavailable
+from tornado_gate.http.server.response_head import render_head
+
+MAX_REASON_LENGTH = 200
+
+
+class Refused(HTTPInputError):
+    """A request that is refused with `error` instead of the 400 of any other HTTPInputError."""
+
+    def __init__(self, error: GateError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class RequestTimeout(RequestError):
+    """The request did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class HeadersTooLarge(RequestError):
+    """The head has too many bytes or fields."""
+
+    status = 431
+    code = "headers_too_large"
+
+
+class ExpectationFailed(RequestError):
+    """The header Expect has a value that is not supported (RFC 9110 10.1.1)."""
+
+    status = 417
+    code = "expectation_failed"
+
+
+class Limit:
+    """Why a connection was closed or not accepted; values of a label in metrics."""
+
+    CONNECTIONS: Final = "connections"
+    ADDRESS: Final = "connections_per_address"
+    HEAD_TIME: Final = "head_time"
+    BODY_TIME: Final = "body_time"
+    STALLED: Final = "stalled_reader"
+
+
+class Refusals(Protocol):
+    """Renders the front's own answers, and is told about connections that reach a limit."""
+
+    def answer(self, error: GateError, headers: Mapping[str, str], method: str, path: str) -> bytes:
+        """A whole response. `headers` (names in lower case), `method` and `path` are empty if the head could not be parsed."""
+
+    def on_limit(self, limit: str, address: str) -> None:
+        """A connection from `address` has reached a limit, a value of `Limit`."""
+
+
+class PlainRefusals:
+    """Renders answers without logging or counting."""
+
+    def answer(self, error: GateError, headers: Mapping[str, str], method: str, path: str) -> bytes:
+        return render_refusal(error, {}, method)
+
+    def on_limit(self, limit: str, address: str) -> None:
+        """Do nothing."""
+
+
+def body_too_large_error() -> TooLarge:
+    """The error for a body above the limit of its request."""
+    return TooLarge("The request body is too large. Send a smaller body.")
+
+
+def too_many_connections_error() -> Unavailable:
+    """The error for a connection beyond the limits."""
+    return Unavailable(
+        "The gateway has too many open connections. Close unused connections, and send the request again later.",
+        code="too_many_connections",
+        headers={"Retry-After": "5"},
+    )
+
+
+def find_error(error: HTTPInputError) -> GateError:
+    """The error response for a request that is refused with `error`."""
+    if isinstance(error, Refused):
+        return error.error
+    reason = str(error)[:MAX_REASON_LENGTH]
+    return RequestError(f"The request is not valid HTTP/1.1: {reason}. Correct the request.", code="invalid_http")
+
+
+def render_refusal(error: GateError, headers: Mapping[str, str], method: str) -> bytes:
+    """A response with the gateway's own error body, after which the connection closes. `headers` are sent with it."""
+    body = orjson.dumps({"error": error.body()})
+    fields = {
+        **headers,
+        **error.headers,
+        "Content-Type": "application/json",
+        "Date": formatdate(usegmt=True),
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+    }
+    head = render_head(error.status, responses.get(error.status, "Unknown"), fields.items())
+    return head if method == "HEAD" else head + body
