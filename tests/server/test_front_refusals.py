@@ -35,7 +35,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @ours
 @pytest.mark.parametrize("name", REFUSED)
 async def test_a_refused_request_is_answered_counted_and_logged_once(
@@ -66,7 +66,7 @@ def _check(answer: Answer, status: int) -> None:
     assert error["message"].endswith(".")
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_an_empty_host_is_refused_by_both_servers(base_url: str, http_server: object) -> None:
     for path in (b"/plain/models", b"/nope", b"/healthz"):
         client = await connect(base_url)
@@ -75,7 +75,7 @@ async def test_an_empty_host_is_refused_by_both_servers(base_url: str, http_serv
         await client.close()
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_the_server_as_a_whole_names_its_methods(base_url: str, http_server: object) -> None:
     client = await connect(base_url)
     await client.send(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -85,7 +85,7 @@ async def test_the_server_as_a_whole_names_its_methods(base_url: str, http_serve
     await client.close()
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_flood_at_a_limit_is_counted_and_logged_once(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     refusals = GateRefusals(gate)
     for _ in range(1000):

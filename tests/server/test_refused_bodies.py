@@ -50,7 +50,7 @@ def list_unauthenticated(gate: Gate, services: Services) -> Iterable[tuple[str, 
         yield "PATCH", path, 405
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("length", [LARGE, CHUNKED, b"Content-Length: 1"])
 @pytest.mark.parametrize("kind", [FORM, JSON])
 async def test_a_body_is_refused_at_once_on_every_path_that_needs_no_key_or_got_none(
@@ -67,7 +67,7 @@ async def test_a_body_is_refused_at_once_on_every_path_that_needs_no_key_or_got_
             assert set(orjson.loads(answer.body)["error"]) == {"message", "type", "param", "code"}
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("path", [*PUBLIC_HANDLERS, "/plain/models"])
 async def test_head_is_answered_as_get_without_the_body(base_url: str, http_server: object, path: str) -> None:
     authorization = b"Authorization: Bearer " + KEY.encode()

@@ -28,6 +28,7 @@ from tornado_gate.server.handlers.files import RangeNotSatisfiable, format_conte
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.storage import files
 from tornado_gate.storage.files import MediaFile, MediaStore, load_media_secret
+from tornado_gate.types import replace
 
 DATA = bytes(range(256)) * 4
 
@@ -314,9 +315,11 @@ async def begin(path: str, port: int) -> IOStream:
 
 @pytest.mark.gen_test
 async def test_a_slow_reader_holds_up_the_disk_and_a_stalled_one_is_left(
-    store: MediaStore, http_server: HTTPServer, http_port: int, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, store: MediaStore, http_server: HTTPServer, http_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "STALL_SECONDS", 0.2)
+    config = gate.snapshot.config
+    server = replace(config.server, stalled_reader_seconds=0.2)
+    monkeypatch.setattr(gate, "snapshot", replace(gate.snapshot, config=replace(config, server=server)))
     sent: asyncio.Queue[int] = asyncio.Queue()
     monkeypatch.setattr(MediaHandler, "on_finish", lambda handler: sent.put_nowait(handler.sent_bytes))
     kept = await store.put(bytes(60_000_000), "video/mp4")

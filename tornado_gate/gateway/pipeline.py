@@ -160,6 +160,7 @@ async def _run_verbatim_lane(
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     streaming = request.stream and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    call.meter.ends_at = deadlines.ends_at
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -182,6 +183,7 @@ async def _run_common_lane(
     wire_format = once.wire_format
     streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    call.meter.ends_at = deadlines.ends_at
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))

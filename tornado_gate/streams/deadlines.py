@@ -21,11 +21,12 @@ class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
     All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
-    a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires.
+    a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires. The timeouts
+    apply while an item is awaited; whoever passes items on limits that wait to `ends_at`, the end of the total timeout.
     """
 
     __slots__ = (
-        *("_due", "_ends", "_first", "_timeouts", "_provider", "gap"),
+        *("_due", "_first", "_timeouts", "_provider", "ends_at", "gap"),
         *("_cancelled", "_in_gap", "_loop", "_over", "_rang", "_rings_at", "_slot", "_task", "_wheel"),
     )
 
@@ -35,9 +36,9 @@ class Deadlines:
         self._wheel = get_wheel()
         self._loop = self._wheel.loop
         now = self._loop.time()
-        self._ends = now + timeouts.total
+        self.ends_at = now + timeouts.total
         # A whole response has no event before it is complete, so its first event may take the total time.
-        self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self._ends
+        self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self.ends_at
         self._due = self._rings_at = NEVER
         self.gap = NEVER  # the wait for the first item is not a gap
         self._rang = self._in_gap = False
@@ -132,7 +133,7 @@ class Deadlines:
         outer = self._due
         self._in_gap = outer == NEVER
         if self._in_gap or self.gap != NEVER:  # else the outer limit is narrower
-            self._set_limit(min(outer, self._ends, self._loop.time() + self.gap))
+            self._set_limit(min(outer, self.ends_at, self._loop.time() + self.gap))
         return outer
 
     def on_items(self, outer: float) -> None:
@@ -142,7 +143,7 @@ class Deadlines:
         self._due = outer
         if outer != NEVER or not self._is_own_cancellation(error):
             return error
-        if self._loop.time() >= self._ends:
+        if self._loop.time() >= self.ends_at:
             limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
         else:
             limit = f"sent no data for {self.gap:g} s (gap timeout)"
@@ -161,7 +162,7 @@ class Deadlines:
     def put_off(self) -> None:
         """Data has arrived: restart the gap timeout."""
         if self._in_gap and self._due != NEVER:
-            self._due = min(self._ends, self._loop.time() + self.gap)
+            self._due = min(self.ends_at, self._loop.time() + self.gap)
 
 
 class _Begins(Attributed[T]):

@@ -84,6 +84,7 @@ class Meter(State):
     frames, each with about `frame_bytes` that are no text.
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
+    `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
     """
 
     usage: Usage | None = None
@@ -100,6 +101,7 @@ class Meter(State):
     produced_bytes: int = 0
     produced_frames: int = 0
     frame_bytes: int = 0
+    ends_at: float | None = None
 
     hidden_fields = frozenset({"estimate_prompt"})
 

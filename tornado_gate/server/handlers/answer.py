@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
+from collections.abc import Awaitable
 from functools import lru_cache
 
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import GateError, InternalError
+from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
@@ -94,7 +96,7 @@ class AnswerHandler(AuthenticatedHandler):
         held: bytes | None = None
         async for chunk in reply.chunks:
             if held is not None:
-                await self.send(held)
+                await self._wait_for_reader(self.write(held))
             held = chunk
         self.end(held or b"")
 
@@ -104,8 +106,24 @@ class AnswerHandler(AuthenticatedHandler):
         async for batch in stages.iterate_batches(reply.chunks):
             waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
             if waiting is not None:
-                await waiting
+                await self._wait_for_reader(waiting)
         self.end()
+
+    async def _wait_for_reader(self, waiting: Awaitable[None] | None) -> None:
+        """Wait until the caller can receive more, but not beyond the total timeout, as the upstream waits too.
+
+        Raises UpstreamTimeout.
+        """
+        if waiting is None:
+            return
+        assert self.call is not None
+        try:
+            async with asyncio.timeout_at(self.call.meter.ends_at):
+                await waiting
+        except TimeoutError:
+            name = self.call.target.provider
+            message = f"The response of the provider '{name}' was not read before the total timeout. Read it faster."
+            raise UpstreamTimeout(message) from None
 
     async def _write_stream(self, reply: Reply) -> None:
         self.written_at = time.monotonic()

@@ -13,11 +13,10 @@ from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import RequestError
+from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile
 
 CHUNK_BYTES = 256 * 1024
-STALL_SECONDS = 300.0
-"""Seconds without progress after which the connection of a slow client is closed; a paused player reconnects with a Range."""
 
 _RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
 _ETAG = re.compile(r'\*|"[^"]*"')
@@ -44,6 +43,8 @@ class FileRequest(Protocol):
 
 class ResponseWriter(Protocol):
     """The handler through which a file is sent: a `GateHandler` or an `Exchange`."""
+
+    snapshot: Snapshot
 
     @property
     def request(self) -> FileRequest: ...
@@ -106,6 +107,8 @@ def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, i
 
 
 async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, end: int) -> None:
+    """Send part of a file. A client that reads nothing for too long is disconnected; a paused player reconnects with a Range."""
+    stall_seconds = outlet.snapshot.config.server.stalled_reader_seconds
     try:
         await file.seek(first)
         while first < end:
@@ -113,7 +116,7 @@ async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, en
             if not chunk:
                 raise EOFError("the file is shorter than its record says")
             first += len(chunk)
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(stall_seconds):
                 await outlet.send(chunk)
         outlet.end()
     except StreamClosedError:
