@@ -63,8 +63,9 @@ def test_the_first_start_prints_a_curl_line_that_works_as_pasted(start_gateway: 
     gateway = start_gateway(CONF.replace(f"key: {KEY}", 'key: ""'))
     (line,) = [line for line in gateway.logs.splitlines() if line.strip().startswith("curl ")]
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, env={**os.environ})
-    assert "choices" in json.loads(done.stdout), done.stderr
-    key = re.findall(r"tg-[\w-]+", line)[0]
+    assert '"choices"' in done.stdout, (done, gateway.logs)
+    key = re.findall(r"Bearer (tg-[\w-]+)", line)[0]
+    gateway.stop()  # SQLite and the stores create and remove files while it runs
     kept = b"".join(path.read_bytes() for path in (gateway.folder / "var").rglob("*") if path.is_file())
     assert key.encode() not in kept
 

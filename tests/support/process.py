@@ -11,8 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-READY_SECONDS = 30.0
-STOP_SECONDS = 15.0
+READY_SECONDS = 120.0
+STOP_SECONDS = 60.0
+"""Limits of waits that have failed: on a busy machine a start or a stop takes many times longer than usual."""
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -104,8 +104,7 @@ class Relay:
                 rest = self.socket.write(text)
             return rest
         except Exception as error:
-            self._on_send_failure(error, message)
-            return None
+            return self._on_send_failure(error, message)
 
     def _translate_caller_message(self, message: str | bytes) -> list[str]:
         if isinstance(message, bytes):
@@ -122,28 +121,29 @@ class Relay:
     async def _send_after_wait(self, message: str | bytes, wait: float) -> None:
         if self._slow_down.should_report_limit():
             limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
-            self._send_error_to_caller(RateLimited(limit, retry_after=1), "")
+            await (self._send_error_to_caller(RateLimited(limit, retry_after=1), "") or asyncio.sleep(0))
         await asyncio.sleep(wait)
         try:
             await self._send_to_provider(self._translate_caller_message(message), message)
         except Exception as error:
-            self._on_send_failure(error, message)
+            await (self._on_send_failure(error, message) or asyncio.sleep(0))
 
     async def _send_to_provider(self, texts: list[str], message: str | bytes) -> None:
         try:
             for text in texts:
                 await self.socket.send(text)
         except Exception as error:
-            self._on_send_failure(error, message)
+            await (self._on_send_failure(error, message) or asyncio.sleep(0))
 
-    def _on_send_failure(self, error: Exception, message: str | bytes) -> None:
+    def _on_send_failure(self, error: Exception, message: str | bytes) -> Awaitable[object] | None:
+        """Send the error to the caller. Returns an awaitable if the caller reads slowly: its next message then waits."""
         if isinstance(error, UpstreamError):
             self._on_upstream_lost(error)
-        elif isinstance(error, GateError):
-            self._send_error_to_caller(error, message)
-        else:
-            log.error("realtime session %s failed", self._request_id, exc_info=error)
-            self._send_error_to_caller(InternalError(), message)
+            return None
+        if isinstance(error, GateError):
+            return self._send_error_to_caller(error, message)
+        log.error("realtime session %s failed", self._request_id, exc_info=error)
+        return self._send_error_to_caller(InternalError(), message)
 
     # Provider to caller
 
@@ -200,10 +200,11 @@ class Relay:
             self._send_error_to_caller(error, "")
             self.caller.close(UPSTREAM_FAILED, "the provider's connection was lost")
 
-    def _send_error_to_caller(self, error: GateError, about: str | bytes) -> None:
-        """Send an error event to the caller. Does not close the session."""
+    def _send_error_to_caller(self, error: GateError, about: str | bytes) -> Awaitable[object] | None:
+        """Send an error event to the caller. Does not close the session. Returns an awaitable if the caller reads slowly."""
         with suppress(ConnectionError):
-            self.caller.write(self._side.render_error(error, _extract_event_id(about)))
+            return self.caller.write(self._side.render_error(error, _extract_event_id(about)))
+        return None
 
 
 def _extract_event_id(message: str | bytes) -> str:
