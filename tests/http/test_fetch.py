@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,9 @@ async def test_no_more_are_fetched_at_once_than_the_rules_say(fetcher: Fetcher, 
 
     site.answers["/"] = counted
     narrow = change_rules(fetcher, parallel=2)
-    found = await asyncio.gather(*(fetch_image(narrow, site) for _ in range(6)))
+    async with AsyncExitStack() as closing:
+        accounts = [narrow.for_request(f"account {number}", closing) for number in range(6)]
+        found = await asyncio.gather(*(fetch_image(one, site) for one in accounts))
     assert [one.data for one in found] == [PNG] * 6
     assert most == 2
 

@@ -239,6 +239,8 @@ async def test_no_more_are_posted_at_once_than_the_rules_say_and_clients_files_d
 
     receiver.says = counted
     fetcher = make_fetcher(names, parallel=2)
-    async with fetcher._places, asyncio.timeout(20):
+    for account in ("one", "another"):
+        await fetcher._places.reserve(account, 1, 20, "")
+    async with asyncio.timeout(20):
         assert await asyncio.gather(*(post(fetcher, receiver) for _ in range(6))) == [200] * 6
     assert most == 2

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.site import Names, Site
 from tornado_gate.errors import InvalidField, UpstreamError
-from tornado_gate.http.fetch import FetchedFile, Fetcher, FetchRules, OpenedFile
+from tornado_gate.http.fetch import FetchedFile, Fetcher, FetchRules, OpenedFile, RequestFetcher
 
 LOOPBACK = ip_network("127.0.0.1/32")
 """Stands for the public internet in these tests."""
@@ -32,7 +32,9 @@ def change_rules(fetcher: Fetcher, **rules: Any) -> Fetcher:
     return make_fetcher(fetcher._resolve, **rules)
 
 
-async def fetch_image(fetcher: Fetcher, site: Site, path: str = "/", host: str = "site.test") -> FetchedFile:
+async def fetch_image(
+    fetcher: Fetcher | RequestFetcher, site: Site, path: str = "/", host: str = "site.test"
+) -> FetchedFile:
     return await fetcher.fetch(f"http://{host}:{site.port}{path}", kinds=["image/"], param="image_url")
 
 

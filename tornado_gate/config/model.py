@@ -204,10 +204,14 @@ class FetchRules(Value, frozen=True, kw_only=True):
     `allow_private` allows private networks and this machine, but never the metadata addresses of clouds; `allow_networks`
     allows the networks in it. `ports` None allows all ports except `http.fetch.addresses.DENIED_PORTS`. `seconds` limits one
     fetch; for a streamed file it limits the time to the first chunk, and `gap_seconds` the time between two chunks. At most
-    `parallel` fetches run at a time.
+    `parallel` fetches run at a time. `max_bytes` limits one file, `request_bytes` the files of one request together, and
+    `total_bytes` the memory of all fetched files, with their copies in base64 and JSON. One account has at most a quarter of
+    `parallel` and of `total_bytes`; its further fetches wait.
     """
 
     max_bytes: int = 20 * 1024 * 1024
+    request_bytes: int = 64 * 1024 * 1024
+    total_bytes: int = 1024 * 1024 * 1024
     seconds: float = 20.0
     gap_seconds: float = 60.0
     redirects: int = 3

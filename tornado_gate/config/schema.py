@@ -306,6 +306,8 @@ class FetchSchema(Schema):
     allow_private = Boolean()
     allow_networks = List(String(validate=check_network))
     max_bytes = Integer(least=1)
+    request_bytes = Integer(least=1)
+    total_bytes = Integer(least=1)
     seconds = Seconds()
 
 

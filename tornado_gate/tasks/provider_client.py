@@ -120,7 +120,7 @@ class ProviderClient:
                     caller=Caller(id=record.caller_id, account=record.account),
                     target=target,
                     pool=self._gate.pool(provider),
-                    fetcher=self._fetcher,
+                    fetcher=self._fetcher.for_request(record.account, closing),
                     closing=closing,
                     facts=target.facts,
                 )

@@ -20,7 +20,7 @@ async def load_image(call: Call, image: FileSource, param: str) -> FileSource:
     """
     if isinstance(image, Link):
         picture = await pictures.read_image(call, image, param)
-        return Data(media_type=picture.media_type, base64=base64.b64encode(picture.data).decode())
+        return Data(media_type=picture.media_type, base64=await pictures.encode(picture.data))
     await pictures.check(image, param)
     return image
 

@@ -5,12 +5,12 @@ The core's fetcher fetches all files, with its checks and limits. A file that ca
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, Part
 from tornado_gate.types.value import replace
+from tornado_gate.wire.gemini_generate import encode_in_slices
 
 MAX_LINKS = 20
 """Maximum URLs in one request; each is a download."""
@@ -47,7 +47,7 @@ async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link],
         fetched = await call.fetcher.fetch(
             link.url, kinds=MEDIA_TYPE_PREFIXES[type(part)], param=request.path(number, place)
         )
-        source = Data(media_type=fetched.media_type, base64=base64.b64encode(fetched.data).decode())
+        source = Data(media_type=fetched.media_type, base64=await encode_in_slices(fetched.data))
         parts: list[Part] = list(messages[number].parts)
         parts[place] = replace(part, source=source)
         messages[number] = replace(messages[number], parts=tuple(parts))

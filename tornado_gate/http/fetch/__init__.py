@@ -10,7 +10,8 @@ addresses    which addresses are allowed; parsing of URLs
 inline       data: URLs
 connections  connections to checked addresses; response bodies
 opened       files that are read while they arrive
-fetcher      Fetcher: fetch, open, post
+fetcher      Fetcher: fetch, open, post; RequestFetcher: the bounds of one request
+shares       how accounts share places and memory
 
 Knows no wire format. No error message contains a resolved address.
 """
@@ -18,7 +19,7 @@ Knows no wire format. No error message contains a resolved address.
 from tornado_gate.codec.media_types import parse_image_size, sniff
 from tornado_gate.config.model import FetchRules
 from tornado_gate.http.fetch.addresses import DENIED_PORTS, is_allowed, resolve_with_system
-from tornado_gate.http.fetch.fetcher import FetchedFile, Fetcher, PostFailed
+from tornado_gate.http.fetch.fetcher import FetchedFile, Fetcher, PostFailed, RequestFetcher
 from tornado_gate.http.fetch.opened import OpenedFile
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Fetcher",
     "OpenedFile",
     "PostFailed",
+    "RequestFetcher",
     "is_allowed",
     "parse_image_size",
     "resolve_with_system",

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -35,11 +35,18 @@ from tornado_gate.http.fetch.connections import (
 )
 from tornado_gate.http.fetch.inline import decode_data_url_in_thread
 from tornado_gate.http.fetch.opened import OpenedFile, as_upstream_errors, open_file
+from tornado_gate.http.fetch.shares import SharedResource
 from tornado_gate.types.value import Value
 
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
+
+COPIES = 4
+"""Memory of a fetched file, in multiples of its size: its base64 in the request, the request as JSON, and that in the send
+buffer; each is a third larger than the file."""
+BUSY_PLACES = "Too many files are being fetched for this account or in all. Retry after 10 s."
+BUSY_MEMORY = "The memory limit for fetched files (fetch.total_bytes) is reached. Retry after 10 s."
 
 RESOLVER_THREADS = 8
 """Threads for name resolution only: slow lookups must not delay reading of files."""
@@ -62,7 +69,11 @@ class PostFailed(Exception):
 
 
 class Fetcher:
-    """One per process. `resolve` and `tls` are for tests, and for operators with their own certificate authority."""
+    """One per process. `resolve` and `tls` are for tests, and for operators with their own certificate authority.
+
+    The places for fetches and the memory for their files are divided between accounts: `for_request` returns the fetcher of a
+    request.
+    """
 
     def __init__(
         self,
@@ -71,26 +82,45 @@ class Fetcher:
         resolve: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.rules = rules or FetchRules()
+        self._rules = rules = rules or FetchRules()
         self._resolve = resolve or resolve_with_system
         self._tls = tls
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolve")
-        self._places = asyncio.Semaphore(self.rules.parallel)
-        self._posting = asyncio.Semaphore(self.rules.parallel)
+        self._places = SharedResource(rules.parallel)
+        self.memory = SharedResource(rules.total_bytes)
+        self._posting = asyncio.Semaphore(rules.parallel)
+
+    @property
+    def rules(self) -> FetchRules:
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: FetchRules) -> None:
+        self._rules = rules
+        self._places.total = rules.parallel
+        self.memory.total = rules.total_bytes
+
+    def for_request(self, account: str, closing: AsyncExitStack) -> RequestFetcher:
+        """Return the fetcher of one request of `account`. What it holds is released when `closing` is closed."""
+        return RequestFetcher(self, account, closing)
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
-        """Return the file at `url` if its media type begins with one of `kinds` ("image/", "application/pdf").
+        """As `RequestFetcher.fetch`, for a request without an account."""
+        async with AsyncExitStack() as closing:
+            return await self.for_request("", closing).fetch(url, kinds=kinds, param=param)
 
-        Raises InvalidField for the caller's field `param`, with a code: ``invalid_url``, ``private_address``,
-        ``unreachable_url``, ``too_large``, ``wrong_media_type``.
-        """
+    async def fetch_for(self, request: RequestFetcher, url: str, kinds: Collection[str], param: str) -> FetchedFile:
+        """Implements `RequestFetcher.fetch`."""
         rules = self.rules
         try:
             if url[:5].lower() == "data:":
                 data, declared = await decode_data_url_in_thread(url, rules.max_bytes)
                 return FetchedFile(media_type=resolve_media_type(data, declared, kinds), data=data, url="data:")
-            async with asyncio.timeout(rules.seconds), self._places:
-                return await self._fetch_file(url.strip(), kinds, rules)
+            await self._places.reserve(request.account, 1, rules.seconds, BUSY_PLACES)
+            try:
+                return await self._fetch_file(request, url.strip(), kinds, rules)
+            finally:
+                self._places.release(request.account, 1)
         except FetchRefused as refused:
             raise InvalidField(param, f"{refused.what} {refused.advice}", code=refused.code) from None
         except WrongMediaType as wrong:
@@ -153,11 +183,26 @@ class Fetcher:
         """Start no more name lookups; running ones end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _fetch_file(self, given: str, kinds: Collection[str], rules: FetchRules) -> FetchedFile:
+    async def _fetch_file(
+        self, request: RequestFetcher, given: str, kinds: Collection[str], rules: FetchRules
+    ) -> FetchedFile:
+        """Return the file. Its memory is reserved before its body is read; waiting for it does not count as time of the fetch."""
+        loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
-            response, url = await self._follow_redirects(stack, given, rules)
-            with map_fetch_errors():
-                data = await _read(response, rules.max_bytes)
+            started = loop.time()
+            async with asyncio.timeout(rules.seconds):
+                response, url = await self._follow_redirects(stack, given, rules)
+            left = rules.seconds - (loop.time() - started)
+            most = request.find_most_bytes(get_announced_length(response), rules)
+            await request.reserve(most, rules.seconds)
+            size = 0
+            try:
+                async with asyncio.timeout(left):
+                    with map_fetch_errors():
+                        data = await _read(response, most, request.too_large_error(rules))
+                size = len(data)
+            finally:
+                request.settle(most, size)
         declared = response.headers.get("Content-Type", "")
         return FetchedFile(media_type=resolve_media_type(data, declared, kinds, trusted=False), data=data, url=str(url))
 
@@ -199,16 +244,85 @@ class Fetcher:
         return found
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return the decoded body. Raises FetchRefused if it is larger than `most` bytes."""
-    if (get_announced_length(response) or 0) > most:
-        raise too_large_error(most)
+class RequestFetcher:
+    """``call.fetcher``: fetches for one request of an account, within the bounds of the request.
+
+    `account` is that of the caller. The files of one request have at most ``fetch.request_bytes`` together. Their memory, with
+    its copies, is reserved until the request ends.
+    """
+
+    __slots__ = ("_closing", "_fetched", "_fetcher", "account")
+
+    def __init__(self, fetcher: Fetcher, account: str, closing: AsyncExitStack) -> None:
+        self.account = account
+        self._fetcher = fetcher
+        self._closing = closing
+        self._fetched = 0  # bytes of files, also of those that are being fetched; COPIES times as many are reserved
+
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
+        """Return the file at `url` if its media type begins with one of `kinds` ("image/", "application/pdf").
+
+        Raises InvalidField for the caller's field `param`, with a code: ``invalid_url``, ``private_address``,
+        ``unreachable_url``, ``too_large``, ``wrong_media_type``; Unavailable (``overloaded``) if the account's share of places
+        or memory was in use for ``fetch.seconds``.
+        """
+        return await self._fetcher.fetch_for(self, url, kinds, param)
+
+    def open(
+        self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
+    ) -> AbstractAsyncContextManager[OpenedFile]:
+        """As `Fetcher.open`."""
+        return self._fetcher.open(url, kinds=kinds, most_bytes=most_bytes, allow_host=allow_host)
+
+    # Called by the fetcher.
+
+    def find_most_bytes(self, announced: int | None, rules: FetchRules) -> int:
+        """Return how many bytes a file may have: its announced length, else the rest of the bounds. Raises FetchRefused."""
+        most = min(rules.max_bytes, rules.request_bytes - self._fetched)
+        if most <= 0 or (announced or 0) > most:
+            raise self.too_large_error(rules)
+        return most if announced is None else announced
+
+    def too_large_error(self, rules: FetchRules) -> FetchRefused:
+        """Return the error for a file that exceeds the bound of a file, or of a request if less of that is left."""
+        if rules.request_bytes - self._fetched >= rules.max_bytes:
+            return too_large_error(rules.max_bytes)
+        what = f"The files of this request are larger than the limit of {rules.request_bytes} bytes together."
+        return FetchRefused("too_large", what, "Send fewer or smaller files.")
+
+    async def reserve(self, size: int, seconds: float) -> None:
+        """Reserve the memory for a file of `size` bytes. Raises Unavailable."""
+        await self._fetcher.memory.reserve(self.account, size * COPIES, seconds, BUSY_MEMORY)
+        if not self._fetched:
+            self._closing.callback(self._release)
+        self._fetched += size
+
+    def settle(self, reserved: int, size: int) -> None:
+        """Release what a file of `size` bytes does not need of its reservation."""
+        surplus = min(reserved - size, self._fetched)  # 0 if all was released meanwhile
+        if surplus:
+            self._fetched -= surplus
+            self._fetcher.memory.release(self.account, surplus * COPIES)
+
+    def _release(self) -> None:
+        """Release all memory: the request has ended, or its attempt at a target, after which files are fetched again."""
+        fetched, self._fetched = self._fetched, 0
+        if fetched:
+            self._fetcher.memory.release(self.account, fetched * COPIES)
+
+    def __del__(self) -> None:
+        """A fetch that outlives its request, such as one of several whose sibling has failed, reserves after `_release`."""
+        self._release()
+
+
+async def _read(response: aiohttp.ClientResponse, most: int, too_large: FetchRefused) -> bytes:
+    """Return the decoded body. Raises `too_large` if it is larger than `most` bytes."""
     pieces: list[bytes] = []
     size = 0
     async for piece in decode_body(response):
         size += len(piece)
         if size > most:
-            raise too_large_error(most)
+            raise too_large
         pieces.append(piece)
     return b"".join(pieces)
 

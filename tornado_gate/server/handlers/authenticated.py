@@ -97,7 +97,7 @@ class AuthenticatedHandler(Exchange):
             headers=remove_keys(headers),
             closing=closing,
             memory=services.memory.get_account_memory(caller.account),
-            fetcher=services.fetcher,
+            fetcher=services.fetcher.for_request(caller.account, closing),
             files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
         )

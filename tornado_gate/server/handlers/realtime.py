@@ -146,7 +146,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             dialect=self.snapshot.config.dialect,
             headers=plain,
             memory=self.services.memory.get_account_memory(caller.account),
-            fetcher=self.services.fetcher,
+            fetcher=self.services.fetcher.for_request(caller.account, self.closing),
             files=SignedFileStore(self.services.media, "", caller.account),
             closing=self.closing,
         )

@@ -6,22 +6,16 @@ A slice takes about 1 ms. Both slice lengths, in bytes and in characters, are wh
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import Final
 
+from tornado_gate.http.fetch.pictures import ENCODED_BYTES
+from tornado_gate.http.fetch.pictures import encode as encode_in_slices
 from tornado_gate.wire.gemini_generate.audio import decode_base64
 from tornado_gate.wire.gemini_generate.json_values import normalize_base64
 
-SLICE_BYTES: Final = 768 * 1024
+SLICE_BYTES: Final = ENCODED_BYTES
 
-
-async def encode_in_slices(data: bytes) -> str:
-    """The base64 of `data`."""
-    pieces: list[bytes] = []
-    for start in range(0, len(data), SLICE_BYTES):
-        pieces.append(base64.b64encode(data[start : start + SLICE_BYTES]))
-        await asyncio.sleep(0)
-    return b"".join(pieces).decode("ascii")
+__all__ = ["SLICE_BYTES", "decode_in_slices", "encode_in_slices"]
 
 
 async def decode_in_slices(text: str) -> bytes:

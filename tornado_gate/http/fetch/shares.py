@@ -1,0 +1,100 @@
+"""Divides a limited resource between accounts: places for fetches, memory for fetched files. Knows no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from tornado_gate.errors import Unavailable
+
+ACCOUNT_PART = 4
+"""One account may hold a quarter of a resource, so that others need not wait for what one of them holds."""
+
+Waiting = tuple[int, asyncio.Future[None]]
+"""A size, and the future that is done when it is reserved."""
+
+
+class SharedResource:
+    """At most `total` units are reserved at a time, and at most a quarter of them by one account. One for each process.
+
+    A reservation larger than its bound is granted when nothing else is held. What cannot be granted waits in the queue of its
+    account; the queues take turns.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._held: dict[str, int] = {}
+        self._held_by_all = 0
+        self._queues: dict[str, deque[Waiting]] = {}
+
+    async def reserve(self, account: str, size: int, seconds: float, busy: str) -> None:
+        """Reserve `size` units, waiting until they are free. Raises Unavailable with the message `busy` after `seconds`."""
+        if account not in self._queues and self._fits_account(account, size) and self._fits_all(size):
+            self._hold(account, size)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(account, deque()).append((size, turn))
+        try:
+            self._serve()
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # reserved and cancelled at the same time
+                self.release(account, size)
+            else:
+                turn.cancel()
+                self._serve()  # others may have waited behind it
+            if isinstance(error, TimeoutError):
+                raise Unavailable(busy, code="overloaded", headers={"Retry-After": "10"}) from None
+            raise
+
+    def release(self, account: str, size: int) -> None:
+        """Release `size` reserved units and let waiting reservations proceed."""
+        self._held_by_all -= size
+        self._held[account] -= size
+        if not self._held[account]:
+            del self._held[account]
+        self._serve()
+
+    def _serve(self) -> None:
+        """Grant what fits. Accounts take turns; the first that waits for units of all is not overtaken by smaller sizes."""
+        served = True
+        while served:
+            served = False
+            for account in list(self._queues):
+                size = self._find_first_size(account)
+                if size is None or not self._fits_account(account, size):
+                    continue
+                if not self._fits_all(size):
+                    return
+                self._grant_first(account)
+                served = True
+
+    def _find_first_size(self, account: str) -> int | None:
+        """Return the size that waits longest; None for a queue without any, which is removed."""
+        queue = self._queues[account]
+        while queue and queue[0][1].cancelled():
+            queue.popleft()
+        if not queue:
+            del self._queues[account]
+            return None
+        return queue[0][0]
+
+    def _grant_first(self, account: str) -> None:
+        queue = self._queues.pop(account)
+        size, turn = queue.popleft()
+        if queue:
+            self._queues[account] = queue  # at the end: the other accounts are next
+        self._hold(account, size)
+        turn.set_result(None)
+
+    def _hold(self, account: str, size: int) -> None:
+        self._held[account] = self._held.get(account, 0) + size
+        self._held_by_all += size
+
+    def _fits_account(self, account: str, size: int) -> bool:
+        held = self._held.get(account, 0)
+        return not held or held + size <= self.total // ACCOUNT_PART
+
+    def _fits_all(self, size: int) -> bool:
+        return not self._held_by_all or self._held_by_all + size <= self.total
