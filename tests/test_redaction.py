@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
@@ -16,6 +18,8 @@ from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS
 from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
 KEY = "sk-proj-0123456789abcdef"
+PAIR = "gateway:0123456789abcdef0123"
+PAIR_IN_BASE64 = base64.b64encode(PAIR.encode()).decode()
 JSON = {"content-type": "application/json"}
 WORDS = ["none", "EMPTY", "ollama", "not-needed", "sk-123", "x"]
 
@@ -180,6 +184,7 @@ def test_headers_are_masked_wherever_the_secret_stands() -> None:
         ("x-portkey-token", KEY, KEY),
         ("Cookie", f"session={KEY}; theme=dark", KEY),
         ("x-note", KEY, KEY),
+        ("x-tenant", "a1b2c3d4e5f60718293a4b5c", "a1b2c3d4e5f60718293a4b5c"),
         ("x-title", "a-title-of-many-characters", ""),
         ("anthropic-beta", "context-1m-2025-08-07", ""),
     ],
@@ -204,6 +209,79 @@ def test_a_secret_is_found_as_json_and_addresses_spell_it(key: str) -> None:
     assert len(set(spelled)) > 2
     for text in spelled:
         assert whole(f"<{text}>".encode(), target_with(key)) == b"<***>"
+
+
+@pytest.mark.parametrize("spelled", [f"{PAIR}", PAIR_IN_BASE64, PAIR_IN_BASE64.rstrip("="), PAIR.partition(":")[2]])
+def test_a_header_for_basic_authentication_is_masked_in_every_spelling(spelled: str) -> None:
+    target = target_with("", authorization=f"Basic {PAIR_IN_BASE64}")
+
+    assert redact_error(target, GateError(f"not: {spelled}")).message.rstrip("=") == "not: ***"
+    assert whole(f'"{spelled}"'.encode(), target).replace(b"=", b"") == b'"***"'
+
+
+@pytest.mark.parametrize("spelled", [KEY, base64.b64encode(KEY.encode()).decode().rstrip("=")])
+def test_a_key_in_base64_is_masked(spelled: str) -> None:
+    assert whole(f'"{spelled}"'.encode()) == b'"***"'
+
+
+def escape(text: str, code: str = "\\u{:04x}") -> str:
+    return "".join(code.format(ord(sign)) for sign in text)
+
+
+ESCAPED = [
+    escape(KEY[:1]) + KEY[1:],
+    KEY[:-1] + escape(KEY[-1:]),
+    KEY[:7] + escape(KEY[7:9], "\\u{:04X}") + KEY[9:],
+    escape(KEY),
+]
+
+
+@pytest.mark.parametrize("spelled", ESCAPED)
+def test_a_key_whose_characters_are_escaped_is_masked_in_a_body_and_in_pieces(spelled: str) -> None:
+    raw = f'{{"text": "It is {spelled}. Yes."}}'.encode()
+
+    assert json.loads(whole(raw)) == {"text": "It is ***. Yes."}
+    assert json.loads(make_mask(target_with()).mask_text(raw.decode())) == {"text": "It is ***. Yes."}  # type: ignore[union-attr]
+    for at in range(len(raw)):
+        assert json.loads(b"".join(in_pieces([raw[:at], raw[at:]]))) == {"text": "It is ***. Yes."}
+    assert json.loads(b"".join(in_pieces([raw[at : at + 1] for at in range(len(raw))]))) == {"text": "It is ***. Yes."}
+
+
+@given(st.lists(st.sampled_from(["\\", "u0073", "u0071", "s", KEY[1:], " ", "é"]), max_size=12), st.integers(0, 60))
+def test_undoing_escapes_never_changes_what_the_json_means(parts: list[str], at: int) -> None:
+    raw = f'"{"".join(parts)}"'.encode()
+    try:
+        meant = json.loads(raw)
+    except ValueError:
+        return
+    expected = meant if KEY not in meant else None
+    for shown in (whole(raw), b"".join(in_pieces([raw[:at], raw[at:]]))):
+        assert expected is None or json.loads(shown) == expected
+
+
+@pytest.mark.parametrize("text", ['{"text": "\\u003c a \\u0073 b"}', '{"text": "\\\\u0073k"}'])
+def test_escapes_are_left_alone_without_a_secret(text: str) -> None:
+    raw = text.encode()
+
+    assert whole(raw) is raw
+    assert in_pieces([raw]) == [raw]
+
+
+@pytest.mark.parametrize("inside", ["x_{}", "{}_x", "key-{}-of"])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"error": {"message": "{}", "code": "{}"}}',
+        'event: error\ndata: {"message": "{}"}\n\n',
+        'data: {"type": "error", "code": "{}"}\n\n',
+        '{"response": {"error":{"code": "{}"}}}',
+    ],
+)
+def test_a_secret_inside_a_longer_word_of_an_error_is_masked(frame: str, inside: str) -> None:
+    raw = frame.replace("{}", inside.replace("{}", KEY)).encode()
+
+    assert KEY.encode() not in whole(raw)
+    assert in_pieces([raw]) == [whole(raw)]
 
 
 @pytest.mark.parametrize("content_type", ["audio/mpeg", "image/png", "video/mp4"])

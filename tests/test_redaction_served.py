@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -259,14 +260,23 @@ def test_an_error_with_status_200(
     assert_masked(response)
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [KEY, "\\u0073" + KEY[1:], f"bad_{KEY}_of", base64.b64encode(KEY.encode()).decode()],
+    ids=["plain", "escaped", "inside", "base64"],
+)
 @EACH_LANE
-def test_an_error_in_the_middle_of_a_stream(gateway: Gateway, upstream: Upstream, caller: str, model: str) -> None:
+def test_an_error_in_the_middle_of_a_stream(
+    gateway: Gateway, upstream: Upstream, caller: str, model: str, spelling: str
+) -> None:
     api = spoken_to(caller, model)
-    upstream.script(answer(deltas(api, "Hello"), error_event(api, f"it broke: {KEY}"), headers=EVENT_STREAM))
+    broke = error_event(api, "it broke: KEY").replace("KEY", spelling)
+    upstream.script(answer(deltas(api, "Hello"), broke, headers=EVENT_STREAM))
 
     response = ask(gateway, caller, model, stream=True)
 
     assert "Hello" in response.text
+    assert spelling not in response.text
     assert_masked(response)
 
 

@@ -6,12 +6,13 @@ target's key, even if the upstream repeats it.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
@@ -145,7 +146,16 @@ _NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|
 """Text in an error before a key."""
 _SECRET_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|password|credential|cookie")
 _KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
+_RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16}")
+"""A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
 _BINARY: Final = ("audio/", "image/", "video/")
+_ESCAPE_START: Final = b"\\u00"
+_ESCAPE_START_TEXT: Final = "\\u00"
+_PERCENT: Final = re.compile(r"%[0-9A-F]{2}")
+_PARTIAL_ESCAPE: Final = re.compile(rb"\\(?:u(?:0(?:0[0-9A-Fa-f]?)?)?)?\Z")
+"""The beginning of an escape of JSON at the end of a chunk."""
+_ERROR: Final = re.compile(rb'"error"\s*:\s*[{"]|"type"\s*:\s*"error"|^event: error', re.MULTILINE)
+"""An error inside an answer or a stream, in every wire format. `"error": null` is part of ordinary answers."""
 
 
 def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamResponse:
@@ -189,15 +199,28 @@ def make_mask(target: Target) -> SecretMask | None:
 def _mask_of(api_key: str, headers: tuple[tuple[str, str], ...]) -> SecretMask | None:
     secrets = {piece for piece in (api_key, *api_key.split(":")) if len(piece) >= SHORTEST_NAMED}
     for name, value in headers:
-        if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value):
+        if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value) or _RANDOM.search(value):
             secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}
+            secrets |= _decode_basic(value)
     return SecretMask(frozenset(secrets)) if secrets else None
+
+
+def _decode_basic(value: str) -> set[str]:
+    """Return the user and password of a header value for Basic authentication (RFC 7617), together, and the password alone."""
+    scheme, _, text = value.partition(" ")
+    if scheme.lower() != "basic":
+        return set()
+    try:
+        pair = base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return set()
+    return {piece for piece in (pair, pair.partition(":")[2]) if len(piece) >= SHORTEST_NAMED}
 
 
 class SecretMask:
     """Replaces secrets with `***`: in whole bodies and single messages, in headers, in error messages."""
 
-    __slots__ = ("_ends", "_last_bytes", "_marked", "_named", "_texts", "_words")
+    __slots__ = ("_anywhere", "_ends", "_escape", "_escapes", "_last_bytes", "_marked", "_named", "_texts", "_words")
 
     def __init__(self, secrets: frozenset[str]) -> None:
         spellings = {
@@ -206,7 +229,10 @@ class SecretMask:
         self._texts = tuple(sorted(spellings, key=lambda text: (-len(text), text)))
         needles = [text.encode() for text in self._texts]
         self._marked = tuple((needle, _find_rare_bytes(needle)) for needle in needles)
-        self._words = re.compile(_BEFORE + rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")" + _AFTER)
+        needle = rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")"
+        self._anywhere = re.compile(needle)
+        self._words = re.compile(_BEFORE + needle + _AFTER)
+        self._escape, self._escapes = _compile_escape_patterns(self._texts)
         self._ends = tuple(needle + b"." for needle in needles)
         self._last_bytes = frozenset(b"".join(self._ends))
         self._named = _compile_short_pattern(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
@@ -218,16 +244,27 @@ class SecretMask:
 
     def mask_body(self, raw: bytes) -> bytes:
         """Return the complete body `raw` with its secrets masked; `raw` itself if there are none."""
-        return self._words.sub(_MASK_BYTES, raw) if self.holds(raw) else raw
+        plain = self.undo_escapes(raw)
+        return self._choose_pattern(plain).sub(_MASK_BYTES, plain) if self.holds(plain) else raw
+
+    def _choose_pattern(self, raw: bytes) -> re.Pattern[bytes]:
+        """Return the pattern of the secrets in `raw`: whole words, but in an error anywhere."""
+        return self._words if _ERROR.search(raw) is None else self._anywhere
+
+    def undo_escapes(self, raw: bytes) -> bytes:
+        """Return the JSON text `raw` with the characters of secrets plain that are escaped as ``\\u00XX``, which means the same.
+
+        Upstreams write few characters so, mostly such that keys do not contain: then `raw` itself is returned.
+        """
+        if raw.find(_ESCAPE_START) < 0 or self._escape.search(raw) is None:
+            return raw
+        return self._escapes.sub(lambda found: found[1] + bytes((int(found[2], 16),)), raw)
 
     def mask_text(self, text: str) -> str:
         """As `mask_body`, for a text."""
-        for secret in self._texts:
-            if secret in text:
-                return self._words.sub(_MASK_BYTES, text.encode("utf-8", "surrogatepass")).decode(
-                    "utf-8", "surrogatepass"
-                )
-        return text
+        if _ESCAPE_START_TEXT not in text and not any(secret in text for secret in self._texts):
+            return text
+        return self.mask_body(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return `headers` with secrets masked anywhere in a value; `headers` itself if there are none."""
@@ -267,14 +304,20 @@ class SecretMask:
 
     def count_undecided(self, raw: bytes) -> int:
         """Return how many bytes at the end of `raw` may be a secret or its beginning; the next chunk decides."""
-        if not raw or raw[-1] not in self._last_bytes:
+        if not raw:
             return 0
-        return max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
+        cut = 0
+        if raw.find(b"\\", -5) >= 0 and (partial := _PARTIAL_ESCAPE.search(raw, len(raw) - 5)) is not None:
+            cut = partial.end() - partial.start()
+            raw = raw[:-cut]
+        if not raw or raw[-1] not in self._last_bytes:
+            return cut
+        return cut + max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
 
     def mask_slice(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
         """Mask each secret of `raw` that begins between `start` and `until`; return the pieces and where they end."""
         pieces: list[bytes] = []
-        for found in self._words.finditer(raw, start):
+        for found in self._choose_pattern(raw).finditer(raw, start):
             if found.start() >= until:
                 break
             pieces += (raw[start : found.start()], _MASK_BYTES)
@@ -285,12 +328,29 @@ class SecretMask:
 
 
 def _list_spellings(secret: str) -> Iterator[str]:
-    """Yield the spellings of a secret in a response: plain, in JSON, in a URL."""
+    """Yield the spellings of a secret in a response: plain, in JSON, in a URL, in base64."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield secret.replace("/", "\\/")
-    yield quote(secret, safe="")
+    for quoted in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        yield quoted
+        yield _PERCENT.sub(lambda found: found[0].lower(), quoted)
+    yield base64.b64encode(secret.encode()).decode().rstrip("=")
+    yield base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
+
+
+def _compile_escape_patterns(texts: Iterable[str]) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return two patterns for the JSON escapes of the characters of secrets.
+
+    The first one is fast and begins at the last backslash; the second one begins at the first of an odd number of backslashes.
+    """
+    codes = sorted({f"{ord(sign):02x}" for text in texts for sign in text if sign.isascii() and sign not in '"\\'})
+    anycase = "|".join(f"{code[0]}[{code[1]}{code[1].upper()}]" for code in codes) or "(?!)"
+    return (
+        re.compile(rf"\\u00(?:{anycase})".encode()),
+        re.compile(rf"(?<!\\)((?:\\\\)*)\\u00({anycase})".encode()),
+    )
 
 
 def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
@@ -332,7 +392,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for item in items:
-            chunk = self._held + item if self._held else item
+            chunk = self._mask.undo_escapes(self._held + item if self._held else item)
             undecided = self._mask.count_undecided(chunk)
             if undecided or self._held or self._mask.holds(chunk):
                 if ready := self._pass(chunk, len(chunk) - undecided):
@@ -340,7 +400,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
             else:
                 enough = len(chunk) >= _CONTEXT_BYTES
                 self._context = (chunk if enough else self._context + chunk)[-_CONTEXT_BYTES:]
-                out.append(chunk)
+                out.append(item)
 
     def end(self, out: list[bytes]) -> None:
         if self._held:
