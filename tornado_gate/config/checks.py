@@ -79,7 +79,8 @@ def _disable_providers(data: Data, inactive: InactiveKeys) -> None:
 def _disable_targets(name: str, entry: Data, inactive: InactiveKeys) -> None:
     targets = [(path, target.get("provider")) for path, target in list_targets(entry)]
     off = {path: provider for path, provider in targets if ("providers", str(provider)) in inactive.reasons}
-    if off and len(off) == len(targets):
+    drained = {path for path, target in list_targets(entry) if target.get("weight") == 0}
+    if off and all(path in off or path in drained for path, _ in targets):
         providers = " and ".join(f"'{provider}'" for provider in dict.fromkeys(off.values()))
         inactive.reasons["models", name] = f"the plugin of its provider {providers} is off"
         return
@@ -106,6 +107,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     known_models, known_providers = KnownNames(models), KnownNames(get_section(data, "providers"))
     for name, entry in models.items():
         yield from _find_target_faults(name, entry, known_providers)
+        yield from _find_weight_faults(name, entry)
         yield from _find_fallback_faults(name, entry, models, known_models)
     yield from _find_fallback_loops(models)
     yield from _find_key_faults(data.get("keys") or [])
@@ -127,6 +129,15 @@ def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterat
             yield (*path, *below, "provider"), providers.describe_unknown(f"provider '{provider}'", provider)
         if "*" in str(target.get("model") or "") and "*" not in name:
             yield (*path, *below, "model"), "contains *, but the model's name does not; write the full upstream name"
+
+
+def _find_weight_faults(name: str, entry: Data) -> Iterator[Fault]:
+    weights = [target.get("weight", 1) for _, target in list_targets(entry)]
+    if weights and not any(weight != 0 for weight in weights):
+        message = (
+            "all have weight 0, which means that they get no requests; give one a weight above 0, or remove the model"
+        )
+        yield ("models", name, "targets"), message
 
 
 def _find_fallback_faults(name: str, entry: Data, models: Data, known: KnownNames) -> Iterator[Fault]:

@@ -94,7 +94,10 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
 
 
 class ModelTarget(Value, frozen=True, kw_only=True):
-    """A target of a model. `model` None means the requested name (for a wildcard entry: the part that ``*`` matches)."""
+    """A target of a model. `model` None means the requested name (for a wildcard entry: the part that ``*`` matches).
+
+    `weight` 0 drains the target: it gets no new requests, not even when all others fail.
+    """
 
     provider: str
     model: str | None = None

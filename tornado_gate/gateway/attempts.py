@@ -23,6 +23,9 @@ from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.value import replace
 
+SLOW_START_OPERATIONS = frozenset({"images", "image_edits", "transcription"})
+"""Operations that send nothing until the work is done, streamed or not."""
+
 Result = TypeVar("Result")
 Candidate = tuple[Target, ConfiguredProvider]
 
@@ -103,6 +106,14 @@ def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavaila
     seconds = max(1, math.ceil(min(waits, default=0.0)))
     message = f"All targets of model '{call.model}' are unavailable. Retry after {seconds} s."
     return Unavailable(message, headers={"Retry-After": str(seconds)})
+
+
+def make_deadlines(call: Call, *, streaming: bool) -> Deadlines:
+    """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream."""
+    slow_start = call.operation in SLOW_START_OPERATIONS
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
+    call.meter.ends_at = deadlines.ends_at
+    return deadlines
 
 
 async def call_provider(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
-from tornado_gate.gateway.attempts import call_provider, try_targets
+from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
@@ -42,9 +42,6 @@ from tornado_gate.types.value import Value, replace
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-
-SLOW_START_OPERATIONS = frozenset({"images", "image_edits"})
-"""Operations whose streams send no event until the work is done."""
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -158,9 +155,7 @@ async def _run_verbatim_lane(
     outgoing: UpstreamRequest,
 ) -> Reply:
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
-    streaming = request.stream and call.operation not in SLOW_START_OPERATIONS
-    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    call.meter.ends_at = deadlines.ends_at
+    deadlines = make_deadlines(call, streaming=request.stream)
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -181,11 +176,10 @@ async def _run_common_lane(
 ) -> Reply:
     """Translate the request and the response through the common vocabulary."""
     wire_format = once.wire_format
-    streaming = bool(getattr(request, "stream", False)) and call.operation not in SLOW_START_OPERATIONS
-    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
-    call.meter.ends_at = deadlines.ends_at
+    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
+        deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
         events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))
     else:
         provider = used.usable_lane
@@ -216,7 +210,8 @@ async def _call_in_batches(
         return [task.result() for task in tasks]
 
     try:
-        results = await Deadlines(timeouts, name, streaming=False).wait_for_first_event(all_of_them())
+        limit = Deadlines(timeouts, name, streaming=False, slow_start=True)
+        results = await limit.wait_for_first_event(all_of_them())
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     yield embedding_batches.join(requests, results)

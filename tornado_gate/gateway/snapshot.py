@@ -193,8 +193,9 @@ class Snapshot(Value, frozen=True, kw_only=True):
         found = self.models.find(name)
         if found is not None:
             for target in found.entry.targets:
-                made = self._make_target(name, found.rest, found.entry, target)
-                yield _WeightedTarget(made, self.providers[target.provider], target.weight)
+                if target.weight:  # weight 0 drains a target: it gets no new requests
+                    made = self._make_target(name, found.rest, found.entry, target)
+                    yield _WeightedTarget(made, self.providers[target.provider], target.weight)
 
     def _make_target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
         provider = self.providers[target.provider]

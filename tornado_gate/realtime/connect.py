@@ -47,7 +47,7 @@ async def _open(
 ) -> tuple[Call, Socket]:
     call = add_inner_models(gate, snapshot, call)
     lane = provider.usable_lane
-    deadlines = Deadlines(_limit_handshake(call.target), call.target.provider, streaming=False)
+    deadlines = Deadlines(_limit_handshake(call.target), call.target.provider, streaming=False, slow_start=True)
     outgoing = await deadlines.wait_for_first_event(lane.translate_request(call, side.request))
     return call, await deadlines.wait_for_first_event(lane.open_socket(call, outgoing))
 

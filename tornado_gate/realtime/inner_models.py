@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.attempts import call_provider, try_targets
+from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
 from tornado_gate.types import Call, ChatRequest, Meter, Request, StreamEvent, Text
@@ -59,8 +58,7 @@ async def _begin_events(
     request: Request, call: Call, provider: ConfiguredProvider
 ) -> tuple[Call, StreamEvent, AsyncIterator[StreamEvent]]:
     """Call one target. Returns the call, its first event and the rest; an error before that allows another target."""
-    streaming = bool(getattr(request, "stream", False))
-    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming)
+    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     provider.usable_lane.check_unseen_request(call)
     events = add_step(await call_provider(call, provider.usable_lane, request, deadlines), MeterStep(call.meter))
     try:

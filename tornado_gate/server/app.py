@@ -48,6 +48,7 @@ from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore, load_media_secret
 from tornado_gate.storage.keys import KeyStore
+from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
@@ -222,8 +223,8 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     memory = SharedMemory(MemoryStore(data_dir))
-    fetcher = Fetcher()
     media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
+    fetcher = StoredFileFetcher(media)
     tasks = _make_task_service(config, gate, fetcher)
     services = Services(
         gate=gate,

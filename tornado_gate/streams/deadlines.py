@@ -20,6 +20,10 @@ NEVER = float("inf")
 class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
+    `first_event` limits the time to the first event of a stream, and to the first bytes of the body of a whole response, which
+    has no event before it is complete; the rest of a whole response is limited by `gap` and `total`. With `slow_start`, for
+    operations that send nothing until the work is done, only `total` applies before the response.
+
     All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
     a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires. The timeouts
     apply while an item is awaited; whoever passes items on limits that wait to `ends_at`, the end of the total timeout.
@@ -27,21 +31,34 @@ class Deadlines:
 
     __slots__ = (
         *("_due", "_first", "_timeouts", "_provider", "ends_at", "gap"),
-        *("_cancelled", "_in_gap", "_loop", "_over", "_rang", "_rings_at", "_slot", "_task", "_wheel"),
+        *(
+            "_begun",
+            "_cancelled",
+            "_in_gap",
+            "_loop",
+            "_over",
+            "_rang",
+            "_rings_at",
+            "_slot",
+            "_streaming",
+            "_task",
+            "_wheel",
+        ),
     )
 
-    def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool) -> None:
+    def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool, slow_start: bool = False) -> None:
         self._timeouts = timeouts
+        self._streaming = streaming
         self._provider = provider
         self._wheel = get_wheel()
         self._loop = self._wheel.loop
         now = self._loop.time()
         self.ends_at = now + timeouts.total
-        # A whole response has no event before it is complete, so its first event may take the total time.
-        self._first = now + min(timeouts.first_event, timeouts.total) if streaming else self.ends_at
+        self._first = self.ends_at if slow_start else now + min(timeouts.first_event, timeouts.total)
         self._due = self._rings_at = NEVER
         self.gap = NEVER  # the wait for the first item is not a gap
         self._rang = self._in_gap = False
+        self._begun = False  # the first bytes of a whole response have arrived
         self._over = False  # the last item has arrived
         self._cancelled = 0
         self._task: asyncio.Task[object] | None = None
@@ -55,14 +72,24 @@ class Deadlines:
         except BaseException as error:
             self.stop()
             if self._is_own_cancellation(error):
-                raise UpstreamTimeout(
-                    f"The provider '{self._provider}' did not start its response in time (first_event timeout)."
-                ) from None
+                raise self._make_first_event_error() from None
             raise
         finally:
             self._due = NEVER
             if self._over:
                 self.stop()
+
+    def _make_first_event_error(self) -> UpstreamTimeout:
+        if self._loop.time() >= self.ends_at:
+            return self._make_total_error()
+        advice = "" if self._streaming else " Request a stream, or raise timeouts.first_event for this model."
+        return UpstreamTimeout(
+            f"The provider '{self._provider}' did not start its response in time (first_event timeout).{advice}"
+        )
+
+    def _make_total_error(self) -> UpstreamTimeout:
+        limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
+        return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
 
     def extend_gap_on_chunks(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Return `chunks`; each one restarts the gap timeout, also if it yields no event (an upstream's pings, for example)."""
@@ -137,17 +164,15 @@ class Deadlines:
         return outer
 
     def on_items(self, outer: float) -> None:
-        self._due = outer
+        self._due = self.ends_at if self._begun and outer != NEVER else outer
 
     def explain_error(self, outer: float, error: BaseException) -> BaseException:
         self._due = outer
         if outer != NEVER or not self._is_own_cancellation(error):
             return error
         if self._loop.time() >= self.ends_at:
-            limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
-        else:
-            limit = f"sent no data for {self.gap:g} s (gap timeout)"
-        return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
+            return self._make_total_error()
+        return UpstreamTimeout(f"The provider '{self._provider}' sent no data for {self.gap:g} s (gap timeout).")
 
     def end(self) -> None:
         """The items have ended: only a wait for the first event, if there is one, stays limited."""
@@ -158,9 +183,20 @@ class Deadlines:
     def begin_gaps(self) -> None:
         """The first item has arrived: start the gap timeout."""
         self.gap = self._timeouts.gap
+        if not (self._streaming or self._begun):
+            self._begin_whole()
+
+    def _begin_whole(self) -> None:
+        """The first bytes of a whole response have arrived: the first-event timeout no longer applies."""
+        self._begun = True
+        self._first = self.ends_at
+        if self._due != NEVER:
+            self._due = self.ends_at
 
     def put_off(self) -> None:
         """Data has arrived: restart the gap timeout."""
+        if not (self._streaming or self._begun):
+            self._begin_whole()
         if self._in_gap and self._due != NEVER:
             self._due = min(self.ends_at, self._loop.time() + self.gap)
 

@@ -52,7 +52,7 @@ class ProviderClient:
     ) -> VideoOperation:
         """Start the upstream's work. `translated` saves the translation, unless the configuration has changed since."""
         async with self._open_call(record) as (call, provider):
-            deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False)
+            deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
             is_current = translated is not None and translated.provider is provider
             outgoing = translated.outgoing if translated is not None and is_current else None
             try:
@@ -95,7 +95,7 @@ class ProviderClient:
     async def _request_status(self, record: TaskRecord, request: Request) -> VideoOperation:
         async with self._open_call(record) as (call, provider):
             timeouts: Timeouts = replace(call.target.timeouts, total=STATUS_SECONDS)
-            deadlines = Deadlines(timeouts, call.target.provider, streaming=False)
+            deadlines = Deadlines(timeouts, call.target.provider, streaming=False, slow_start=True)
             return await read_single_event(await call_provider(call, provider, request, deadlines), VideoOperation)
 
     @asynccontextmanager

@@ -1,0 +1,74 @@
+"""Fetches addresses of requests, and reads files that the gateway itself has handed out directly from its stores.
+
+Such an address is known by its signature, whichever host it names: callers reach the gateway by several. So an image that the
+gateway made can be edited although the gateway's own address is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
+from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.http.fetch import FetchedFile, Fetcher
+from tornado_gate.storage.files import MediaStore
+
+
+class StoredFileFetcher(Fetcher):
+    """A Fetcher for the gateway's own addresses too. The signature is the permission, as for a download."""
+
+    def __init__(self, *stores: MediaStore, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._stores = stores
+
+    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
+        """As `Fetcher.fetch`. Also raises InvalidField (``file_expired``) for an own address that is no longer valid."""
+        for store in self._stores:
+            if store.address in url and (file_id := _find_signed_file(store, url, param)):
+                return await self._read(store, file_id, url, kinds, param)
+        return await super().fetch(url, kinds=kinds, param=param)
+
+    async def _read(self, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str) -> FetchedFile:
+        most = self.rules.max_bytes
+        try:
+            async with store.open_for_reading(file_id) as (kept, file):
+                if kept.size > most:
+                    raise InvalidField(param, f"The file is larger than {most:,} bytes.", code="too_large")
+                data = await file.read()
+        except InvalidField:
+            raise
+        except GateError as error:
+            if error.status == 404:
+                raise _expired_error(param) from None
+            raise
+        try:
+            return FetchedFile(media_type=resolve_media_type(data, kept.media_type, kinds), data=data, url=url)
+        except WrongMediaType as wrong:
+            raise InvalidField(param, str(wrong), code="wrong_media_type") from None
+
+
+def _find_signed_file(store: MediaStore, url: str, param: str) -> str:
+    """The id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has expired."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return ""
+    if not parts.path.startswith(store.address):
+        return ""
+    file_id = parts.path.removeprefix(store.address)
+    query = parse_qs(parts.query)
+    expires, signature = query.get("expires", [""])[0], query.get("signature", [""])[0]
+    if not store.has_signed(file_id, expires, signature):
+        return ""
+    if not store.verify_signature(file_id, expires, signature):
+        raise _expired_error(param)
+    return file_id
+
+
+def _expired_error(param: str) -> InvalidField:
+    message = (
+        "This address of the gateway has expired, or its file was deleted. Send the file itself, or create it again."
+    )
+    return InvalidField(param, message, code="file_expired")
