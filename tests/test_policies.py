@@ -38,14 +38,20 @@ models:
   "g/*": {{provider: g}}
 circuits: {{failures: 1, open_seconds: 1000}}
 keys:
-  - {{name: test, key: {key}, tokens_per_minute: 1000000}}
+  - {{name: test, key: {key}}}
+{limited}
 """
+LIMIT = 1_000_000
 PATIENT, HURRIED = "{first_event: 60, gap: 60}", "{first_event: 1, gap: 1}"
 _numbers = count()
 
 
 def _start(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory, timeouts: str) -> Gateway:
-    conf = CONF.format(url=upstream.url, key=KEY, timeouts=timeouts)
+    limited = "\n".join(
+        f"  - {{name: limited-{number}, key: limited-{KEY}-{number}, tokens_per_minute: {LIMIT}}}"
+        for number in range(4 * len(STREAMS))
+    )
+    conf = CONF.format(url=upstream.url, key=KEY, timeouts=timeouts, limited=limited)
     return Gateway.start(conf, tmp_path_factory.mktemp("policies"))
 
 
@@ -166,6 +172,7 @@ class Case:
 
     gateway: Gateway
     route: Route
+    key: str = KEY
 
     def __post_init__(self) -> None:
         number = next(_numbers)
@@ -176,7 +183,7 @@ class Case:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {KEY}", "x-request-id": self.id, **self.route.headers}
+        return {"authorization": f"Bearer {self.key}", "x-request-id": self.id, **self.route.headers}
 
     @property
     def path(self) -> str:
@@ -347,3 +354,55 @@ def test_an_unknown_model_and_a_rate_limit_open_no_circuit(
     assert case.send().status_code == status
     assert case.access_line()["error"]
     assert case.circuit() == "closed"
+
+
+# Tokens of streams that end without their usage
+
+WORDS = "Once upon a time there was a cat. " * 120
+PRODUCED = len(WORDS) / 4
+_keys = count()
+
+
+def _used(case: Case) -> int:
+    """The tokens that the case's key has used, of its limit. Asked at another target, whose circuit is closed."""
+    case.route, case.model = Route("/v1/chat/completions", {"messages": MESSAGES}), "a/another"
+    remaining: int = case.explain()["limits"]["tokens"]["remaining"]
+    return LIMIT - remaining
+
+
+def _limited(gateway: Gateway, route: Route) -> Case:
+    return Case(gateway, route, key=f"limited-{KEY}-{next(_keys)}")
+
+
+@every_stream
+def test_a_caller_who_leaves_pays_for_what_was_produced(patient: Gateway, upstream: Upstream, route: Route) -> None:
+    upstream.script(_stream(route.first(WORDS), Hang()))
+    case = _limited(patient, route)
+    with httpx.stream(
+        "POST", case.gateway.url + case.path, json=case.body, headers=case.headers, trust_env=False, timeout=60
+    ) as response:
+        text = ""
+        for piece in response.iter_text():
+            text += piece
+            if text.count("Once upon") == 120:
+                break
+    case.access_line()
+    assert 0.8 * PRODUCED < _used(case) < 1.5 * PRODUCED
+
+
+@every_stream
+def test_a_stream_that_breaks_off_costs_what_was_produced(patient: Gateway, upstream: Upstream, route: Route) -> None:
+    upstream.script(_stream(route.first(WORDS), Reset()))
+    case = _limited(patient, route)
+    assert "Once upon" in case.send().text
+    case.access_line()
+    assert 0.8 * PRODUCED < _used(case) < 1.5 * PRODUCED
+
+
+@every_stream
+def test_a_failed_request_costs_nothing(patient: Gateway, upstream: Upstream, route: Route) -> None:
+    upstream.script(answer('{"error": {"message": "boom"}}', status=500))
+    case = _limited(patient, route)
+    assert case.send().status_code == 502
+    case.access_line()
+    assert _used(case) <= 1

@@ -97,7 +97,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn must
     return; the core then stores them for clients that drop them. `videos_may_repeat`: a video may be started twice without
     harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table` explains what
-    the plugin knows about a model, for the command ``models show``.
+    the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for models without
+    one in conf.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -109,6 +110,7 @@ class Capabilities(Value, frozen=True, kw_only=True):
     signatures: bool = False
     videos_may_repeat: bool = False
     model_table: ModelExplainer | None = None
+    description: str = ""
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations that the upstream model named `model` supports."""

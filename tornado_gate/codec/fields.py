@@ -15,6 +15,8 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from tornado_gate.errors import InvalidField
 
 MAX_INTEGER = 2**63 - 1
+MAX_TOKENS = 2**31 - 1
+"""The largest limit of tokens in a request: vendors read 32 bits (google-genai: int32)."""
 
 
 class BodySchema(Schema):

@@ -11,6 +11,7 @@ from tornado_gate.types import (
     Call,
     EmbeddingResult,
     Finish,
+    Image,
     ImageResult,
     Meter,
     ModerationResult,
@@ -53,7 +54,7 @@ def _note_event(meter: Meter, event: StreamEvent) -> None:
     elif isinstance(event, Finish):
         meter.finish_reason = event.reason
     elif isinstance(event, PartStart):
-        meter.images += event.kind == "image"
+        meter.images += isinstance(event.part, Image)
     elif isinstance(event, StreamError):
         meter.late_error = event.error
     elif isinstance(event, METERED_EVENTS):

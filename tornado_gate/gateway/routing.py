@@ -86,6 +86,8 @@ class RouteTable:
                     return MatchedRoute(rival, arguments)
         allowed = {name for methods, _ in found for name in methods}
         if served_as not in allowed:
+            if self._has_unknown_verb(method, plain):
+                raise _unknown_route_error(plain)
             if "GET" in allowed:
                 allowed.add("HEAD")
             raise MethodNotAllowed(method, list(allowed))
@@ -105,12 +107,17 @@ class RouteTable:
                     continue
                 found.append((candidates, arguments))
         if not found:
-            shown = path if len(path) <= 200 else path[:200] + "…"
-            raise NotFound(
-                f"The route '{shown}' does not exist. Check the path and the base URL of the client.",
-                code="unknown_route",
-            )
+            raise _unknown_route_error(path)
         return found
+
+    def _has_unknown_verb(self, method: str, path: str) -> bool:
+        """Whether a path ends with a verb, as `/v1/models/x:noSuchVerb`, where routes with this method end with other verbs."""
+        if ":" not in path.rpartition("/")[2]:
+            return False
+        alike = chain.from_iterable(
+            patterns.items() for start, patterns in self._patterns.items() if path.startswith(start)
+        )
+        return any(method in methods and "}:" in pattern for pattern, (_, methods) in alike)
 
     def find_format(self, path: str) -> str:
         """The format that serves a path with any method, or "": errors of this path use its error body."""
@@ -125,6 +132,12 @@ class RouteTable:
         patterns = chain.from_iterable(alike.values() for alike in self._patterns.values())
         tables = [*self._exact.values(), *(methods for _, methods in patterns)]
         return (served for methods in tables for rivals in methods.values() for served in rivals)
+
+
+def _unknown_route_error(path: str) -> NotFound:
+    shown = path if len(path) <= 200 else path[:200] + "…"
+    message = f"The route '{shown}' does not exist. Check the path and the base URL of the client."
+    return NotFound(message, code="unknown_route")
 
 
 def _compile_pattern(path: str) -> re.Pattern[str]:

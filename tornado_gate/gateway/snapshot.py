@@ -244,12 +244,16 @@ class Snapshot(Value, frozen=True, kw_only=True):
             offered |= self.providers[target.provider].capabilities.get_operations(upstream_model)
         if entry.operations is not None:
             offered &= entry.operations
+        facts = entry.facts
+        description = self.providers[entry.targets[0].provider].capabilities.description
+        if description and not facts.get("description"):
+            facts = {**facts, "description": description}
         return Model(
             id=name,
             owner=entry.targets[0].provider,
             operations=frozenset(offered),
             created=self.created,
-            facts=entry.facts,
+            facts=facts,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from tornado_gate import passthrough
-from tornado_gate.errors import GateError, UnsupportedOperation
+from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -40,6 +40,10 @@ def translate_request(call: Call, wire: WireRequest) -> Request:
         raise threads_unsupported_error()
     if "anthropic-beta" in call.headers:
         call.drop_field("anthropic-beta")
+    if body.get("max_tokens") == 0 and wire.route.operation == "chat":
+        raise InvalidField(
+            "max_tokens", "'max_tokens' must be 1 or more for this model: it has no prompt cache to fill."
+        )
     chat = parse_request(body)
     if wire.route.operation == "count_tokens":
         return CountTokensRequest(model=chat.model, chat=chat)

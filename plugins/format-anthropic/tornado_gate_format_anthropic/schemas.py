@@ -14,6 +14,7 @@ from marshmallow import validate
 
 from tornado_gate.codec.checks import raise_missing
 from tornado_gate.codec.fields import (
+    MAX_TOKENS,
     Array,
     BodySchema,
     Boolean,
@@ -58,7 +59,7 @@ class MessagesBodySchema(BodySchema):
     container = OneOf(by_type={str: String(), dict: Object()}, allow_none=True)
     diagnostics = Object(allow_none=True)
     inference_geo = String(allow_none=True)
-    max_tokens = Integer(least=0, allow_none=True)
+    max_tokens = Integer(least=0, most=MAX_TOKENS, allow_none=True)
     metadata = Object(_MetadataSchema, allow_none=True)
     output_config = Object(_OutputConfigSchema, allow_none=True)
     service_tier = String(allow_none=True)

@@ -13,7 +13,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.checks import need_object, raise_invalid
-from tornado_gate.codec.fields import Array, BodySchema, Boolean, FunctionField, Integer, Number, Object, String, check
+from tornado_gate.codec.fields import (
+    MAX_TOKENS,
+    Array,
+    BodySchema,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    String,
+    check,
+)
 from tornado_gate.errors import InvalidField
 from tornado_gate.wire.gemini_generate import convert_to_camel_case, restore_spelling
 from tornado_gate_format_gemini.message_checks import check_contents, check_system
@@ -64,7 +75,7 @@ class GenerationConfigSchema(BodySchema):
     """``generationConfig``."""
 
     candidateCount = Integer(least=1, most=8, allow_none=True)
-    maxOutputTokens = Integer(least=1, allow_none=True)
+    maxOutputTokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
     topP = Number(least=0, most=1, allow_none=True)
     topK = Number(least=0, allow_none=True)

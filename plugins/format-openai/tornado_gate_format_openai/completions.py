@@ -14,6 +14,7 @@ from marshmallow import validate
 
 from tornado_gate.codec.checks import need_array, raise_invalid
 from tornado_gate.codec.fields import (
+    MAX_TOKENS,
     Array,
     BodySchema,
     Boolean,
@@ -84,7 +85,7 @@ class CompletionBodySchema(BodySchema):
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
     logit_bias = FunctionField(check_logit_bias, allow_none=True)
     logprobs = Integer(least=0, allow_none=True)
-    max_tokens = Integer(least=1, allow_none=True)
+    max_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     n = Integer(least=1, most=128, allow_none=True)
     presence_penalty = Number(least=-2, most=2, allow_none=True)
     seed = Integer(allow_none=True)

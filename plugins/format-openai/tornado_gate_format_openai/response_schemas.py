@@ -14,6 +14,7 @@ from marshmallow import validate
 
 from tornado_gate.codec.checks import raise_missing
 from tornado_gate.codec.fields import (
+    MAX_TOKENS,
     Array,
     BodySchema,
     Boolean,
@@ -85,7 +86,7 @@ class ResponseBodySchema(BodySchema):
     image = Object(allow_none=True)
     include = Array(String(), allow_none=True)
     instructions = String(allow_none=True)
-    max_output_tokens = Integer(least=1, allow_none=True)
+    max_output_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     max_tool_calls = Integer(least=1, allow_none=True)
     metadata = FunctionField(check_metadata, allow_none=True)
     moderation = Object(allow_none=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tornado_gate.codec.checks import need_object, raise_invalid, raise_missing, string_member
 from tornado_gate.codec.fields import (
+    MAX_TOKENS,
     Array,
     BodySchema,
     Boolean,
@@ -95,8 +96,8 @@ class ChatBodySchema(BodySchema):
     functions = FunctionField(check_functions, allow_none=True)
     logit_bias = FunctionField(check_logit_bias, allow_none=True)
     logprobs = Boolean(allow_none=True)
-    max_completion_tokens = Integer(least=1, allow_none=True)
-    max_tokens = Integer(least=1, allow_none=True)
+    max_completion_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
+    max_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     metadata = FunctionField(check_metadata, allow_none=True)
     modalities = Array(String(), allow_none=True)
     moderation = Object(allow_none=True)

@@ -55,6 +55,9 @@ class LocalSettingsSchema(Schema):
     pace_seconds = Number(least=0, most=5, load_default=0.0)
 
 
+DESCRIPTION = "A demonstration, which answers by fixed rules without a network; it is not a trained model."
+
+
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
     """Return what a provider entry supports. Raises ConfigError for a setting that is unknown or out of range."""
@@ -66,6 +69,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         inputs_at_once=INPUTS_AT_ONCE,
         settings=settings,
         videos_may_repeat=True,
+        description=DESCRIPTION,
     )
 
 

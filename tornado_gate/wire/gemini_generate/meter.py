@@ -25,8 +25,11 @@ _METERED_CHUNK: Final = re.compile(
 )
 
 
+_IMAGE_TYPE: Final = re.compile(rb'"mime_?[tT]ype"\s*+:\s*+"image/', re.ASCII)
+
+
 class GenerateStreamMeter:
-    """Reads the JSON text of the chunks of one stream and sets usage and finish reason on `meter`.
+    """Reads the JSON text of the chunks of one stream and sets usage, finish reason and the number of images on `meter`.
 
     `finished` is True after a finish reason; `error` is the error that ended the stream.
     """
@@ -40,6 +43,8 @@ class GenerateStreamMeter:
     def note(self, raw: bytes) -> None:
         """Read the text of one chunk."""
         self._calls_tools = self._calls_tools or b'"functionCall"' in raw
+        if b'"inlineData"' in raw:
+            self._meter.images += len(_IMAGE_TYPE.findall(raw))
         if _METERED_CHUNK.search(raw) is None:
             return
         try:
@@ -62,7 +67,7 @@ _RESPONSE_MEMBERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"}
 
 
 def note_body(meter: Meter, body: Any) -> None:
-    """Set usage and finish reason of a whole response on `meter`.
+    """Set usage, finish reason and the number of images of a whole response on `meter`.
 
     Raises the upstream's error, which may come with status 200, and UpstreamError for a body of another format.
     """
@@ -74,7 +79,15 @@ def note_body(meter: Meter, body: Any) -> None:
     if not is_array_of_objects(body.get("candidates", [] if _RESPONSE_MEMBERS & body.keys() else None)):
         raise wrong_format_error()
     note_usage(meter, body)
+    meter.images += count_images(body)
     meter.finish_reason = finish_of(body) or meter.finish_reason
+
+
+def count_images(body: Mapping[str, Any]) -> int:
+    """The number of images in the candidates of a response."""
+    contents = (read_object(candidate.get("content")) for candidate in read_objects(body.get("candidates")))
+    parts = (part for content in contents for part in read_objects(content.get("parts")))
+    return sum(str(read_object(part.get("inlineData")).get("mimeType")).startswith("image/") for part in parts)
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:

@@ -147,6 +147,7 @@ class _ImageMeter:
             self.done = True
         elif isinstance(body, Mapping):
             self.finished = True
+            self._meter.images += 1
             _note_usage(self._meter, body)
         return False
 
@@ -203,6 +204,7 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
         if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
             raise wrong_format_error()
         _note_usage(call.meter, body)
+        call.meter.images += len(body["data"])
         return raw
 
     async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
