@@ -17,6 +17,7 @@ from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_tar
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.own_links import inline_own_links, may_have_own_links
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
@@ -111,9 +112,8 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
         lane = provider.usable_lane
         outgoing = await once.run_hook(lane.invoke_translate_request, call, verbatim)
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
-    request = await signatures.restore_signatures(
-        call, await once.request(call), signatures=provider.capabilities.signatures
-    )
+    request = await inline_own_links(call, once.wire, await once.request(call))
+    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
     return PreparedAnswer(call, await _run_common_lane(gate, call, once, provider, request))
 
 
@@ -123,6 +123,8 @@ async def prepare_verbatim_request(
     """The request for the verbatim lane; None if the request needs the common lane, which is possible even for equal formats."""
     wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
     if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
+        return None
+    if may_have_own_links(call, wire):
         return None
     if used.inputs_at_once is not None and await _exceeds_inputs_at_once(call, used.inputs_at_once, once):
         return None

@@ -15,6 +15,8 @@ from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.http.fetch import FetchedFile, Fetcher
 from tornado_gate.storage.files import MediaStore
 
+_LONGEST_URL = 2000
+
 
 class StoredFileFetcher(Fetcher):
     """A Fetcher for the gateway's own addresses too. The signature is the permission, as for a download."""
@@ -25,10 +27,15 @@ class StoredFileFetcher(Fetcher):
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         """As `Fetcher.fetch`. Also raises InvalidField (``file_expired``) for an own address that is no longer valid."""
+        own = await self.read_own(url, kinds=kinds, param=param)
+        return await super().fetch(url, kinds=kinds, param=param) if own is None else own
+
+    async def read_own(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile | None:
+        """The file at an own address; None for any other address. Raises InvalidField as `fetch`."""
         for store in self._stores:
-            if store.address in url and (file_id := _find_signed_file(store, url, param)):
+            if store.address in url[:_LONGEST_URL] and (file_id := _find_signed_file(store, url, param)):
                 return await self._read(store, file_id, url, kinds, param)
-        return await super().fetch(url, kinds=kinds, param=param)
+        return None
 
     async def _read(self, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str) -> FetchedFile:
         most = self.rules.max_bytes
@@ -51,6 +58,8 @@ class StoredFileFetcher(Fetcher):
 
 def _find_signed_file(store: MediaStore, url: str, param: str) -> str:
     """The id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has expired."""
+    if len(url) > _LONGEST_URL:
+        return ""
     try:
         parts = urlsplit(url.strip())
     except ValueError:

@@ -1,0 +1,42 @@
+"""Images of a chat at addresses of the gateway itself, which an upstream may be unable to reach: they are sent as data."""
+
+from __future__ import annotations
+
+import base64
+
+from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
+from tornado_gate.types import Call, ChatRequest, Data, Image, Link, Message, Part, Request, WireRequest
+from tornado_gate.types.value import replace
+
+_MARK = b"signature="
+
+
+def may_have_own_links(call: Call, wire: WireRequest) -> bool:
+    """Whether the body of a chat may have an address that the gateway has signed; searches its bytes."""
+    return call.operation == "chat" and _MARK in wire.raw and isinstance(call.fetcher, StoredFileFetcher)
+
+
+async def inline_own_links(call: Call, wire: WireRequest, request: Request) -> Request:
+    """`request` with its images at own addresses replaced by their data. Raises InvalidField for an expired address."""
+    fetcher = call.fetcher
+    if not isinstance(request, ChatRequest) or _MARK not in wire.raw or not isinstance(fetcher, StoredFileFetcher):
+        return request
+    messages = [
+        await _inline_message(fetcher, request, number, message) for number, message in enumerate(request.messages)
+    ]
+    return replace(request, messages=tuple(messages))
+
+
+async def _inline_message(fetcher: StoredFileFetcher, request: ChatRequest, number: int, message: Message) -> Message:
+    parts: list[Part] = []
+    for place, part in enumerate(message.parts):
+        fetched = None
+        if isinstance(part, Image) and isinstance(part.source, Link):
+            param = request.path(number, place)
+            fetched = await fetcher.read_own(part.source.url, kinds=("image/",), param=param)
+        if fetched is None:
+            parts.append(part)
+        else:
+            source = Data(media_type=fetched.media_type, base64=base64.b64encode(fetched.data).decode())
+            parts.append(replace(part, source=source))
+    return replace(message, parts=tuple(parts))
