@@ -371,6 +371,40 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) ->
     assert circuit.state("a", house.now) == "closed"
 
 
+def test_a_video_at_a_fallback_counts_for_the_circuit_that_requests_of_this_target_use(house: House) -> None:
+    async def begin_at_fallback(house: House) -> None:
+        client = ProviderClient(house.gate, house.services.fetcher)
+        task = replace(record(house, "second"), upstream_model="other")  # of a request for the model "m"
+        await client.begin(task, types.VideoRequest(model="m", prompt="a cat"))
+
+    async def ask_other(house: House) -> None:
+        async with AsyncExitStack() as closing:
+            inner = InnerModels(house.gate, house.gate.snapshot, house.call("realtime", closing))
+            assert [event async for event in inner.ask("other", "chat", chat_request("other"))]
+
+    house.second.raises = DOWN
+    fail(begin_at_fallback, house, times=FAILURES)
+    house.second.raises = None
+    assert isinstance(fail(ask_other, house), errors.Unavailable)
+
+
+async def breaks_off(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+    async for event in answers(provider, call):
+        if isinstance(event, types.PartEnd):
+            raise DOWN
+        yield event
+
+
+def test_a_late_failure_of_an_inner_model_counts_too(house: House) -> None:
+    house.first.raises, house.first.script = None, breaks_off
+    for _ in range(FAILURES):
+        run(ask_inner, house)  # the last event is a StreamError
+    assert house.metric("first", "upstream_error") == FAILURES
+    assert not house.second.asked
+    run(ask_inner, house)
+    assert len(house.second.asked) == 1
+
+
 def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:
     house.second.raises = DOWN
     fail(ask_realtime, house, times=FAILURES)

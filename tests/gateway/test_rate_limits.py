@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tornado_gate import types
 from tornado_gate.errors import RateLimited
-from tornado_gate.gateway.rate_limits import MAX_KEYS, RateLimits
-from tornado_gate.types import Caller
+from tornado_gate.gateway.rate_limits import MAX_KEYS, RateLimits, compute_tokens, estimate_prompt_tokens
+from tornado_gate.types import Caller, Usage
 
 
 class Clock:
@@ -78,6 +79,36 @@ def test_tokens_count_when_they_are_known(limits: RateLimits, clock: Clock) -> N
     assert "100 tokens per minute" in refused(limits, who).message
     clock.now += 121
     limits.admit(who)
+
+
+CHAT = types.Meter(estimate_prompt=lambda: 100)
+LEFT = types.replace(CHAT, produced_frames=10, produced_bytes=2400, frame_bytes=200)
+
+
+@pytest.mark.parametrize(
+    ("meter", "tokens"),
+    [
+        (types.replace(CHAT, usage=Usage(input_tokens=7, output_tokens=5), finish_reason="stop"), 12),
+        (types.replace(LEFT, usage=Usage(input_tokens=7, output_tokens=5), finish_reason="stop"), 12),
+        (CHAT, 0),  # nothing was produced
+        (LEFT, 100 + 400 // 4),
+        (types.replace(LEFT, produced_bytes=2000), 100 + 10),  # a frame has a token at least
+        (types.replace(LEFT, finish_reason="stop"), 100 + 100),  # left before the usage
+        (types.replace(LEFT, usage=Usage(input_tokens=7, output_tokens=1)), 7 + 100),
+        (types.replace(LEFT, usage=Usage(input_tokens=7, output_tokens=900)), 7 + 900),
+        (types.replace(LEFT, estimate_prompt=None), 0),  # no chat
+        (types.Meter(usage=Usage(input_tokens=9)), 9),
+    ],
+)
+def test_a_response_costs_its_usage_or_what_was_produced(meter: types.Meter, tokens: int) -> None:
+    assert compute_tokens(meter) == tokens
+
+
+def test_a_prompt_is_estimated_by_its_text_and_a_file_as_one_image() -> None:
+    texts = estimate_prompt_tokens({"messages": [{"role": "user", "content": "word " * 4000}]})
+    assert 4900 < texts < 5100
+    picture = "data:image/png;base64," + "A" * 4_000_000
+    assert 1000 <= estimate_prompt_tokens({"messages": [{"content": [{"image_url": {"url": picture}}]}]}) < 1100
 
 
 def test_keys_are_counted_apart_and_those_without_a_limit_not_at_all(limits: RateLimits) -> None:

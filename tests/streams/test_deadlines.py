@@ -34,9 +34,45 @@ def test_a_first_event_that_does_not_come_is_a_timeout() -> None:
         first(first_event=0.01)
 
 
-def test_a_whole_answer_has_all_the_time_there_is() -> None:
-    with pytest.raises(UpstreamTimeout):
+def test_a_whole_answer_that_does_not_begin_is_a_timeout_too() -> None:
+    with pytest.raises(UpstreamTimeout, match="Request a stream, or raise"):
+        first(streaming=False, first_event=0.01)
+    with pytest.raises(UpstreamTimeout, match="total timeout"):
         first(streaming=False, first_event=1000, total=0.01)
+
+
+def test_work_that_starts_slowly_has_all_the_time_there_is() -> None:
+    async def wait() -> None:
+        limit = Deadlines(Timeouts(first_event=0.01, total=0.05), "acme", streaming=False, slow_start=True)
+        await limit.wait_for_first_event(never())
+
+    with pytest.raises(UpstreamTimeout, match="total timeout"):
+        asyncio.run(wait())
+
+
+@pytest.mark.parametrize("parsed", [False, True])
+def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool) -> None:
+    """`parsed`: the chunks are parsed by another iterator, as in the common lane."""
+
+    async def read() -> bytes:
+        limit = deadlines(streaming=False, first_event=1, gap=60)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"a"
+            await asyncio.sleep(1.2)
+            yield b"b"
+
+        async def whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+            yield b"".join([piece async for piece in pieces])
+
+        async def first_of(items: AsyncIterator[bytes]) -> bytes:
+            return await anext(items)
+
+        translated = limit.limit_gaps(whole(limit.extend_gap_on_chunks(chunks())))
+        forwarded = whole(limit.limit_gaps(chunks()))
+        return await limit.wait_for_first_event(first_of(translated if parsed else forwarded))
+
+    assert asyncio.run(read()) == b"ab"
 
 
 @pytest.mark.parametrize("timeouts", [{"gap": 0.01}, {"total": 0.01}])

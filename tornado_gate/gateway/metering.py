@@ -39,12 +39,12 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         meter = self._meter
         for event in items:
-            if type(event) is PartDelta:  # the most frequent event
-                meter.produced_frames += 1
-                if type(event.data) is str:
-                    meter.produced_bytes += len(event.data)
-            else:
+            if type(event) is not PartDelta:  # the most frequent event
                 _note_event(meter, event)
+        if meter.estimate_prompt is not None:  # only then is an estimate needed
+            texts = [event.data for event in items if type(event) is PartDelta and type(event.data) is str]
+            meter.produced_frames += len(texts)
+            meter.produced_bytes += sum(map(len, texts))
         out += items
 
 

@@ -186,7 +186,18 @@ async def _stream_body(
 class _Passthrough(stages.Step[bytes, bytes]):
     """Passes on the complete frames of each chunk, without the frames that are hidden from the caller."""
 
-    __slots__ = ("_adapter", "_begun", "_call", "_frames", "_held", "_hides_usage", "_meter", "_sent", "_splitter")
+    __slots__ = (
+        "_adapter",
+        "_begun",
+        "_call",
+        "_frames",
+        "_held",
+        "_hides_usage",
+        "_is_measured",
+        "_meter",
+        "_sent",
+        "_splitter",
+    )
 
     def __init__(self, call: Call, adapter: StreamAdapter, request: VerbatimRequest) -> None:
         self._call = call
@@ -198,6 +209,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
         self._begun = False  # the first frame with data has arrived
         self._sent = False
+        self._is_measured = call.meter.estimate_prompt is not None
         call.meter.frame_bytes = adapter.frame_bytes
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
@@ -209,7 +221,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             frames = complete(chunk)
             if not frames:
                 continue
-            self._measure(len(frames), frames.count(b"\n\n"))
+            if self._is_measured:
+                self._measure(len(frames), frames.count(b"\n\n"))
             if self._begun and not meter.done and is_quiet(frames):
                 self._sent = True
                 out.append(frames)
@@ -221,7 +234,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
         try:
             for chunk in items:
                 frames = splitter.feed(chunk)
-                self._measure(sum(map(len, frames)), len(frames))
+                if self._is_measured:
+                    self._measure(sum(map(len, frames)), len(frames))
                 self._choose_each(frames, chosen)
         finally:
             self._render(chosen, out)
