@@ -159,11 +159,15 @@ async def test_what_came_before_the_end_does_not_wait_for_the_memory(call: Call)
     assert remembered
 
 
+def read_files(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
 @pytest.mark.gen_test
 async def test_no_thinking_is_stored_where_conf_forbids_storing(call: Call, tmp_path: Path) -> None:
     call = replace(call, responses=ResponseRules(store="never"))
     await answered(call, (replace(THOUGHT, text="private thinking"), SIGNED_CALL))
-    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    written = read_files(tmp_path)
     assert b"private thinking" not in written
     assert b"sig-" not in written
     assert values(await seen(call, THOUGHT, SIGNED_CALL)) == ["sig-1", "sig-2"]  # the issuer is known

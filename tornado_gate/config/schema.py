@@ -17,6 +17,7 @@ from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretSt
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
+MAX_KEPT_SECONDS = 366 * 24 * 3600
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
@@ -299,7 +300,7 @@ class RealtimeSchema(Schema):
 
 class ResponsesSchema(Schema):
     store = String(choices=("never", "ask", "default"))
-    seconds = Seconds()
+    seconds = Seconds(most=MAX_KEPT_SECONDS)
 
 
 class FetchSchema(Schema):

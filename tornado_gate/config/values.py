@@ -110,19 +110,20 @@ class Integer(fields.Field[Any]):
 
 
 class Seconds(fields.Field[Any]):
-    """A number of seconds above 0 (with `zero`: 0 or more), up to one day."""
+    """A number of seconds above 0 (with `zero`: 0 or more), up to `most`: one day by default."""
 
-    def __init__(self, *, zero: bool = False, **rest: Any) -> None:
+    def __init__(self, *, zero: bool = False, most: int = DAY_SECONDS, **rest: Any) -> None:
         super().__init__(**rest)
         self.zero = zero
+        self.most = most
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> float:
         converted = number_of(value)
         if isinstance(converted, bool) or not isinstance(converted, (int, float)):
             raise ValidationError(f"must be a number of seconds, not {describe_type(value)}")
-        if 0 < converted <= DAY_SECONDS or (self.zero and converted == 0):
+        if 0 < converted <= self.most or (self.zero and converted == 0):
             return float(converted)
-        allowed = f"from 0 to {DAY_SECONDS}" if self.zero else f"more than 0 and at most {DAY_SECONDS}"
+        allowed = f"from 0 to {self.most}" if self.zero else f"more than 0 and at most {self.most}"
         raise ValidationError(f"must be {allowed} seconds, not {_format_value(value)}")
 
 

@@ -15,9 +15,10 @@ from tornado_gate.errors import GateError, NotFound
 from tornado_gate.types.value import State, Value, field
 
 OBJECT_KINDS: Final = (
-    "response", "item", "conversation", "file", "container", "vector_store", "prompt", "skill", "audio",
+    "response", "item", "conversation", "file", "container", "vector_store", "prompt", "skill", "audio", "cache",
 )  # fmt: skip
-"""The kinds of objects. `item` is an input or output item of a response, `audio` the audio of an earlier chat completion."""
+"""The kinds of objects. `item` is an input or output item of a response, `audio` the audio of an earlier chat completion, `cache`
+a cached content."""
 ALL_KINDS: Final = "all"
 """In ``shared_objects`` of a provider entry: every kind."""
 

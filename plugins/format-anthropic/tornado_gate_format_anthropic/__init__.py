@@ -12,6 +12,7 @@ from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.wire import formats
+from tornado_gate_format_anthropic.references import list_references
 from tornado_gate_format_anthropic.version import VERSION_HEADER
 
 __all__ = [
@@ -29,8 +30,10 @@ lazy_import(__name__, "lanes")
 @format_impl
 def routes() -> list[Route]:
     return [
-        Route("POST", "/v1/messages", "chat", wire_format=formats.ANTHROPIC_MESSAGES),
-        Route("POST", "/v1/messages/count_tokens", "count_tokens", wire_format=formats.ANTHROPIC_MESSAGES),
+        *(
+            Route("POST", path, operation, wire_format=formats.ANTHROPIC_MESSAGES, references=list_references)
+            for path, operation in (("/v1/messages", "chat"), ("/v1/messages/count_tokens", "count_tokens"))
+        ),
         Route("GET", "/v1/models", "models", model="none", claims=_is_ours),
         Route("GET", "/v1/models/{model}", "models", model="none", claims=_is_ours),
     ]

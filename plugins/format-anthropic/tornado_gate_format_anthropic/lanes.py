@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,6 +16,7 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    IssuedObjects,
     ModelsRequest,
     Reply,
     Request,
@@ -30,6 +31,9 @@ from tornado_gate_format_anthropic.replies import count_reply, make_chat_reply, 
 from tornado_gate_format_anthropic.schemas import check_messages_body
 from tornado_gate_format_anthropic.verbatim import ADAPTER
 from tornado_gate_format_anthropic.version import check_version
+
+_CONTAINER_MEMBERS: Final = (b'"container"', b"code_execution")
+"""Of these, one occurs in each request whose response may have a container."""
 
 
 def translate_request(call: Call, wire: WireRequest) -> Request:
@@ -75,6 +79,7 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
         raw=wire.raw,
         body=wire.json,
         stream=wire.json.get("stream") is True,
+        issued=IssuedObjects() if any(name in wire.raw for name in _CONTAINER_MEMBERS) else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, VerbatimRequest
-from tornado_gate.wire.anthropic_messages import MessagesStreamMeter, find_error, note_body
+from tornado_gate.wire.anthropic_messages import MessagesStreamMeter, find_error, note_body, note_container
 from tornado_gate_format_anthropic.replies import KEEP_ALIVE, render_error_frame
 
 STOP_FRAME: Final = sse.render_json({"type": "message_stop"}, "message_stop")
@@ -20,7 +20,7 @@ class MessagesAdapter(passthrough.StreamAdapter):
     frame_bytes = 115
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
-        return MessagesStreamMeter(call.meter)
+        return MessagesStreamMeter(call.meter, request.issued)
 
     def is_quiet(self, frames: bytes) -> bool:
         return frames.rfind(b'"message_') < 0 and frames.rfind(b'"error"') < 0  # rfind takes half the time of find here
@@ -33,6 +33,8 @@ class MessagesAdapter(passthrough.StreamAdapter):
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         note_body(call.meter, body)
+        if request.issued is not None:
+            note_container(request.issued, body)
         return raw
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Route
 from tornado_gate.wire import formats
+from tornado_gate_format_gemini.references import list_references
 
 SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
@@ -18,7 +19,8 @@ _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 def _make_method_options(
     operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    return {"operation": operation, "wire_format": wire_format, "other_operations": also}
+    references = list_references if wire_format == formats.GEMINI_GENERATE else None
+    return {"operation": operation, "wire_format": wire_format, "other_operations": also, "references": references}
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {

@@ -14,7 +14,7 @@ from tornado_gate.wire.anthropic_messages.errors import (
 )
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT
-from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, parse_frame
+from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, note_container, parse_frame
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures, find_model_features
 from tornado_gate.wire.anthropic_messages.request import (
     DEFAULT_MAX_TOKENS,
@@ -43,6 +43,7 @@ __all__ = [
     "find_error",
     "find_model_features",
     "note_body",
+    "note_container",
     "parse_error",
     "parse_frame",
     "parse_id",

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.streams import sse
-from tornado_gate.types import Meter
+from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.anthropic_messages.errors import find_error
 from tornado_gate.wire.anthropic_messages.json_values import drop_null, read_string
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
@@ -25,11 +25,13 @@ _METERED_FRAME: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_d
 class MessagesStreamMeter:
     """Reads the raw frames of one stream and sets usage and finish reason on `meter`.
 
-    `finished` is True after a stop reason, `done` after the last event: ``message_stop`` or ``error``.
+    `finished` is True after a stop reason, `done` after the last event: ``message_stop`` or ``error``. `issued` receives the id
+    of the container that the upstream keeps.
     """
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, issued: IssuedObjects | None = None) -> None:
         self._meter = meter
+        self._issued = issued
         self._usage: dict[str, Any] = {}
         self.finished = False
         self.done = False
@@ -44,15 +46,21 @@ class MessagesStreamMeter:
         match body.get("type"):
             case "message_start":
                 message = body.get("message")
+                self._note_container(message)
                 self._note_usage(message.get("usage") if isinstance(message, Mapping) else None)
             case "message_delta":
                 self._note_usage(body.get("usage"))
                 delta = body.get("delta")
+                self._note_container(delta)
                 if isinstance(delta, Mapping) and (raw_reason := read_string(delta.get("stop_reason"))):
                     self.finished = True
                     self._meter.finish_reason = parse_stop_reason(raw_reason)
             case "message_stop" | "error":
                 self.done = True
+
+    def _note_container(self, holder: Any) -> None:
+        if self._issued is not None:
+            note_container(self._issued, holder)
 
     def _note_usage(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
@@ -67,6 +75,14 @@ def parse_frame(raw: bytes) -> Any:
         return None if frame is None else orjson.loads(frame.data)
     except orjson.JSONDecodeError:
         return None
+
+
+def note_container(issued: IssuedObjects, holder: Any) -> None:
+    """Note the container of a message or of a ``message_delta``."""
+    container = holder.get("container") if isinstance(holder, Mapping) else None
+    if isinstance(container, Mapping) and isinstance(container.get("id"), str):
+        issued.ids.append(("container", container["id"]))
+        issued.due = True
 
 
 def note_body(meter: Meter, body: Any) -> None:

@@ -24,7 +24,7 @@ from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY
 from tornado_gate.wire.gemini_generate.meter import GenerateStreamMeter, note_body
 from tornado_gate.wire.gemini_generate.model_features import MODERN_FEATURES, GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, convert_to_camel_case, restore_spelling
-from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guess_media_type
+from tornado_gate.wire.gemini_generate.parts import DATA_KEYS, guess_media_type, is_uploaded_file
 from tornado_gate.wire.gemini_generate.request import parse_request, render_count, render_request
 from tornado_gate.wire.gemini_generate.response import parse_response, render_response
 from tornado_gate.wire.gemini_generate.speech_client import parse_speech_events, render_speech_request
@@ -53,6 +53,7 @@ __all__ = [
     "find_error",
     "get_status_name",
     "guess_media_type",
+    "is_uploaded_file",
     "iterate_elements",
     "note_body",
     "parse_error",

@@ -8,6 +8,7 @@ Source: google-genai 3.4, types.Part, Blob, FileData.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,6 +36,9 @@ DATA_KEYS: Final = (
 )
 """The members that define the kind of a part; a part has exactly one."""
 
+_FILE_HOSTS: Final = ("generativelanguage.googleapis.com", "aiplatform.googleapis.com")
+_FILES_PATH: Final = re.compile(r"/v1(?:alpha|beta)?/+files/")
+"""The path of an uploaded file at any host: a provider entry may have another base URL than the vendor's."""
 _GOOGLE_FILES: Final = ("gs://", "https://generativelanguage.googleapis.com/")
 _PLAYER_HOSTS: Final = ("youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be")
 
@@ -107,6 +111,21 @@ def _parse_medium(source: Source, media_type: str, name: str | None, extra: dict
     if name is None and kind == "audio":
         return Audio(source=source, extra=extra)
     return File(source=source, name=name, extra=extra)
+
+
+def is_uploaded_file(uri: str) -> bool:
+    """Whether the API reads a file URI with the rights of the account: a file uploaded to it, or one in its cloud storage.
+
+    Other addresses are public web pages.
+    """
+    try:
+        parts = urlsplit(uri.strip().lower())
+        host = parts.hostname or ""
+    except ValueError:
+        return True
+    if parts.scheme not in ("http", "https"):
+        return True
+    return host.endswith(_FILE_HOSTS) or _FILES_PATH.search(parts.path) is not None
 
 
 def _is_link(uri: str) -> bool:
