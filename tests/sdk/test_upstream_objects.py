@@ -64,6 +64,10 @@ def chat_body(model: str, message: dict[str, Any]) -> tuple[str, dict[str, Any]]
     return "/v1/chat/completions", {"model": model, "messages": [{"role": "user", "content": "Hi"}, message]}
 
 
+def in_image(url: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+
+
 MESSAGE = {
     "id": "msg_1",
     "type": "message",
@@ -101,6 +105,8 @@ CASES: dict[str, tuple[str, Callable[[str], tuple[str, dict[str, Any]]]]] = {
     "gemini cache": ("gemini", lambda m: gemini_body(m, cachedContent="cachedContents/x")),
     "gemini cache in snake case": ("gemini", lambda m: gemini_body(m, cached_content="cachedContents/x")),
     "gemini file search": ("gemini", lambda m: gemini_body(m, tools=[SEARCH])),
+    "gemini file by another format": ("gemini", lambda m: chat_body(m, in_image(FILE + ".png"))),
+    "gemini bucket by another format": ("gemini", lambda m: chat_body(m, in_image("gs://bucket/x.png"))),
     "chat file": (
         "gpt",
         lambda m: chat_body(m, {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-x"}}]}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.types import Call, ChatRequest, Data, Image, Link, Message, Part, Request, WireRequest
+from tornado_gate.types.call import UrlFetcher
 from tornado_gate.types.value import replace
 
 _MARK = b"signature="
@@ -13,13 +13,13 @@ _MARK = b"signature="
 
 def may_have_own_links(call: Call, wire: WireRequest) -> bool:
     """Whether the body of a chat may have an address that the gateway has signed; searches its bytes."""
-    return call.operation == "chat" and _MARK in wire.raw and isinstance(call.fetcher, StoredFileFetcher)
+    return call.operation == "chat" and _MARK in wire.raw
 
 
 async def inline_own_links(call: Call, wire: WireRequest, request: Request) -> Request:
     """`request` with its images at own addresses replaced by their data. Raises InvalidField for an expired address."""
     fetcher = call.fetcher
-    if not isinstance(request, ChatRequest) or _MARK not in wire.raw or not isinstance(fetcher, StoredFileFetcher):
+    if fetcher is None or not isinstance(request, ChatRequest) or _MARK not in wire.raw:
         return request
     messages = [
         await _inline_message(fetcher, request, number, message) for number, message in enumerate(request.messages)
@@ -27,7 +27,7 @@ async def inline_own_links(call: Call, wire: WireRequest, request: Request) -> R
     return replace(request, messages=tuple(messages))
 
 
-async def _inline_message(fetcher: StoredFileFetcher, request: ChatRequest, number: int, message: Message) -> Message:
+async def _inline_message(fetcher: UrlFetcher, request: ChatRequest, number: int, message: Message) -> Message:
     parts: list[Part] = []
     for place, part in enumerate(message.parts):
         fetched = None

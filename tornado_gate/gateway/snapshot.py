@@ -214,6 +214,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
             facts=entry.facts,
             timeouts=override_timeouts(provider.entry.timeouts, entry.timeouts),
             operations=_get_target_operations(provider, upstream_model, entry),
+            shared_objects=provider.entry.shared_objects,
         )
 
     def make_task_target(self, model: str, provider_name: str, upstream_model: str) -> Target:

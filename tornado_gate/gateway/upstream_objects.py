@@ -12,12 +12,10 @@ from functools import partial
 
 import msgspec
 
-from tornado_gate.config.model import ProviderConfig
 from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.gateway.snapshot import ConfiguredProvider
 from tornado_gate.streams.stages import Pause, Step, add_step
 from tornado_gate.types import BufferedBody, Call, IssuedObjects, KeptObject, ObjectReference, Target, WireRequest
-from tornado_gate.types.upstream_objects import ALL_KINDS
 from tornado_gate.types.value import Value
 
 Candidate = tuple[Target, ConfiguredProvider]
@@ -40,19 +38,19 @@ class ObjectAccess(Value, frozen=True):
         Raises the error for an unknown id when no target may get it, and InvalidField when the model has no target at the
         provider entry that keeps an object.
         """
-        allowed = [target for target in targets if self._find_unshared(target[1]) is None]
+        allowed = [target for target in targets if self._find_unshared(*target) is None]
         if not allowed:
-            raise next(found for target in targets if (found := self._find_unshared(target[1]))).not_found()
+            raise next(found for target in targets if (found := self._find_unshared(*target))).not_found()
         for reference, kept in self.kept:
-            allowed = [target for target in allowed if target[1].entry.name == kept.provider]
+            allowed = [target for target in allowed if target[0].provider == kept.provider]
             if not allowed:
                 raise _elsewhere_error(reference, kept)
         return allowed
 
-    def _find_unshared(self, provider: ConfiguredProvider) -> ObjectReference | None:
-        """The first unknown reference that must not be sent to a provider entry."""
+    def _find_unshared(self, target: Target, provider: ConfiguredProvider) -> ObjectReference | None:
+        """The first unknown reference that must not be sent to a target."""
         for reference in self.unknown:
-            if _is_shared(provider.entry, reference.kind):
+            if target.shares(reference.kind):
                 continue
             if not reference.only_verbatim or self._is_verbatim(provider):
                 return reference
@@ -60,10 +58,6 @@ class ObjectAccess(Value, frozen=True):
 
     def _is_verbatim(self, provider: ConfiguredProvider) -> bool:
         return self.wire_format in provider.capabilities.speaks
-
-
-def _is_shared(entry: ProviderConfig, kind: str) -> bool:
-    return kind in entry.shared_objects or ALL_KINDS in entry.shared_objects
 
 
 def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidField:

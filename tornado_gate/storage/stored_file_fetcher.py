@@ -10,9 +10,10 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
-from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.http.fetch import FetchedFile, Fetcher
+from tornado_gate.codec.media_types import resolve_media_type
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.http.fetch import FetchedFile, Fetcher, RequestFetcher
+from tornado_gate.http.fetch.fetcher import as_field_errors
 from tornado_gate.storage.files import MediaStore
 
 _LONGEST_URL = 2000
@@ -25,35 +26,31 @@ class StoredFileFetcher(Fetcher):
         super().__init__(**rest)
         self._stores = stores
 
-    async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
-        """As `Fetcher.fetch`. Also raises InvalidField (``file_expired``) for an own address that is no longer valid."""
-        own = await self.read_own(url, kinds=kinds, param=param)
-        return await super().fetch(url, kinds=kinds, param=param) if own is None else own
+    async def read_own_for(
+        self, request: RequestFetcher, url: str, kinds: Collection[str], param: str
+    ) -> FetchedFile | None:
+        """Return the file at an own address; None for any other address.
 
-    async def read_own(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile | None:
-        """The file at an own address; None for any other address. Raises InvalidField as `fetch`."""
+        Raises InvalidField: ``file_expired`` for an own address that is no longer valid, ``too_large``, ``wrong_media_type``;
+        Unavailable if there is no memory for the file.
+        """
         for store in self._stores:
             if store.address in url[:_LONGEST_URL] and (file_id := _find_signed_file(store, url, param)):
-                return await self._read(store, file_id, url, kinds, param)
+                return await self._read(request, store, file_id, url, kinds, param)
         return None
 
-    async def _read(self, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str) -> FetchedFile:
-        most = self.rules.max_bytes
-        try:
-            async with store.open_for_reading(file_id) as (kept, file):
-                if kept.size > most:
-                    raise InvalidField(param, f"The file is larger than {most:,} bytes.", code="too_large")
-                data = await file.read()
-        except InvalidField:
-            raise
-        except GateError as error:
-            if error.status == 404:
+    async def _read(
+        self, request: RequestFetcher, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str
+    ) -> FetchedFile:
+        rules = self.rules
+        with as_field_errors(param):
+            try:
+                async with store.open_for_reading(file_id) as (kept, file):
+                    await request.reserve(request.find_most_bytes(kept.size, rules), rules.seconds)
+                    data = await file.read()
+            except NotFound:
                 raise _expired_error(param) from None
-            raise
-        try:
             return FetchedFile(media_type=resolve_media_type(data, kept.media_type, kinds), data=data, url=url)
-        except WrongMediaType as wrong:
-            raise InvalidField(param, str(wrong), code="wrong_media_type") from None
 
 
 def _find_signed_file(store: MediaStore, url: str, param: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
-from tornado_gate.types.upstream_objects import ResponseRules
+from tornado_gate.types.upstream_objects import ALL_KINDS, ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
 
 MORE_LOSSES_MARK = "..."
@@ -43,7 +43,8 @@ class Target(Value, frozen=True, kw_only=True):
 
     `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one. `settings` is the
     value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys in conf (token
-    limits, …). `operations` are those that conf and the plugin allow; None means all.
+    limits, …). `operations` are those that conf and the plugin allow; None means all. `shared_objects` are the kinds of objects
+    in the provider's account that every caller may use by id.
     """
 
     provider: str
@@ -57,8 +58,13 @@ class Target(Value, frozen=True, kw_only=True):
     facts: Mapping[str, Any] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     operations: frozenset[str] | None = None
+    shared_objects: frozenset[str] = frozenset()
 
     hidden_fields = frozenset({"api_key", "headers"})
+
+    def shares(self, kind: str) -> bool:
+        """Whether every caller may use objects of this kind in the provider's account by id."""
+        return kind in self.shared_objects or ALL_KINDS in self.shared_objects
 
     def first_supported_operation(self, operations: Iterable[str]) -> str:
         """Return the first of `operations` that the target supports, or ""."""
@@ -130,6 +136,9 @@ class UrlFetcher(Protocol):
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
         """Fetch a URL from a request; the result has `media_type` and `data`. Raises InvalidField for the field `param`."""
+
+    async def read_own(self, url: str, *, kinds: Collection[str], param: str) -> Any | None:
+        """Read a file whose address the gateway itself has handed out; None for any other address. Raises as `fetch`."""
 
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""

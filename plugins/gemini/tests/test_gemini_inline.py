@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import ChatRequest, Data, Image, Link, Message, Part, Text, replace
 from tornado_gate_gemini.inline import MAX_LINKS, inline_links
@@ -35,8 +35,10 @@ def saying(*parts: Part) -> ChatRequest:
     return replace(chat(), messages=(Message(role="user", parts=parts),), names={"messages": "contents"})
 
 
-def run(request: ChatRequest, fetcher: FakeFetcher | None, needs: bool = True) -> ChatRequest:
-    return asyncio.run(inline_links(call_to(fetcher=fetcher), request, lambda _link: needs))
+def run(request: ChatRequest, fetcher: FakeFetcher | None, needs: bool = True, shared: str = "file") -> ChatRequest:
+    call = call_to(fetcher=fetcher)
+    call = replace(call, target=replace(call.target, shared_objects=frozenset({shared})))
+    return asyncio.run(inline_links(call, request, lambda _link: needs))
 
 
 PICTURE = Image(source=Link(url="https://x.test/a"), detail="low")
@@ -56,6 +58,22 @@ def test_what_the_upstream_takes_as_it_is_stays() -> None:
     fetcher = FakeFetcher()
     run(replace(request, messages=(replace(request.messages[0], parts=request.messages[0].parts[1:]),)), fetcher)
     assert not fetcher.asked
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "gs://bucket/a",
+        "https://generativelanguage.googleapis.com/v1beta/files/a",
+        "https://proxy.test/g/v1beta/files/a",
+    ],
+)
+def test_a_file_in_the_providers_account_is_refused_unless_it_is_shared(url: str) -> None:
+    request = saying(Image(source=Link(url=url)))
+    assert run(request, FakeFetcher(), needs=False) is request
+    with pytest.raises(NotFound) as caught:
+        run(request, FakeFetcher(), needs=False, shared="cache")
+    assert (caught.value.param, caught.value.code) == ("contents.0.content.0", "file_not_found")
 
 
 def test_without_a_fetcher_nothing_changes() -> None:

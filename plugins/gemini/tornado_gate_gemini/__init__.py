@@ -40,7 +40,6 @@ from tornado_gate.wire.gemini_generate import (
     convert_to_camel_case,
     find_error,
     guess_media_type,
-    is_uploaded_file,
     iterate_elements,
     parse_image_response,
     parse_response,
@@ -89,10 +88,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return _build_forwarded_embedding(call, request)
         case ChatRequest():
             method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.stream else _WHOLE_METHOD
-            whole = await inline_links(call, request, _must_be_fetched)
+            whole = await inline_links(call, request, _lacks_media_type)
             return _build_upstream_request(call, method, json=render_request(call, whole, dialect=dialect))
         case CountTokensRequest(chat=chat):
-            whole = await inline_links(call, chat, _must_be_fetched)
+            whole = await inline_links(call, chat, _lacks_media_type)
             return _build_upstream_request(
                 call, _COUNT_METHOD, json=render_count(call, whole, model=make_resource_name(model), dialect=dialect)
             )
@@ -106,12 +105,9 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     )
 
 
-def _must_be_fetched(link: Link) -> bool:
-    """Whether the gateway opens a URL. The vendor opens public URLs itself, but only with a media type.
-
-    The vendor would read the address of an uploaded file with the account's key, which is no right of the caller.
-    """
-    return not (link.media_type or guess_media_type(link.url)) or is_uploaded_file(link.url)
+def _lacks_media_type(link: Link) -> bool:
+    """The vendor opens public URLs itself, but only with a media type."""
+    return not (link.media_type or guess_media_type(link.url))
 
 
 def _build_upstream_request(call: Call, method: str, **content: Any) -> UpstreamRequest:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, Part
+from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, ObjectReference, Part
 from tornado_gate.types.value import replace
-from tornado_gate.wire.gemini_generate import encode_in_slices
+from tornado_gate.wire.gemini_generate import encode_in_slices, is_uploaded_file
 
 MAX_LINKS = 20
 """Maximum URLs in one request; each is a download."""
@@ -25,8 +25,11 @@ MEDIA_TYPE_PREFIXES: dict[type, tuple[str, ...]] = {
 async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
     """`request` with each http(s) URL for which `needs` is true replaced by its data.
 
-    Raises InvalidField for a file that cannot be fetched, and for more than `MAX_LINKS` URLs.
+    Raises InvalidField for a file that cannot be fetched, and for more than `MAX_LINKS` URLs; NotFound for the address of a file
+    in the provider's account, which the vendor would read with the account's rights, unless conf shares such files.
     """
+    if not call.target.shares("file"):
+        _refuse_uploaded_files(request)
     if call.fetcher is None:
         return request
     wanted = [
@@ -52,6 +55,17 @@ async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link],
         parts[place] = replace(part, source=source)
         messages[number] = replace(messages[number], parts=tuple(parts))
     return replace(request, messages=tuple(messages)) if wanted else request
+
+
+def _refuse_uploaded_files(request: ChatRequest) -> None:
+    for number, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if (
+                isinstance(part, Image | Audio | File)
+                and isinstance(part.source, Link)
+                and is_uploaded_file(part.source.url)
+            ):
+                raise ObjectReference(kind="file", id=part.source.url, param=request.path(number, place)).not_found()
 
 
 def _is_web_link(link: Link) -> bool:

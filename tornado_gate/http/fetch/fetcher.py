@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -112,22 +112,28 @@ class Fetcher:
     async def fetch_for(self, request: RequestFetcher, url: str, kinds: Collection[str], param: str) -> FetchedFile:
         """Implements `RequestFetcher.fetch`."""
         rules = self.rules
+        own = await self.read_own_for(request, url, kinds, param)
+        if own is not None:
+            return own
         try:
-            if url[:5].lower() == "data:":
-                data, declared = await decode_data_url_in_thread(url, rules.max_bytes)
-                return FetchedFile(media_type=resolve_media_type(data, declared, kinds), data=data, url="data:")
-            await self._places.reserve(request.account, 1, rules.seconds, BUSY_PLACES)
-            try:
-                return await self._fetch_file(request, url.strip(), kinds, rules)
-            finally:
-                self._places.release(request.account, 1)
-        except FetchRefused as refused:
-            raise InvalidField(param, f"{refused.what} {refused.advice}", code=refused.code) from None
-        except WrongMediaType as wrong:
-            raise InvalidField(param, str(wrong), code="wrong_media_type") from None
+            with as_field_errors(param):
+                if url[:5].lower() == "data:":
+                    data, declared = await decode_data_url_in_thread(url, rules.max_bytes)
+                    return FetchedFile(media_type=resolve_media_type(data, declared, kinds), data=data, url="data:")
+                await self._places.reserve(request.account, 1, rules.seconds, BUSY_PLACES)
+                try:
+                    return await self._fetch_file(request, url.strip(), kinds, rules)
+                finally:
+                    self._places.release(request.account, 1)
         except TimeoutError:
             message = f"The file at this address did not arrive within {rules.seconds:g} seconds. {SEND_FILE_ADVICE}"
             raise InvalidField(param, message, code="unreachable_url") from None
+
+    async def read_own_for(
+        self, request: RequestFetcher, url: str, kinds: Collection[str], param: str
+    ) -> FetchedFile | None:
+        """Implements `RequestFetcher.read_own`. This class knows no own addresses."""
+        return None
 
     @asynccontextmanager
     async def open(
@@ -244,6 +250,17 @@ class Fetcher:
         return found
 
 
+@contextmanager
+def as_field_errors(param: str) -> Iterator[None]:
+    """Raise what is wrong with a file as InvalidField for the caller's field `param`."""
+    try:
+        yield
+    except FetchRefused as refused:
+        raise InvalidField(param, f"{refused.what} {refused.advice}", code=refused.code) from None
+    except WrongMediaType as wrong:
+        raise InvalidField(param, str(wrong), code="wrong_media_type") from None
+
+
 class RequestFetcher:
     """``call.fetcher``: fetches for one request of an account, within the bounds of the request.
 
@@ -267,6 +284,13 @@ class RequestFetcher:
         or memory was in use for ``fetch.seconds``.
         """
         return await self._fetcher.fetch_for(self, url, kinds, param)
+
+    async def read_own(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile | None:
+        """Return the file at an address that the gateway itself has handed out; None for any other address.
+
+        Raises as `fetch`, and InvalidField (``file_expired``) for an own address that is no longer valid.
+        """
+        return await self._fetcher.read_own_for(self, url, kinds, param)
 
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
