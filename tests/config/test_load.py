@@ -19,7 +19,7 @@ from tornado_gate import config
 from tornado_gate.config import FileFaults, KeyEntry, ModelEntry, ModelTarget
 from tornado_gate.config.model import Config, Secret
 from tornado_gate.config.schema import FileSchema, KeySchema, ModelSchema, ProviderSchema, ServerSchema, TargetSchema
-from tornado_gate.types import Timeouts
+from tornado_gate.types import ResponseRules, Timeouts
 
 SHIPPED = Path(__file__).parents[2] / "conf" / "gate.yaml"
 
@@ -90,6 +90,7 @@ limits: {requests_per_minute: 600, tokens_per_minute: null, body_bytes: 1024}
 circuits: {failures: 2, open_seconds: 1}
 defaults: {chat: plain, images: open/image, moderation: off/some}
 dialect: contract
+responses: {store: ask, seconds: 2592000}
 """
 ENVIRONMENT = {"API_KEY": "canary-api", "ORGANIZATION": "canary-org", "DEV_KEY": "canary-dev-0123456789"}
 
@@ -171,6 +172,7 @@ def test_limits_circuits_and_dialect_are_read(whole: Config) -> None:
     assert whole.limits == config.LimitsConfig(requests_per_minute=600, body_bytes=1024)
     assert whole.circuits == config.CircuitsConfig(failures=2, open_seconds=1.0)
     assert whole.dialect == "contract"
+    assert whole.responses == ResponseRules(store="ask", seconds=2592000.0)
 
 
 def test_what_is_off_with_a_plugin_is_left_out_and_listed(whole: Config) -> None:

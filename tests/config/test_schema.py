@@ -85,6 +85,12 @@ TOP = [
     ("plugins: {'a b': true}", "plugins.a b", "a name must not contain spaces or control characters"),
     ("plugins: {'': true}", "plugins.", "a name must have from 1 to 200 characters"),
     ("providers: local", "providers", "must be a mapping, not a string"),
+    (
+        "providers: {p: {plugin: openai, shared_objects: [files]}}",
+        "providers.p.shared_objects.0",
+        "must be 'response', 'item', 'conversation', 'file', 'container', 'vector_store', 'prompt', 'skill', 'audio', 'cache' or "
+        "'all', not 'files'",
+    ),
     ("providers: {p: p}", "providers.p", "must be a mapping such as {plugin: openai}, not a string"),
     ("providers: {'a b': {plugin: p}}", "providers.a b", "a name must not contain spaces or control characters"),
     ("models: [a]", "models", "must be a mapping, not a list"),
@@ -96,6 +102,13 @@ TOP = [
     ("limits: {requests_per_minute: 0}", "limits.requests_per_minute", "must be 1 or more, not 0"),
     ("limits: {tokens_per_minute: 1.5}", "limits.tokens_per_minute", "must be an integer, not a number"),
     ("limits: {store: redis://h}", "limits.store", EMBEDDED),
+    ("responses: {store: always}", "responses.store", "must be 'never', 'ask' or 'default', not 'always'"),
+    ("responses: {seconds: 0}", "responses.seconds", "must be more than 0 and at most 31622400 seconds, not 0"),
+    (
+        "responses: {seconds: 1.0e+9}",
+        "responses.seconds",
+        "must be more than 0 and at most 31622400 seconds, not 1000000000.0",
+    ),
     ("circuits: {failures: 0}", "circuits.failures", "must be 1 or more, not 0"),
     ("circuits: {open_seconds: 0}", "circuits.open_seconds", f"{SECONDS} 0"),
     ("defaults: [a]", "defaults", "must be a mapping, not a list"),

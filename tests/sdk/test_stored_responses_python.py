@@ -174,6 +174,26 @@ def test_background_response_is_polled_streamed_and_cancelled(owner: openai.Open
     assert sent == [("GET", f"{path}?stream=true&starting_after=0"), ("POST", f"{path}/cancel")]
 
 
+def test_usage_of_a_background_response_is_counted_once(gateway: Gateway, upstream: Upstream) -> None:
+    name = "metered"
+    queued = response(name, status="queued", background=True, usage=None) | {"output": []}
+    done = json.dumps(response(name, background=True))
+    before = count_tokens(gateway)
+    upstream.script(answer(json.dumps(queued)), answer(json.dumps(queued)), answer(done), answer(done), answer(done))
+    assert send(gateway, "a", "POST", "/responses", refer(background=True)).status_code == 200
+    for _ in range(4):
+        assert send(gateway, "a", "GET", f"/responses/resp_{name}").status_code == 200
+    assert count_tokens(gateway) == before + 3
+
+
+def count_tokens(gateway: Gateway) -> float:
+    """All tokens that the gateway has counted, of requests and of responses."""
+    text = httpx2.get(f"{gateway.url}/metrics", timeout=20).text
+    return sum(
+        float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("tornado_gate_tokens_total")
+    )
+
+
 def test_streamed_response_may_be_continued_when_its_last_event_arrives(
     owner: openai.OpenAI, upstream: Upstream
 ) -> None:

@@ -7,7 +7,7 @@ ids get the error for an unknown id. A recorded id is sent only to the provider 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 import msgspec
@@ -69,13 +69,13 @@ def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidFie
     )
 
 
-def list_references(call: Call, wire: WireRequest) -> tuple[ObjectReference, ...]:
+def list_references(call: Call, wire: WireRequest) -> Sequence[ObjectReference]:
     """The ids of upstream objects in a request, as its route lists them; most requests have none."""
     found = wire.route.references
-    return () if found is None else tuple(found(call, wire))
+    return () if found is None else found(call, wire)
 
 
-async def find_access(call: Call, wire: WireRequest, references: tuple[ObjectReference, ...]) -> ObjectAccess:
+async def find_access(call: Call, wire: WireRequest, references: Sequence[ObjectReference]) -> ObjectAccess:
     """Look up the references of a request in the account's records."""
     names = [_make_name(reference.kind, reference.id) for reference in references]
     known = await call.memory.get_many({*names, *(reference.memory_name for reference in references)} - {""})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import orjson
@@ -41,7 +41,7 @@ class Route(Value, frozen=True):
     multipart: Literal["no", "too", "only"] = "no"
     default: Callable[[Mapping[str, Any]], str] | None = None
     socket: bool = False
-    references: Callable[[Any, WireRequest], Iterable[ObjectReference]] | None = None  # the first argument is the Call
+    references: Callable[[Any, WireRequest], Sequence[ObjectReference]] | None = None  # the first argument is the Call
     empty_body: bool = False
 
     @property

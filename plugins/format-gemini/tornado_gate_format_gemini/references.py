@@ -1,25 +1,27 @@
 """The names in generate bodies of objects in an upstream account: uploaded files, cached contents and file search stores.
 
-Bodies are not checked yet here: values of a wrong type are no references.
+Bodies are not checked yet here: values of a wrong type are no references. The parsed body is walked, not its text, whose strings
+may be long.
 
 Source: google-genai, types.py: FileData, GenerateContentConfig.cached_content, FileSearch.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ObjectReference, WireRequest
 
-_MEMBERS: Final = re.compile(rb'"(?:file_?uri|cached_?content|file_?search_?store_?names)"|\\u00[4-7]', re.IGNORECASE)
 _KIND_OF_MEMBER: Final[Mapping[str, str]] = {
-    "cachedcontent": "cache",
-    "fileuri": "file",
-    "filesearchstorenames": "vector_store",
+    "cachedContent": "cache",
+    "cached_content": "cache",
+    "fileUri": "file",
+    "file_uri": "file",
+    "fileSearchStoreNames": "vector_store",
+    "file_search_store_names": "vector_store",
 }
-"""By member name, in lower case and without underscores: the API accepts camelCase and snake_case."""
+"""By member name, in the two spellings that the API accepts."""
 _NO_REFERENCES_BELOW: Final = frozenset(
     ("args", "response", "parameters", "parametersJsonSchema", "parameters_json_schema", "responseSchema",
      "response_schema", "responseJsonSchema", "response_json_schema")
@@ -27,32 +29,36 @@ _NO_REFERENCES_BELOW: Final = frozenset(
 """Members with data of the client or with JSON schemas."""
 
 
-def list_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
-    """Yield the references in the body of a generate or a count request."""
-    if _MEMBERS.search(wire.raw) is not None:
-        yield from _walk(wire.json, "")
+References = list[ObjectReference]
 
 
-def _walk(value: Any, path: str) -> Iterator[ObjectReference]:
-    """Yield the references below `value`, whose depth was limited when the body was parsed."""
-    if isinstance(value, list):
+def list_references(call: Call, wire: WireRequest) -> References:
+    """Return the references in the body of a generate or a count request."""
+    found: References = []
+    _walk(wire.json, "", found)
+    return found
+
+
+def _walk(value: Any, path: str, found: References) -> None:
+    """Add the references below an array or object, whose depth was limited when the body was parsed."""
+    if type(value) is list:
         for number, item in enumerate(value):
-            yield from _walk(item, f"{path}.{number}")
-    elif isinstance(value, dict):
-        for name, member in value.items():
-            place = f"{path}.{name}" if path else name
-            kind = _KIND_OF_MEMBER.get(name.lower().replace("_", ""))
-            if kind is not None:
-                yield from _refer(kind, member, place)
-            elif name not in _NO_REFERENCES_BELOW:
-                yield from _walk(member, place)
+            if type(item) is dict or type(item) is list:
+                _walk(item, f"{path}.{number}", found)
+        return
+    for name, member in value.items():
+        if name in _KIND_OF_MEMBER:
+            _add(_KIND_OF_MEMBER[name], member, f"{path}.{name}" if path else name, found)
+        elif (type(member) is dict or type(member) is list) and name not in _NO_REFERENCES_BELOW:
+            _walk(member, f"{path}.{name}" if path else name, found)
 
 
-def _refer(kind: str, value: Any, path: str) -> Iterator[ObjectReference]:
+def _add(kind: str, value: Any, path: str, found: References) -> None:
+    """Add the references of a member, whose value is a name or an array of names."""
     from tornado_gate.wire.gemini_generate import (
         is_uploaded_file,  # not needed at the server's start, which reads the routes
     )
 
     for identity in value if isinstance(value, list) else (value,):
         if isinstance(identity, str) and (kind != "file" or is_uploaded_file(identity)):
-            yield ObjectReference(kind=kind, id=identity, param=path)
+            found.append(ObjectReference(kind=kind, id=identity, param=path))

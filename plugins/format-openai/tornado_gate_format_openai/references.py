@@ -1,7 +1,7 @@
 """The ids in request bodies that name objects of an upstream account: responses, items, files, conversations, and others.
 
-Bodies are not checked yet here: values of a wrong type are no references. Most bodies contain none; a search of the text finds
-that out without a walk through the body.
+Bodies are not checked yet here: values of a wrong type are no references. The parsed body is walked, not its text: its strings
+may be long, and the names of its members may be escaped in the text.
 
 Source: openai-python 3.52, types/responses/response_create_params.py, response_input_item_param.py and tool_param.py,
 types/chat/chat_completion_*_param.py.
@@ -9,8 +9,7 @@ types/chat/chat_completion_*_param.py.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -33,76 +32,73 @@ _NO_REFERENCES_BELOW: Final = frozenset(
 """Members with data of the client, with JSON schemas, or with output that an upstream does not look up."""
 _VENDORS_SKILLS: Final = "openai-"
 
-_RESPONSE_MEMBERS: Final = re.compile(
-    rb'"(?:container(?:_id)?|conversation|file_ids?|id|previous_response_id|prompt|skill_id|vector_store_ids)"|\\u00[4-7]'
-)
-_CHAT_MEMBERS: Final = (b'"file_id"', b'"audio"', b"\\u00")
-"""Of these members, and escapes that may hide them, one occurs in each chat body with references."""
+References = list[ObjectReference]
 
 
-def list_response_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
-    """Yield the references in the body of ``POST /v1/responses``."""
+def list_response_references(call: Call, wire: WireRequest) -> References:
+    """Return the references in the body of ``POST /v1/responses``."""
     body = wire.json
-    if _RESPONSE_MEMBERS.search(wire.raw) is None:
-        return
+    found: References = []
     if isinstance(previous := body.get(store.PREVIOUS_RESPONSE_ID), str) and previous:
-        yield _refer_to_response(call, previous)
+        found.append(_refer_to_response(call, previous))
     for name in ("conversation", "prompt"):
         value = body.get(name)
-        identity = value.get("id") if isinstance(value, Mapping) else value
+        identity = value.get("id") if isinstance(value, dict) else value
         if isinstance(identity, str):
-            yield ObjectReference(kind=name, id=identity, param=name if value is identity else f"{name}.id")
+            param = name if value is identity else f"{name}.id"
+            found.append(ObjectReference(kind=name, id=identity, param=param))
     items = body.get("input")
     for number, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, Mapping) and isinstance(item.get("id"), str) and not is_self_contained(item):
-            yield _refer_to_item(item["id"], f"input.{number}.id")
-    yield from _walk(body, "")
+        if isinstance(item, dict) and isinstance(item.get("id"), str) and not is_self_contained(item):
+            found.append(_refer_to_item(item["id"], f"input.{number}.id"))
+    _walk(body, "", found)
+    return found
 
 
-def list_chat_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
-    """Yield the references in the body of ``POST /v1/chat/completions``."""
-    raw = wire.raw
-    if not any(member in raw for member in _CHAT_MEMBERS):
-        return
+def list_chat_references(call: Call, wire: WireRequest) -> References:
+    """Return the references in the body of ``POST /v1/chat/completions``."""
+    found: References = []
     messages = wire.json.get("messages")
-    for number, message in enumerate(messages if isinstance(messages, list) else ()):
-        if not isinstance(message, Mapping):
+    for number, message in enumerate(messages if type(messages) is list else ()):
+        if type(message) is not dict:
             continue
-        audio = message.get("audio")
-        if isinstance(audio, Mapping) and isinstance(audio.get("id"), str):
-            yield ObjectReference(kind="audio", id=audio["id"], param=f"messages.{number}.audio.id")
-        yield from _walk(message.get("content"), f"messages.{number}.content")
+        content = message.get("content")
+        if type(content) is list:
+            _walk(content, f"messages.{number}.content", found)
+        if "audio" in message:
+            audio = message["audio"]
+            if isinstance(audio, dict) and isinstance(audio.get("id"), str):
+                found.append(ObjectReference(kind="audio", id=audio["id"], param=f"messages.{number}.audio.id"))
+    return found
 
 
-def list_image_references(call: Call, wire: WireRequest) -> Iterator[ObjectReference]:
-    """Yield the files that the JSON body of ``POST /v1/images/edits`` names."""
-    if b'"file_id' in wire.raw or b"\\u00" in wire.raw:
-        yield from _walk(wire.json, "")
+def list_image_references(call: Call, wire: WireRequest) -> References:
+    """Return the files that the JSON body of ``POST /v1/images/edits`` names."""
+    found: References = []
+    _walk(wire.json, "", found)
+    return found
 
 
-def _walk(value: Any, path: str) -> Iterator[ObjectReference]:
-    """Yield the references below `value`, whose depth was limited when the body was parsed."""
-    if isinstance(value, list):
+def _walk(value: Any, path: str, found: References) -> None:
+    """Add the references below an array or object, whose depth was limited when the body was parsed."""
+    if type(value) is list:
         for number, item in enumerate(value):
-            if isinstance(item, (dict, list)):
-                yield from _walk(item, f"{path}.{number}")
-    elif isinstance(value, dict):
-        for name, member in value.items():
-            place = f"{path}.{name}" if path else name
-            if isinstance(member, str):
-                if name in _KIND_OF_MEMBER:
-                    yield from _refer(_KIND_OF_MEMBER[name], member, place)
-            elif isinstance(member, (dict, list)) and name not in _NO_REFERENCES_BELOW:
-                if isinstance(member, list) and name in _KIND_OF_MEMBER:
-                    for number, identity in enumerate(member):
-                        yield from _refer(_KIND_OF_MEMBER[name], identity, f"{place}.{number}")
-                else:
-                    yield from _walk(member, place)
+            if type(item) is dict or type(item) is list:
+                _walk(item, f"{path}.{number}", found)
+        return
+    for name, member in value.items():
+        if name in _KIND_OF_MEMBER and type(member) is not dict:
+            _add(_KIND_OF_MEMBER[name], member, f"{path}.{name}" if path else name, found)
+        elif (type(member) is dict or type(member) is list) and name not in _NO_REFERENCES_BELOW:
+            _walk(member, f"{path}.{name}" if path else name, found)
 
 
-def _refer(kind: str, identity: Any, path: str) -> Iterator[ObjectReference]:
-    if isinstance(identity, str) and not (kind == "skill" and identity.startswith(_VENDORS_SKILLS)):
-        yield ObjectReference(kind=kind, id=identity, param=path)
+def _add(kind: str, value: Any, path: str, found: References) -> None:
+    """Add the references of a member, whose value is an id or an array of ids."""
+    ids = {path: value} if type(value) is not list else {f"{path}.{place}": one for place, one in enumerate(value)}
+    for place, identity in ids.items():
+        if isinstance(identity, str) and not (kind == "skill" and identity.startswith(_VENDORS_SKILLS)):
+            found.append(ObjectReference(kind=kind, id=identity, param=place))
 
 
 def _refer_to_response(call: Call, response_id: str) -> ObjectReference:
