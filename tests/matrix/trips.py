@@ -71,6 +71,9 @@ class Shelf:
         assert url == LINK, f"'{param}' is fetched from {url}, not from {LINK}"
         return SimpleNamespace(media_type="image/png", data=base64.b64decode(FETCHED))
 
+    async def read_own(self, url: str, *, kinds: Collection[str], param: str) -> None:
+        return None
+
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
     ) -> AbstractAsyncContextManager[Any]:

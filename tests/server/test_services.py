@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_services
-from tornado_gate.config.model import LimitsConfig, VideosConfig
+from tornado_gate.config.model import LimitsConfig, RealtimeConfig, VideosConfig
+from tornado_gate.errors import GateError
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller, replace
@@ -51,7 +52,17 @@ def test_a_new_configuration_reaches_every_part(services: Services) -> None:
 
 def test_sessions_end_when_the_process_drains(services: Services) -> None:
     ended: list[bool] = []
-    services.sessions.add(object(), Caller(id="k", account="a"), 1, lambda: ended.append(True))
+
+    class Session:
+        caller, key_digest, model = Caller(id="k", account="a"), b"", "m"
+
+        def shut_down(self) -> None:
+            ended.append(True)
+
+        def revoke(self, error: GateError) -> None:
+            raise AssertionError(error)
+
+    services.sessions.add(Session(), RealtimeConfig(), services.gate.keys.changes)
     services.drain()
     assert services.gate.draining
     assert ended == [True]

@@ -190,11 +190,14 @@ class VideosConfig(Value, frozen=True, kw_only=True):
 
 
 class RealtimeConfig(Value, frozen=True, kw_only=True):
-    """Realtime sessions: open sessions per key and process, duration of a session, messages per second from a caller (excess
-    messages wait), size of a message. `origins` are the web origins that may open a session; empty means all.
+    """Realtime sessions: open sessions per key and per account in a process, client secrets of an account that have not expired,
+    duration of a session, messages per second from a caller (excess messages wait), size of a message. `origins` are the web
+    origins that may open a session; empty means all.
     """
 
     sessions_per_key: int = 20
+    sessions_per_account: int = 100
+    client_secrets_per_account: int = 1000
     minutes: float = 60.0
     messages_per_second: int = 200
     message_bytes: int = 1024 * 1024

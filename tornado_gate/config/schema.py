@@ -292,6 +292,8 @@ class VideosSchema(Schema):
 
 class RealtimeSchema(Schema):
     sessions_per_key = Integer(least=1)
+    sessions_per_account = Integer(least=1)
+    client_secrets_per_account = Integer(least=1)
     minutes = Integer(least=1, most=24 * 60)
     messages_per_second = Integer(least=1)
     message_bytes = Integer(least=1024, most=16 * 1024 * 1024)

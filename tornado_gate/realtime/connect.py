@@ -10,8 +10,9 @@ from tornado_gate.gateway.attempts import try_targets
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.outcomes import note_success
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.realtime.client_secrets import ClientSecretClaims, ClientSecrets
 from tornado_gate.realtime.inner_models import add_inner_models
-from tornado_gate.realtime.sessions import ClientSecretClaims, ClientSecrets
+from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.types import (
     Call,
@@ -25,8 +26,6 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import replace
-
-OPERATION = "realtime"
 
 
 async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdapter) -> tuple[Call, Socket]:
@@ -64,7 +63,7 @@ async def make_client_secret(
     snapshot.select_targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
     if not call.key_digest:
         raise NotAllowed("A client secret cannot create another client secret. Use an API key.")
-    return await secrets.make(request, call.key_digest)
+    return await secrets.make(request, call.caller.account, call.key_digest)
 
 
 async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) -> tuple[Caller, ClientSecretClaims]:

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 
 HARD_LIMIT_BYTES = 16 * 1024 * 1024
 """A larger message closes the connection (1009). A message between `message_bytes` and this limit only gets an error event."""
-NORMAL, GOING_AWAY, UPSTREAM_FAILED = 1000, 1001, 1011
+LONGEST_EVENT_ID = 512
+NORMAL, GOING_AWAY, POLICY_VIOLATION, UPSTREAM_FAILED = 1000, 1001, 1008, 1011
 
 
 class Relay:
@@ -80,6 +81,11 @@ class Relay:
         """Close the caller's connection with 1001 because the gateway shuts down."""
         self.caller.close(GOING_AWAY, "the gateway is shutting down")
 
+    def revoke(self, error: GateError) -> None:
+        """Close the caller's connection with 1008 and the reason, after an error event: the session is not allowed any more."""
+        self._send_error_to_caller(error, "")
+        self.caller.close(POLICY_VIOLATION, error.message)
+
     def stop(self) -> None:
         """Stop relaying; cancels timers and tasks."""
         self._stopped = True
@@ -121,22 +127,22 @@ class Relay:
     async def _send_after_wait(self, message: str | bytes, wait: float) -> None:
         if self._slow_down.should_report_limit():
             limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
-            await (self._send_error_to_caller(RateLimited(limit, retry_after=1), "") or asyncio.sleep(0))
+            await _wait_for(self._send_error_to_caller(RateLimited(limit, retry_after=1), ""))
         await asyncio.sleep(wait)
         try:
             await self._send_to_provider(self._translate_caller_message(message), message)
         except Exception as error:
-            await (self._on_send_failure(error, message) or asyncio.sleep(0))
+            await _wait_for(self._on_send_failure(error, message))
 
     async def _send_to_provider(self, texts: list[str], message: str | bytes) -> None:
         try:
             for text in texts:
                 await self.socket.send(text)
         except Exception as error:
-            await (self._on_send_failure(error, message) or asyncio.sleep(0))
+            await _wait_for(self._on_send_failure(error, message))
 
     def _on_send_failure(self, error: Exception, message: str | bytes) -> Awaitable[object] | None:
-        """Send the error to the caller. Returns an awaitable if the caller reads slowly: its next message then waits."""
+        """Report a failure to the caller. Returns an awaitable if the caller reads slowly: its next message must wait then."""
         if isinstance(error, UpstreamError):
             self._on_upstream_lost(error)
             return None
@@ -207,6 +213,11 @@ class Relay:
         return None
 
 
+async def _wait_for(rest: Awaitable[object] | None) -> None:
+    if rest is not None:
+        await rest
+
+
 def _extract_event_id(message: str | bytes) -> str:
     """The ``event_id`` of the caller's message, "" without a valid one."""
     try:
@@ -214,7 +225,7 @@ def _extract_event_id(message: str | bytes) -> str:
     except orjson.JSONDecodeError:
         return ""
     given = event.get("event_id") if isinstance(event, dict) else None
-    return given if isinstance(given, str) else ""
+    return given[:LONGEST_EVENT_ID] if isinstance(given, str) else ""
 
 
 class _MessageBucket:

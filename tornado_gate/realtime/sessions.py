@@ -1,85 +1,152 @@
-"""Open realtime sessions of this process, and client secrets: short-lived keys with which web pages open sessions.
+"""The open realtime sessions of this process: how many each key and account has, and the end of those no longer allowed.
 
-A client secret may open realtime sessions with one model until it expires. It is stored as a hash, with the hash of the key that
-created it: revoking that key also revokes its client secrets. The open sessions of each key are counted here.
+A session ends when its key is revoked, expires, is removed from conf, or may no longer use the model of the session. Permissions
+are checked again when the keys have changed (`KeyRing.on_change`) and when a key expires: a message costs no check.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Protocol
 
-from tornado_gate.errors import RateLimited
-from tornado_gate.storage.conversation_state import AccountMemory
-from tornado_gate.types import Caller, ClientSecret, ClientSecretRequest
+from tornado_gate.config.model import RealtimeConfig
+from tornado_gate.errors import AuthenticationFailed, GateError, NotAllowed, RateLimited, Unavailable
+from tornado_gate.gateway import auth
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.types import Caller
 
-SECRET_PREFIX = "ek_"
+log = logging.getLogger(__name__)
 
-
-class ClientSecretClaims(NamedTuple):
-    """The key that created a client secret, its model and its session settings."""
-
-    key_digest: bytes
-    model: str
-    session: Mapping[str, Any]
+OPERATION = "realtime"
+LONGEST_TIMER = 86400.0
 
 
-class ClientSecrets:
-    """Creates client secrets and finds the claims of one."""
+class OpenSession(Protocol):
+    """A session, and what allows it: the digest of a key, the caller that the key stood for, and the model."""
 
-    def __init__(self, memory: AccountMemory) -> None:
-        self._memory = memory
+    @property
+    def key_digest(self) -> bytes: ...
+    @property
+    def caller(self) -> Caller: ...
+    @property
+    def model(self) -> str: ...
 
-    async def make(self, request: ClientSecretRequest, key_digest: bytes) -> ClientSecret:
-        """Create a client secret for the key with this digest."""
-        value = SECRET_PREFIX + secrets.token_urlsafe(32)
-        held = {"key": key_digest.hex(), "model": request.model, "session": dict(request.session)}
-        await self._memory.put(_make_memory_name(value), held, request.seconds)
-        expires = int(time.time()) + request.seconds
-        return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
+    def shut_down(self) -> None:
+        """Close it because the gateway shuts down."""
 
-    async def find(self, value: str) -> ClientSecretClaims | None:
-        """The claims of a client secret; None if it does not exist or has expired."""
-        held = await self._memory.get(_make_memory_name(value))
-        if not isinstance(held, dict):
-            return None
-        return ClientSecretClaims(bytes.fromhex(held["key"]), held["model"], held["session"])
-
-
-def _make_memory_name(value: str) -> str:
-    return hashlib.sha256(value.encode()).hexdigest()
+    def revoke(self, error: GateError) -> None:
+        """Close it because it is not allowed any more. Called again if the session stays open."""
 
 
 class OpenSessions:
-    """The open sessions of this process. `close_all` calls the `close` of each when the gateway shuts down."""
+    """The open sessions of this process."""
 
-    def __init__(self) -> None:
-        self._open: dict[object, Callable[[], None]] = {}
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._timers: dict[OpenSession, asyncio.TimerHandle | None] = {}
         self._of_key: Counter[str] = Counter()
+        self._of_account: Counter[str] = Counter()
+        self._checks: set[asyncio.Task[None]] = set()
+        gate.keys.on_change.append(self._check_all)
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._timers)
 
-    def add(self, session: object, caller: Caller, most: int, close: Callable[[], None]) -> None:
-        """Count a session. Raises RateLimited when the key has `most` sessions open."""
-        if self._of_key[caller.id] >= most:
-            message = f"This API key has reached its limit of {most} open realtime sessions. Close one, or retry later."
-            raise RateLimited(message, retry_after=10, code="too_many_sessions")
-        self._open[session] = close
+    def add(self, session: OpenSession, rules: RealtimeConfig, key_changes: int) -> None:
+        """Count a session. Raises RateLimited when its key or its account has as many as it may.
+
+        `key_changes` is `KeyRing.changes` before the key was authenticated: if it has changed since then, the permissions are
+        checked again.
+        """
+        caller = session.caller
+        limits = (
+            (self._of_key[caller.id], rules.sessions_per_key, "API key"),
+            (self._of_account[caller.account], rules.sessions_per_account, "account"),
+        )
+        for count, most, owner in limits:
+            if count >= most:
+                message = (
+                    f"This {owner} has reached its limit of {most} open realtime sessions. Close one, or retry later."
+                )
+                raise RateLimited(message, retry_after=10, code="too_many_sessions")
+        self._timers[session] = None
         self._of_key[caller.id] += 1
+        self._of_account[caller.account] += 1
+        self._set_timer(session)
+        if self._gate.keys.changes != key_changes:
+            self._start_check([session])
 
-    def remove(self, session: object, caller: Caller) -> None:
-        """Remove a session that has ended."""
-        if self._open.pop(session, None) is not None:
-            self._of_key[caller.id] -= 1
-            if not self._of_key[caller.id]:
-                del self._of_key[caller.id]
+    def remove(self, session: OpenSession) -> None:
+        """Remove a session that has ended. Repeated calls have no effect."""
+        if session not in self._timers:
+            return
+        timer = self._timers.pop(session)
+        if timer is not None:
+            timer.cancel()
+        for counter, name in ((self._of_key, session.caller.id), (self._of_account, session.caller.account)):
+            counter[name] -= 1
+            if not counter[name]:
+                del counter[name]
 
-    def close_all(self) -> None:
-        """Call the `close` of every open session."""
-        for close in list(self._open.values()):
-            close()
+    def shut_down(self) -> None:
+        """Close every open session because the gateway shuts down."""
+        for session in list(self._timers):
+            session.shut_down()
+
+    # Permissions
+
+    def _set_timer(self, session: OpenSession) -> None:
+        """Check the session when its key expires."""
+        expires = self._gate.keys.find_expiry(session.key_digest)
+        if expires is not None:
+            seconds = min(max(0.0, expires - time.time()) + 0.01, LONGEST_TIMER)  # the clock may be set meanwhile
+            self._timers[session] = asyncio.get_running_loop().call_later(seconds, self._start_check, [session])
+
+    def _check_all(self) -> None:
+        if self._timers:
+            self._start_check(list(self._timers))
+
+    def _start_check(self, sessions: list[OpenSession]) -> None:
+        check = asyncio.ensure_future(self._check(sessions))
+        self._checks.add(check)
+        check.add_done_callback(self._checks.discard)
+
+    async def _check(self, sessions: list[OpenSession]) -> None:
+        """End those that are not allowed any more. Looks up each key once."""
+        of_key: dict[bytes, list[OpenSession]] = {}
+        for session in sessions:
+            of_key.setdefault(session.key_digest, []).append(session)
+        for key_digest, of_one in of_key.items():
+            try:
+                caller = await self._gate.authenticate_digest(key_digest)
+            except Unavailable:
+                continue  # checked again when the key store can be read: that is a change
+            except AuthenticationFailed:
+                caller = None
+            for session in of_one:
+                if session in self._timers:
+                    self._end_or_keep(session, caller)
+
+    def _end_or_keep(self, session: OpenSession, caller: Caller | None) -> None:
+        error = find_refusal(session, caller)
+        if error is None:
+            self._set_timer(session)
+        else:
+            log.info("a realtime session of %s ends: %s", session.caller.id, error.message)
+            session.revoke(error)
+
+
+def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | None:
+    """Why a session may not stay open, if its key now stands for `caller` (None: for nobody); None if it may."""
+    if caller is None or caller.account != session.caller.account:
+        return AuthenticationFailed("The API key of this session was revoked or has expired.")
+    if caller.operations and OPERATION not in caller.operations:
+        return NotAllowed("The API key of this session no longer allows realtime sessions.")
+    if not auth.may_use_model(caller, session.model):
+        return NotAllowed(
+            "The API key of this session no longer allows its model.", param="model", code="model_not_allowed"
+        )
+    return None

@@ -27,7 +27,8 @@ from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.realtime.sessions import ClientSecrets, OpenSessions
+from tornado_gate.realtime.client_secrets import ClientSecrets
+from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -45,6 +46,7 @@ from tornado_gate.server.handlers.status import (
     RefusalHandler,
 )
 from tornado_gate.server.services import MediaSweeper, Services
+from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore, load_media_secret
 from tornado_gate.storage.keys import KeyStore
@@ -65,8 +67,6 @@ PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
 """Paths that need no key. `GET` and `HEAD` only."""
 
 EXPLAIN_PATH = "/v1/_explain"
-SECRETS_OWNER = "\0client secrets"
-"""The account under which client secrets are stored: no real account has such a name."""
 
 
 class GateApplication(Application):
@@ -235,8 +235,8 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,
         tasks=tasks,
-        secrets=ClientSecrets(memory.get_account_memory(SECRETS_OWNER)),
-        sessions=OpenSessions(),
+        secrets=ClientSecrets(ClientSecretStore(data_dir), config.realtime.client_secrets_per_account),
+        sessions=OpenSessions(gate),
         sweeper=MediaSweeper((media, tasks.files)),
     )
     services.apply(config)

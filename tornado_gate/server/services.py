@@ -13,7 +13,8 @@ from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
-from tornado_gate.realtime.sessions import ClientSecrets, OpenSessions
+from tornado_gate.realtime.client_secrets import ClientSecrets
+from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.service import TaskService
@@ -79,7 +80,7 @@ class Services(Value, frozen=True, kw_only=True):
     def drain(self) -> None:
         """Accept no new requests, and close realtime sessions, which do not end by themselves."""
         self.gate.draining = True
-        self.sessions.close_all()
+        self.sessions.shut_down()
 
     def replace(self, snapshot: Snapshot) -> None:
         """Apply a new snapshot to the gate and to the other parts."""
@@ -94,5 +95,6 @@ class Services(Value, frozen=True, kw_only=True):
         self.rates.bytes_per_second = config.limits.body_bytes_per_second
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
         self.tasks.engine.rules = config.videos
+        self.secrets.limit = config.realtime.client_secrets_per_account
         files = self.tasks.files
         files.max_bytes, files.seconds = config.videos.max_bytes, config.videos.keep_seconds

@@ -15,7 +15,7 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -270,7 +270,8 @@ class KeyRing:
     """Keys of the configuration and of the store, for the event loop. Lookups are cached until the store's revision changes.
 
     `conf` maps digests to entries. While the store cannot be read, keys of the configuration and cached keys remain valid, and
-    the failure is logged once.
+    the failure is logged once. `changes` counts the changes of keys that were noticed; the functions in `on_change` are called
+    after each, within a second of it: any key may then have other permissions, or none. That a key expires is no change.
     """
 
     def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:
@@ -281,7 +282,8 @@ class KeyRing:
         self._unknown: TTLCache[bytes, None] = TTLCache(CACHED_KEYS, UNKNOWN_KEY_SECONDS)
         self._used: dict[str, float] = {}
         self._revision: int | None = None
-        self._changes = 0
+        self.changes = 0
+        self.on_change: list[Callable[[], None]] = []
         self._lost = False
         self._task: asyncio.Task[None] | None = None
         self.replace(conf)
@@ -289,6 +291,7 @@ class KeyRing:
     def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
         """Replace the keys of the configuration. An empty key is ignored."""
         self._conf = {digest: _make_conf_record(entry) for digest, entry in conf.items() if entry.key}
+        self._note_change()
 
     async def start(self) -> None:
         """Read the revision and start polling it."""
@@ -303,6 +306,11 @@ class KeyRing:
                 await self._task
             self._task = None
         await self._write_last_used()
+
+    def find_expiry(self, wanted: bytes) -> float | None:
+        """When the cached key with this digest expires, in Unix seconds; None for never."""
+        record = self._conf.get(wanted) or self._found.get(wanted)
+        return None if record is None else record.expires
 
     async def find(self, key: str) -> KeyRecord | None:
         """Return the permissions of a key; None if it is unknown, revoked or expired.
@@ -338,13 +346,13 @@ class KeyRing:
         return record
 
     async def _find_in_store(self, wanted: bytes) -> KeyRecord | None:
-        changes = self._changes
+        changes = self.changes
         try:
             key = await asyncio.to_thread(self._store.find, wanted)
         except KeyStoreError as error:
             self._log_store_failure(error)
             raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
-        if changes == self._changes:  # otherwise the result may be older than a revocation
+        if changes == self.changes:  # otherwise the result may be older than a revocation
             if key is None:
                 self._unknown[wanted] = None
             else:
@@ -358,13 +366,19 @@ class KeyRing:
         except KeyStoreError as error:
             self._log_store_failure(error)
             return
-        if revision != self._revision or self._lost:
-            self._changes += 1
+        was_lost, self._lost = self._lost, False
+        if was_lost:
+            log.warning("the key store is readable again: %s", self._store.path)
+        if revision != self._revision or was_lost:
+            self._revision = revision
             self._found.clear()
             self._unknown.clear()
-        if self._lost:
-            log.warning("the key store is readable again: %s", self._store.path)
-        self._revision, self._lost = revision, False
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        for notify in self.on_change:
+            notify()
 
     def _log_store_failure(self, error: KeyStoreError) -> None:
         if not self._lost:

@@ -22,16 +22,18 @@ from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol, is_key
-from tornado_gate.realtime.connect import OPERATION, authenticate_secret, connect
+from tornado_gate.realtime.client_secrets import SECRET_PREFIX, ClientSecretClaims
+from tornado_gate.realtime.connect import authenticate_secret, connect
 from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
-from tornado_gate.realtime.sessions import SECRET_PREFIX, ClientSecretClaims
-from tornado_gate.server.handlers.authenticated import ANONYMOUS_CALLER, remove_keys
+from tornado_gate.realtime.sessions import OPERATION
+from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import lower_header_names
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
+from tornado_gate.storage.keys import digest_key
 from tornado_gate.telemetry.redaction import make_mask
-from tornado_gate.types import Call, RealtimeAdapter, Socket, WireRequest
+from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, WireRequest
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +61,21 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         self.closing = AsyncExitStack()
         self.socket: Socket | None = None
         self.relay: Relay | None = None
-        self.counted = False
+        self.key_digest = b""
+        self.refusal: GateError | None = None
         self.ended = False
+
+    # What the session is allowed by (an `OpenSession`)
+
+    @property
+    def caller(self) -> Caller:
+        assert self.call is not None
+        return self.call.caller
+
+    @property
+    def model(self) -> str:
+        assert self.call is not None
+        return self.call.model
 
     # Before the upgrade
 
@@ -73,16 +88,18 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             self._check_handshake()
             self._check_origin_header()
             self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
+            key_changes = self.gate.keys.changes
             call, wire = await self._authenticate()
             auth.filter_operations(call.caller, (OPERATION,))
             call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
-            self.services.sessions.add(self, call.caller, self.rules.sessions_per_key, self.shut_down)
-            self.counted = True
+            self.services.sessions.add(self, self.rules, key_changes)
             self.gate.limits.admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
+            if self.refusal is not None:
+                raise self.refusal
             if self.ended:
                 await self.closing.aclose()  # the caller disconnected meanwhile
                 self.set_status(CALLER_LEFT)
@@ -130,13 +147,15 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
             if name != auth.KEY_PARAMETER
         }
         held: ClientSecretClaims | None = None
+        self.key_digest = digest_key(key)
         if key.startswith(SECRET_PREFIX):
             caller, held = await authenticate_secret(self.gate, self.services.secrets, key)
+            self.key_digest = held.key_digest
             if query.setdefault("model", held.model) != held.model:
                 message = f"This client secret is for the model '{held.model}'. Use that model, or create another client secret."
                 raise NotAllowed(message, param="model", code="model_not_allowed")
         else:
-            caller = await self.gate.authenticate(key)
+            caller = await self.gate.authenticate_digest(self.key_digest)
         plain = remove_keys(headers)
         call = Call(
             id=self.request_id,
@@ -193,6 +212,8 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         self.relay.begin()
         if self.gate.draining:
             self.relay.shut_down()
+        if self.refusal is not None:
+            self.relay.revoke(self.refusal)
 
     @property
     def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message
@@ -206,6 +227,12 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         """End the session because the gateway shuts down. Has no effect before `open`."""
         if self.relay is not None:
             self.relay.shut_down()
+
+    def revoke(self, error: GateError) -> None:
+        """End the session because it is not allowed any more; before `open`, the upgrade is refused instead."""
+        self.refusal = error
+        if self.relay is not None:
+            self.relay.revoke(error)
 
     def on_close(self) -> None:
         """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
@@ -221,8 +248,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         if self.ended:
             return
         self.ended = True
-        if self.counted:
-            self.services.sessions.remove(self, self.call.caller if self.call else ANONYMOUS_CALLER)
+        self.services.sessions.remove(self)
         if self.relay is not None:
             self.relay.stop()
         code = self.close_code

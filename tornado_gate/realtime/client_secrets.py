@@ -1,0 +1,82 @@
+"""Client secrets: short-lived keys with which web pages open realtime sessions.
+
+A client secret may open realtime sessions with one model until it expires. It is stored as a hash, with the hash of the key that
+created it: revoking that key also revokes its client secrets, and their sessions count as sessions of that key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from tornado_gate.errors import InvalidField, RateLimited, Unavailable
+from tornado_gate.storage.client_secrets import ClientSecretFileError, ClientSecretStore
+from tornado_gate.types import ClientSecret, ClientSecretRequest
+
+log = logging.getLogger(__name__)
+
+SECRET_PREFIX = "ek_"
+LONGEST_SESSION = 128 * 1024
+"""The longest session settings of a client secret, in bytes of JSON."""
+
+
+class ClientSecretClaims(NamedTuple):
+    """The key that created a client secret, its model and its session settings."""
+
+    key_digest: bytes
+    model: str
+    session: Mapping[str, Any]
+
+
+class ClientSecrets:
+    """Creates client secrets, at most `limit` that have not expired for each account, and finds the claims of one."""
+
+    def __init__(self, store: ClientSecretStore, limit: int) -> None:
+        self._store = store
+        self.limit = limit
+
+    async def make(self, request: ClientSecretRequest, account: str, key_digest: bytes) -> ClientSecret:
+        """Create a client secret for the key with this digest. Raises InvalidField, RateLimited, Unavailable."""
+        value = SECRET_PREFIX + secrets.token_urlsafe(32)
+        claims = orjson.dumps({"key": key_digest.hex(), "model": request.model, "session": dict(request.session)})
+        if len(claims) > LONGEST_SESSION:
+            message = (
+                f"The session settings exceed the limit of {LONGEST_SESSION} bytes. Send the rest in 'session.update'."
+            )
+            raise InvalidField("session", message)
+        expires = int(time.time()) + request.seconds
+        try:
+            added = await asyncio.to_thread(self._store.add, _hash_value(value), account, claims, expires, self.limit)
+        except ClientSecretFileError as error:
+            raise _unavailable_error(error) from error
+        if not added:
+            message = f"This account has reached its limit of {self.limit} client secrets. Wait until one has expired."
+            raise RateLimited(message, retry_after=30, code="too_many_client_secrets")
+        return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
+
+    async def find(self, value: str) -> ClientSecretClaims | None:
+        """The claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
+        try:
+            found = await asyncio.to_thread(self._store.find, _hash_value(value))
+        except ClientSecretFileError as error:
+            raise _unavailable_error(error) from error
+        if found is None:
+            return None
+        claims = orjson.loads(found)
+        return ClientSecretClaims(bytes.fromhex(claims["key"]), claims["model"], claims["session"])
+
+
+def _hash_value(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _unavailable_error(error: ClientSecretFileError) -> Unavailable:
+    log.error("client secrets cannot be stored or checked: %s", error)
+    return Unavailable("Client secrets are unavailable: the gateway cannot use its storage. Try again later.")

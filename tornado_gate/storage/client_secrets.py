@@ -1,0 +1,61 @@
+"""Client secrets of realtime sessions: kept by the hash of their value, a limited number for each account, until they expire.
+
+Kept in one SQLite file that all processes of a machine share. Nothing is evicted: an account at its limit gets no further one,
+and cannot take the place of another account's.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tornado_gate.storage.sqlite import Schema, SqliteFile
+
+FILE_NAME = "client-secrets.db"
+
+_SCHEMA = Schema(
+    version=1,
+    statements=(
+        "CREATE TABLE IF NOT EXISTS client_secrets (name TEXT PRIMARY KEY, account TEXT, claims BLOB, expires REAL)"
+        " WITHOUT ROWID",
+        "CREATE INDEX IF NOT EXISTS client_secrets_held ON client_secrets (account)",
+        "CREATE INDEX IF NOT EXISTS client_secrets_expires ON client_secrets (expires)",
+    ),
+)
+
+
+class ClientSecretFileError(Exception):
+    """The file cannot be used; the message says why and what to do."""
+
+
+class ClientSecretStore:
+    """The SQLite file. Synchronous: call it from a thread. Raises ClientSecretFileError."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = SqliteFile(data_dir / FILE_NAME, _SCHEMA, ClientSecretFileError)
+        self._made = False
+
+    def add(self, name: str, account: str, claims: bytes, expires: float, limit: int) -> bool:
+        """Store the claims of a secret until `expires` (Unix seconds). Returns False if the account has `limit` secrets."""
+        self._make()
+        with self._file.transaction() as connection:
+            connection.execute("DELETE FROM client_secrets WHERE expires <= ?", (time.time(),))
+            count = "SELECT COUNT(*) FROM client_secrets WHERE account = ?"
+            (held,) = connection.execute(count, (account,)).fetchone()
+            if held >= limit:
+                return False
+            connection.execute("INSERT INTO client_secrets VALUES (?, ?, ?, ?)", (name, account, claims, expires))
+        return True
+
+    def find(self, name: str) -> bytes | None:
+        """The claims of a secret; None if it does not exist or has expired."""
+        self._make()
+        with self._file.use_connection() as connection:
+            select = "SELECT claims FROM client_secrets WHERE name = ? AND expires > ?"
+            row = connection.execute(select, (name, time.time())).fetchone()
+        return None if row is None else row[0]
+
+    def _make(self) -> None:
+        if not self._made:
+            self._file.make()
+            self._made = True
