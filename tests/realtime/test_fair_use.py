@@ -41,7 +41,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
     yield start
     for gateway in started:
-        gateway.child.kill()
+        gateway.stop()
 
 
 @asynccontextmanager
@@ -120,16 +120,10 @@ def test_a_key_that_is_removed_from_conf_ends_its_sessions(start: Callable[..., 
 
 
 MEGABYTE = 1024 * 1024
-BAD_MESSAGES = {
-    "not JSON": lambda number: "{" * 600,
-    "binary": lambda number: b"x" * 600,
-    "unknown": lambda number: json.dumps({"type": "x" * 500, "event_id": f"{number}" + "e" * 500}),
-}
 
 
-@pytest.mark.parametrize("kind", BAD_MESSAGES)
 def test_a_caller_who_sends_bad_messages_and_never_reads_is_not_read_any_more(
-    start: Callable[..., Gateway], kind: str
+    start: Callable[..., Gateway],
 ) -> None:
     gateway, sent = start(), 0
 
@@ -140,7 +134,7 @@ def test_a_caller_who_sends_bad_messages_and_never_reads_is_not_read_any_more(
             async def pour() -> None:
                 nonlocal sent
                 while sent * 600 < 48 * MEGABYTE:
-                    await client.send(BAD_MESSAGES[kind](sent))
+                    await client.send("{" * 600)
                     sent += 1
 
             pouring = asyncio.ensure_future(pour())

@@ -1,71 +1,84 @@
-"""The relay alone, between a real caller's connection and a provider that is not asked."""
+"""The relay between a caller and a provider, without a network: what it does when the caller reads slowly."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from typing import Any
+from typing import Any, cast
 
+import orjson
 import pytest
 
-from tests.support.raw import on_both_loops
 from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.http.websocket.connection import WebSocketConnection
-from tornado_gate.http.websocket.frames import TEXT, make_frame
 from tornado_gate.realtime.relay import Relay
 
-MESSAGES = 5000
-ERROR_BYTES = 10_000
 
-
-class Refusing:
-    """A format that accepts no message."""
+class SlowCaller:
+    """A connection whose peer does not read: each write returns the future that ends when it does."""
 
     def __init__(self) -> None:
-        self.errors = 0
+        self.room = asyncio.get_running_loop().create_future()
+        self.written: list[str] = []
+        self.closed: tuple[int, str] | None = None
 
-    def translate_client_message(self, message: str) -> list[str]:
-        raise InvalidField("type", "no")
+    def write(self, text: str) -> asyncio.Future[None]:
+        self.written.append(text)
+        return self.room
+
+    def close(self, code: int, reason: str = "") -> None:
+        self.closed = code, reason
+
+
+class Side:
+    """The caller's side of a session: it refuses every message."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def translate_client_message(self, text: str) -> list[str]:
+        raise self.error
 
     def render_error(self, error: GateError, event_id: str) -> str:
-        self.errors += 1
-        return "x" * ERROR_BYTES
+        return orjson.dumps({"code": error.code, "event_id": event_id}).decode()
 
 
-class Silent:
-    """A provider that sends nothing."""
-
-    async def receive(self) -> str | None:
-        await asyncio.Event().wait()
-        return None
+def make_relay(error: Exception, **rules: Any) -> tuple[Relay, SlowCaller]:
+    caller = SlowCaller()
+    side, socket = cast(Any, Side(error)), cast(Any, None)
+    return Relay(side, cast(Any, caller), socket, RealtimeConfig(**rules), "request", None), caller
 
 
-@pytest.mark.parametrize("message", ["{}", b"binary"], ids=["invalid", "binary"])
-@on_both_loops
-async def test_a_caller_that_reads_no_errors_is_not_read_from(message: Any) -> None:
-    """5,000 invalid messages would make 50 MB of errors; what is sent is what the sockets hold."""
-    ended = asyncio.Event()
-    caller = WebSocketConnection(server=True, most=1000, ended=ended.set)
-    far, near = socket.socketpair()
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_accepted_socket(lambda: caller, near)
-    rules, side, provider = RealtimeConfig(messages_per_second=10 * MESSAGES), Refusing(), Silent()
-    relay = Relay(side, caller, provider, rules, "req", None)  # type: ignore[arg-type]  # parts of their interfaces
-    relay.begin()
-    caller.begin(relay.receive)
-    frame = make_frame(TEXT, b"{}", masked=True) if message == "{}" else make_frame(2, message, masked=True)
-    far.setblocking(False)
-    sending = asyncio.ensure_future(loop.sock_sendall(far, frame * MESSAGES))
-    before = -1
-    while side.errors != before or not side.errors:
-        before = side.errors
-        for _ in range(100):  # until the relay has read all that it reads
-            await asyncio.sleep(0)
-    assert transport.get_write_buffer_size() < 1_000_000
-    assert 0 < side.errors < MESSAGES / 2
-    sending.cancel()
-    relay.stop()
-    far.close()
-    await ended.wait()
-    await asyncio.gather(sending, relay._pulling or sending, return_exceptions=True)
+MESSAGES = [("{", InvalidField("", "no")), (b"x", InvalidField("", "no")), ("x" * 2000, InvalidField("", "no"))]
+MESSAGES += [("{}", ValueError("unexpected"))]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("message", "error"), MESSAGES, ids=["refused", "binary", "too long", "unexpected"])
+@pytest.mark.parametrize("messages_per_second", [1000, 1])
+async def test_the_next_message_waits_until_the_error_event_has_been_read(
+    message: str | bytes, error: Exception, messages_per_second: int
+) -> None:
+    relay, caller = make_relay(error, message_bytes=1024, messages_per_second=messages_per_second)
+    rest = [relay.receive(message) for _ in range(3 if messages_per_second == 1 else 1)][-1]
+    assert rest is not None
+    waiting = asyncio.ensure_future(rest)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert caller.written
+    caller.room.set_result(None)
+    await waiting
+
+
+@pytest.mark.gen_test
+async def test_an_event_id_of_any_length_is_not_sent_back_whole() -> None:
+    relay, caller = make_relay(InvalidField("", "no"))
+    relay.receive(orjson.dumps({"event_id": "e" * 100_000}).decode())
+    assert len(caller.written[0]) < 1000
+
+
+@pytest.mark.gen_test
+async def test_a_session_that_is_revoked_gets_the_reason_and_1008() -> None:
+    relay, caller = make_relay(InvalidField("", "no"))
+    relay.revoke(GateError("The key was revoked."))
+    assert caller.closed == (1008, "The key was revoked.")
+    assert len(caller.written) == 1
