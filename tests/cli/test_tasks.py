@@ -22,6 +22,7 @@ from tornado_gate.cli import cli
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advance
+from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.types import VideoFile
 
 PROMPT = "a cat on the moon"
@@ -405,3 +406,26 @@ def test_a_dry_run_says_the_same_and_removes_nothing(desk: Desk) -> None:
 def test_pruning_where_nothing_ever_was_is_no_fault(desk: Desk) -> None:
     assert desk.run("prune").output == "0 tasks with 0 video files of 0 bytes were removed.\n"
     assert not (desk.data / "tasks").exists()
+
+
+# webhook-secret
+
+
+def test_the_secret_of_an_account_is_shown_rotated_and_turned_off(desk: Desk) -> None:
+    def show(*arguments: str) -> str:
+        result = desk.run("webhook-secret", "--account", "acme", *arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout.strip()
+
+    first = show()
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", first)
+    assert show() == first
+    assert desk.run("webhook-secret", "--account", "other").stdout.strip() != first
+    second = show("--rotate")
+    assert second != first
+    assert WebhookSecretStore(desk.data).get("acme") == (second, first)
+    assert show("--off") == ""
+    assert WebhookSecretStore(desk.data).get("acme") == ()
+    assert show("--rotate") not in (first, second)
+    assert desk.run("webhook-secret", "--account", "acme", "--rotate", "--off").exit_code == 2
+    assert desk.run("webhook-secret").exit_code == 2

@@ -21,6 +21,7 @@ from tests.support.gateway import Gateway
 from tests.support.upstream import RecordedRequest, Upstream, answer
 from tests.support.videos import ACCESS_KEY, GEMINI_KEY, MP4, SECRET_KEY, UPSTREAM_KEY, VIDEO, Client, Job, error_of
 from tornado_gate.tasks.record import TaskRecord, decode_record, encode_record
+from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.types import replace
 
 VEO = "/v1beta/models/veo-3.1-generate-preview"
@@ -242,7 +243,7 @@ def test_an_upstreams_key_is_in_no_answer_no_log_and_no_record(shared: House, up
 
 def unwrapped(shared: House, request: RecordedRequest) -> Any:
     """The event, when its signature is right by the vendor's SDK."""
-    secret = (shared.folder / "var" / "webhook.secret").read_text().strip()
+    (secret,) = WebhookSecretStore(shared.folder / "var").get("test")
     with openai.OpenAI(api_key="none", base_url="http://127.0.0.1:9", webhook_secret=secret) as client:
         return client.webhooks.unwrap(request.body, dict(request.headers))
 

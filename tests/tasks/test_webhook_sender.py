@@ -7,13 +7,9 @@ import hashlib
 import hmac
 import json
 import logging
-import stat
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +19,10 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.testing import bind_unused_port
 
 from tornado_gate.http.fetch import Fetcher, FetchRules, PostFailed
-from tornado_gate.tasks import webhook_sender
 from tornado_gate.tasks.webhook_sender import (
     build_payload,
     compute_pause,
     deliver,
-    load_webhook_secret,
     make_event_id,
     sign,
 )
@@ -36,6 +30,7 @@ from tornado_gate.types import VideoFile, VideoTask
 
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
+OLD_SECRET = "whsec_" + base64.b64encode(KEY[::-1] + b"old").decode()
 TASK = VideoTask(
     id="video_0123456789abcdef0123456789abcdef",
     model="sora-2",
@@ -75,7 +70,7 @@ class Post:
 
 
 async def sent(post: Any, *, at: float = 1_700_000_100.9, secret: str = SECRET) -> bool:
-    return await deliver(post, secret, "https://site.test/hook", "evt_1", build_payload(TASK), lambda: at)
+    return await deliver(post, [secret], "https://site.test/hook", "evt_1", build_payload(TASK), lambda: at)
 
 
 # What is said
@@ -134,7 +129,9 @@ def test_an_event_has_one_id_however_often_it_is_told_and_another_event_has_anot
 def test_a_signature_is_the_one_of_the_specification() -> None:
     body = '{"a":"ü"}'.encode()
     digest = hmac.new(KEY, b"evt_1.1700000000." + body, hashlib.sha256).digest()
-    assert sign(SECRET, "evt_1", 1_700_000_000, body) == "v1," + base64.b64encode(digest).decode()
+    signature = "v1," + base64.b64encode(digest).decode()
+    assert sign([SECRET], "evt_1", 1_700_000_000, body) == signature
+    assert sign([OLD_SECRET, SECRET], "evt_1", 1_700_000_000, body).split(" ")[1:] == [signature]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +148,7 @@ def test_a_signature_is_the_one_of_the_specification() -> None:
 )
 def test_nothing_is_signed_with_a_secret_that_is_none(secret: str) -> None:
     with pytest.raises(ValueError, match="at least 24 bytes"):
-        sign(secret, "evt_1", 1, b"{}")
+        sign([secret], "evt_1", 1, b"{}")
 
 
 @pytest.mark.gen_test
@@ -164,7 +161,7 @@ async def test_headers_hold_what_was_signed() -> None:
         "Content-Type": "application/json",
         "webhook-id": "evt_1",
         "webhook-timestamp": "1700000100",
-        "webhook-signature": sign(SECRET, "evt_1", 1_700_000_100, body),
+        "webhook-signature": sign([SECRET], "evt_1", 1_700_000_100, body),
     }
 
 
@@ -201,11 +198,12 @@ async def test_the_sdk_of_openai_believes_what_arrives_and_nothing_else(client: 
     server.add_socket(socket)
     fetcher = Fetcher(FetchRules(allow_networks=(ip_network("127.0.0.1/32"),)))
     url = f"http://127.0.0.1:{port}/hook"
-    assert await deliver(fetcher, SECRET, url, make_event_id(task), build_payload(task), time.time)
+    assert await deliver(fetcher, [SECRET, OLD_SECRET], url, make_event_id(task), build_payload(task), time.time)
     await fetcher.close()
     server.stop()
     [request] = got
     event: Any = client.webhooks.unwrap(request.body, dict(request.headers), secret=SECRET)
+    client.webhooks.verify_signature(request.body, dict(request.headers), secret=OLD_SECRET)  # during a rotation
     assert (event.id, event.type, event.object) == (make_event_id(task), f"video.{task.status}", "event")
     assert event.data.id == task.id
     forged = request.body.replace(b"video.", b"vide0.")
@@ -252,63 +250,3 @@ def test_eight_attempts_take_about_an_hour_and_each_pause_is_longer_or_the_longe
 def test_webhooks_that_failed_together_do_not_come_back_together() -> None:
     assert (compute_pause(3, lambda: 0.0), compute_pause(3, lambda: 1.0)) == (pytest.approx(81), pytest.approx(99))
     assert len({compute_pause(7) for _ in range(10)}) > 1
-
-
-# The secret
-
-
-def test_a_secret_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    secret = load_webhook_secret(tmp_path / "data")
-    path = tmp_path / "data" / "webhook.secret"
-    assert load_webhook_secret(tmp_path / "data") == secret
-    assert path.read_text() == secret + "\n"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
-    assert load_webhook_secret(tmp_path / "other") != secret
-    sign(secret, "evt_1", 1, b"{}")
-
-
-def test_a_secret_of_the_operators_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "webhook.secret").write_text(f"\n {SECRET} \n")
-    assert load_webhook_secret(tmp_path) == SECRET
-
-
-def test_a_file_that_was_made_and_never_written_gets_its_secret(tmp_path: Path) -> None:
-    (tmp_path / "webhook.secret").touch()
-    secret = load_webhook_secret(tmp_path)
-    assert load_webhook_secret(tmp_path) == secret
-
-
-def test_many_who_make_it_at_once_get_the_same(tmp_path: Path) -> None:
-    ready = threading.Barrier(8)
-
-    def make() -> str:
-        ready.wait(10)
-        return load_webhook_secret(tmp_path)
-
-    with ThreadPoolExecutor(8) as threads:
-        found = {made.result() for made in [threads.submit(make) for _ in range(8)]}
-    assert len(found) == 1
-
-
-@pytest.mark.parametrize("text", ["secret", "whsec_c2hvcnQ=", "whsec_ü"])
-def test_a_file_with_something_else_in_it_is_left_alone_and_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
-) -> None:
-    path = tmp_path / "webhook.secret"
-    path.write_text(text, encoding="utf-8")
-    first, second = load_webhook_secret(tmp_path), load_webhook_secret(tmp_path)
-    assert first != second
-    sign(first, "evt_1", 1, b"{}")
-    assert path.read_text(encoding="utf-8") == text
-    assert str(path) in caplog.text
-    assert "c2hvcnQ" not in caplog.text
-
-
-def test_where_nothing_can_be_kept_a_secret_lasts_as_long_as_the_process(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    assert load_webhook_secret(tmp_path / "file").startswith(webhook_sender.PREFIX)
-    assert "cannot verify" in caplog.text

@@ -22,6 +22,7 @@ from tornado_gate.cli.tasktexts import (
     format_cell,
     sort_active_first,
 )
+from tornado_gate.cli.webhook_secret import webhook_secret
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
@@ -52,6 +53,9 @@ def tasks() -> None:
 
     Run these commands as the user that the server runs as.
     """
+
+
+tasks.add_command(webhook_secret)
 
 
 def _run_with_store(

@@ -56,7 +56,8 @@ from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
-from tornado_gate.tasks.webhook_sender import WebhookSender, load_webhook_secret
+from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
+from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
 
 PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
@@ -247,8 +248,8 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
 def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
     data_dir = config.server.data_dir
     files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
-    sender = WebhookSender(fetcher, load_webhook_secret(data_dir))
+    sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
     store = FileTaskStore(data_dir / "tasks")
     engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
-    return TaskService(gate, engine)
+    return TaskService(gate, engine, sender)

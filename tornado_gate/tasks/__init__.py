@@ -4,7 +4,7 @@ service           what callers do with tasks
 engine, run       runs the tasks of a store; the life of one task
 translation       the translation of a request, from its creation to its start
 provider_client   calls the provider of a task
-webhook_sender    sends the webhook of a task that has ended
+webhook_sender    sends the webhook of a task that has ended; webhook_secrets has the secret of each account
 record, view      the record of a task, and the task as its owner sees it
 request_image     the image of a request
 store             the interface of a task store

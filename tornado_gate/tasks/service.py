@@ -25,6 +25,7 @@ from tornado_gate.tasks.request_image import describe_image, load_image, stream_
 from tornado_gate.tasks.store import task_not_found_error, too_many_tasks_error
 from tornado_gate.tasks.translation import TranslatedRequest, translate
 from tornado_gate.tasks.view import build_video_task
+from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.types import (
     Call,
     Reply,
@@ -48,8 +49,9 @@ MAX_KEY_LENGTH = 255
 class TaskService:
     """The video tasks of all accounts. `engine` runs them, `files` has the finished videos."""
 
-    def __init__(self, gate: Gate, engine: TaskEngine) -> None:
+    def __init__(self, gate: Gate, engine: TaskEngine, webhooks: WebhookSender) -> None:
         self._gate = gate
+        self._webhooks = webhooks
         self.engine = engine
         self.files = engine.files
         self._store = engine.store
@@ -101,6 +103,9 @@ class TaskService:
         """
         if request.image is not None:
             request = replace(request, image=await load_image(call, request.image, request.field_name("image")))
+        if request.webhook and await self._webhooks.is_off(call.caller.account):
+            message = "The webhooks of this account are off. Send the request without a webhook, or ask the operator."
+            raise InvalidField(request.field_name("webhook"), message, code="webhooks_off")
         key = get_idempotency_key(call)
         request = replace(request, task_id=f"video_{secrets.token_hex(16)}")
         record = await self._make_record(call, request, remixed_from)

@@ -6,18 +6,14 @@ OpenAI's events ``video.completed`` and ``video.failed``, which are signed in th
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import fcntl
 import hashlib
 import hmac
 import logging
-import os
 import random
-import secrets
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -25,15 +21,13 @@ import orjson
 from tornado_gate.http.fetch import Fetcher, PostFailed
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.view import build_video_task
+from tornado_gate.tasks.webhook_secrets import PREFIX, WebhookSecretError, WebhookSecretStore
 from tornado_gate.types import VideoTask
 
 log = logging.getLogger(__name__)
 
-SECRET_FILE = "webhook.secret"
-SECRET_BYTES = 32
 MIN_SECRET_BYTES = 24
 """Of the specification, which allows 24 to 64."""
-PREFIX = "whsec_"
 
 ATTEMPT_SECONDS = 20.0
 """How long a receiver may take to answer; the specification recommends 15 to 30."""
@@ -46,19 +40,35 @@ GONE = 410
 
 
 class WebhookSender:
-    """Sends the webhooks of tasks, signed with `secret`."""
+    """Sends the webhooks of tasks, signed with the secrets of their account."""
 
-    def __init__(self, fetcher: Fetcher, secret: str) -> None:
+    def __init__(self, fetcher: Fetcher, secrets: WebhookSecretStore) -> None:
         self._fetcher = fetcher
-        self._secret = secret
+        self._secrets = secrets
 
     async def send(self, record: TaskRecord) -> float | None:
         """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
         webhook, task = record.webhook or {}, build_video_task(record)
         body, event = build_payload(task), make_event_id(task)
-        if await deliver(self._fetcher, self._secret, str(webhook.get("url")), event, body, time.time):
-            return None
+        try:
+            secrets = await asyncio.to_thread(self._secrets.get, record.account)
+        except WebhookSecretError as error:
+            log.error("webhook %s cannot be signed now, will retry: %s", event, error)
+        else:
+            if not secrets:
+                log.info("webhook %s is not sent: the webhooks of the account '%s' are off", event, record.account)
+                return None
+            if await deliver(self._fetcher, secrets, str(webhook.get("url")), event, body, time.time):
+                return None
         return compute_pause(int(webhook.get("attempts", 0)) + 1)
+
+    async def is_off(self, account: str) -> bool:
+        """Whether the webhooks of this account are off; False when that cannot be read now."""
+        try:
+            return not await asyncio.to_thread(self._secrets.get, account)
+        except WebhookSecretError as error:
+            log.error("the secret of webhooks cannot be read: %s", error)
+            return False
 
 
 def make_event_id(task: VideoTask) -> str:
@@ -97,10 +107,11 @@ def build_payload(task: VideoTask) -> bytes:
     return orjson.dumps(event)
 
 
-def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of ``webhook-signature``. Raises ValueError for an invalid secret."""
+def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
+    """The value of ``webhook-signature``: a signature with each secret, between spaces. Raises ValueError for an invalid one."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
-    return "v1," + base64.b64encode(hmac.new(_decode_secret(secret), signed, hashlib.sha256).digest()).decode()
+    digests = [hmac.digest(_decode_secret(secret), signed, "sha256") for secret in secrets]
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
 
 
 def _decode_secret(secret: str) -> bytes:
@@ -128,7 +139,7 @@ def compute_pause(attempts: int, chance: Callable[[], float] = random.random) ->
 
 
 async def deliver(
-    fetcher: Fetcher, secret: str, url: str, message_id: str, body: bytes, clock: Callable[[], float]
+    fetcher: Fetcher, secrets: Sequence[str], url: str, message_id: str, body: bytes, clock: Callable[[], float]
 ) -> bool:
     """Make one attempt. Returns True when no other is needed: the receiver answered 2xx, or 410, which declines them.
 
@@ -139,7 +150,7 @@ async def deliver(
         "Content-Type": "application/json",
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(secret, message_id, timestamp, body),
+        "webhook-signature": sign(secrets, message_id, timestamp, body),
     }
     try:
         status = await fetcher.post(url, body, headers, seconds=ATTEMPT_SECONDS)
@@ -153,37 +164,3 @@ async def deliver(
         log.info("webhook %s was not delivered: its receiver answered %d", message_id, status)
         return False
     return True
-
-
-def load_webhook_secret(data_dir: Path) -> str:
-    """The secret that webhooks are signed with: created once, shared by processes, readable by its owner only.
-
-    An operator may put another one in the file. If the file cannot be read or written, the secret is valid for this process
-    only, and the log says so. Blocks on the disk.
-    """
-    path = data_dir / SECRET_FILE
-    try:
-        with suppress(FileNotFoundError):
-            if found := path.read_text("ascii").strip():
-                return _check_secret(found)
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600), "r+", encoding="ascii") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # another process may write it at the same time
-            found = file.read().strip()
-            if not found:
-                found = _make_secret()
-                file.seek(0)
-                file.write(found + "\n")
-            return _check_secret(found)
-    except (OSError, ValueError) as error:
-        log.error("%s cannot be used: %s. Receivers cannot verify the webhooks of this process.", path, error)
-        return _make_secret()
-
-
-def _check_secret(secret: str) -> str:
-    _decode_secret(secret)
-    return secret
-
-
-def _make_secret() -> str:
-    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
